@@ -1,0 +1,83 @@
+"""The encoder: label sets to pseudo labels.
+
+The paper's ``H = T A + b`` with ``T = 2Y - 1``: ``k`` random hyperplanes in the space of the ``l`` labels, made
+orthonormal together with a bias coordinate. Written out for 0/1 labels,
+
+    T A + b = 2 Y A + (b - sum_j a_j),
+
+so that encoding a sparse ``Y`` costs ``O(nnz(Y) k)``, whatever the number of labels.
+
+A label that appears later has a row ``a`` and adds that same ``a`` to the bias: ``b - sum_j a_j`` is then what it was,
+and so are the pseudo labels of every row without the label, past and future.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.typing import AnyMatrix, FloatArray
+
+__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow"]
+
+
+class State(NamedTuple):
+    """The hyperplanes.
+
+    Attributes
+    ----------
+    A : (l, k) array
+        One row a label, one column a pseudo label.
+    bias : (k,) array
+        The bias ``b``.
+    column_sums : (k,) array
+        ``sum_j a_j``. Kept, since adding up ``A`` for every batch would cost ``O(l k)``.
+    """
+
+    A: FloatArray
+    bias: FloatArray
+    column_sums: FloatArray
+
+
+def given(A: FloatArray, bias: FloatArray) -> State:
+    """Make an encoder of a given projection."""
+    return State(A, bias, A.sum(axis=0))
+
+
+def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:
+    """Draw orthonormal random hyperplanes.
+
+    The vectors are uniform in (-1, 1) with ``n_labels + 1`` coordinates, the last of which is the bias. Their
+    Gram-Schmidt basis is the ``Q`` of a QR decomposition with the signs that make the diagonal of ``R`` positive.
+    """
+    Q, R = np.linalg.qr(rng.uniform(-1.0, 1.0, size=(n_labels + 1, n_components)))
+    Q *= np.where(np.diag(R) < 0, -1.0, 1.0)
+    return given(np.ascontiguousarray(Q[:-1]), Q[-1].copy())
+
+
+def draw_rows(encoder: State, n_new: int, rng: np.random.Generator) -> FloatArray:
+    """Draw rows for new labels, of the size that `draw` gives a row on average: ``|a|² = k / (l + 1)``."""
+    n_labels, n_components = encoder.A.shape
+    # A uniform on (-1, 1) has a variance of 1/3.
+    scale = np.sqrt(3.0 / (n_labels + n_new + 1))
+    return scale * rng.uniform(-1.0, 1.0, size=(n_new, n_components))
+
+
+def encode(encoder: State, Y: AnyMatrix) -> FloatArray:
+    """Compute the real-valued pseudo labels ``T A + b`` of dense or sparse 0/1 labels."""
+    H = Y @ encoder.A
+    H *= 2.0
+    H += encoder.bias - encoder.column_sums
+    return H
+
+
+def adapt(encoder: State, beta: FloatArray) -> State:
+    """Take the decoder's transpose as the encoder (Algorithm 1, line 16); the random bias stays."""
+    return given(np.ascontiguousarray(beta.T), encoder.bias)
+
+
+def grow(encoder: State, rows: FloatArray) -> State:
+    """Add labels with the given rows, leaving the pseudo labels of all rows without them as they are."""
+    added = rows.sum(axis=0)
+    return State(np.vstack([encoder.A, rows]), encoder.bias + added, encoder.column_sums + added)

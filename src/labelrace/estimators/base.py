@@ -1,0 +1,194 @@
+"""What all online multi-label classifiers have in common.
+
+A classifier owns an algorithm of the core (settings, pure functions) and its state. `partial_fit` replaces the state as
+a whole, after everything that can fail has been done, so that a failed call leaves the model as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from labelrace import validation
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = ["OnlineClassifier"]
+
+
+class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the classifiers that learn batch by batch.
+
+    A subclass tells how to start (`_start`) and, where its hard predictions are not the sign of its scores, how to
+    predict (`_predict_hard`).
+    """
+
+    label_names: Any
+    classes_: IntArray
+    label_names_: Array | None
+    n_features_in_: int
+    _algorithm: Any
+    _state: Any
+    _derived_cache: Any
+
+    @abstractmethod
+    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> tuple[Any, Any]:
+        """Check the parameters and return the algorithm and its state before the first batch."""
+
+    @abstractmethod
+    def _restart(self, tensors: dict[str, Array]) -> tuple[Any, Any]:
+        """Return the algorithm and an empty state with the shapes of the saved arrays, by their paths."""
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        """Forget everything and learn from one batch.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, m)
+            Features.
+        Y : array-like, sparse matrix or data frame of shape (n, l)
+            Labels, 0 or 1.
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            for name in [name for name in vars(self) if name.endswith("_") or name in ("_algorithm", "_state")]:
+                delattr(self, name)
+            return self.partial_fit(X, Y)
+
+    def partial_fit(self, X: Any, Y: Any, classes: Any = None) -> Self:
+        """Learn from a further batch.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, m)
+            Features.
+        Y : array-like, sparse matrix or data frame of shape (n, l)
+            Labels, 0 or 1.
+        classes : None
+            Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            first = not self.__sklearn_is_fitted__()
+            checked = self._check_features(X, reset=first)
+            labels = validation.check_labels(Y, checked.shape[0], None if first else len(self.classes_))
+            names = None if first else self.label_names_
+            self.label_names_ = validation.check_label_names(Y, self.label_names, names, labels.shape[1])
+            if first:
+                self.classes_ = np.arange(labels.shape[1])
+                self._algorithm, state = self._start(checked, labels)
+                self._set_state(state)
+            self._set_state(self._algorithm.update(self._state, checked, labels, self._derived_cache))
+        return self
+
+    def _set_state(self, state: Any) -> None:
+        """Take a new state, and with it forget what was derived from the old one."""
+        self._state, self._derived_cache = state, None
+
+    @property
+    def _derived(self) -> Any:
+        """What predicting needs, derived from the state when it is first asked for."""
+        check_is_fitted(self)
+        if self._derived_cache is None:
+            self._derived_cache = self._algorithm.derive(self._state)
+        return self._derived_cache
+
+    def predict(self, X: Any) -> npt.NDArray[np.int8]:
+        """Predict label sets.
+
+        Returns
+        -------
+        (n, l) array of 0 and 1
+        """
+        check_is_fitted(self)
+        checked = self._check_features(X, reset=False)
+        return self._predict_hard(checked).view(np.int8)
+
+    def _predict_hard(self, X: AnyMatrix) -> npt.NDArray[np.bool_]:
+        """Tell which labels are predicted."""
+        return self._algorithm.soft_scores(self._derived, X) > 0
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Compute a score for every label; higher is more likely.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        check_is_fitted(self)
+        return self._algorithm.soft_scores(self._derived, self._check_features(X, reset=False))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Map the scores into [0, 1].
+
+        Scores estimate -1 for an absent and 1 for a present label by least squares; this is ``(score + 1) / 2``, cut
+        off at 0 and 1. It ranks labels and grows with their probability, but it is not calibrated.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        return np.clip((self.decision_function(X) + 1) / 2, 0, 1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, which `labelrace.load` reads; the file is complete or not there.
+
+        Parameters
+        ----------
+        path : path
+            The file. It is in the safetensors format, with a header that tells class, parameters and names.
+        """
+        from labelrace.persistence import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        # States are immutable: remembering the references is remembering everything.
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
+        return validation.check_features(self, X, reset=reset, allow_missing=self._allows_missing())
+
+    def _allows_missing(self) -> bool:
+        """Tell whether NaN in X is a missing value rather than an error."""
+        return False
+
+    @property
+    def _feature_names(self) -> Array | None:
+        return getattr(self, "feature_names_in_", None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_missing()
+        return tags

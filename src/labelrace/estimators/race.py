@@ -1,0 +1,343 @@
+"""RACE as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from labelrace import validation
+from labelrace.compression import encoder
+from labelrace.compression.race import Race, State
+from labelrace.estimators.base import OnlineClassifier
+from labelrace.exceptions import MergeError
+from labelrace.learners import columns
+from labelrace.learners.adapter import Adapter
+from labelrace.learners.bank import Bank
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.sgd import SGD
+from labelrace.typing import AnyMatrix, Array, FloatArray
+
+__all__ = ["RACEClassifier"]
+
+
+class RACEClassifier(OnlineClassifier):
+    """Online multi-label classification by random label compression.
+
+    Labels are projected onto a few random hyperplanes. One online learner for each of these pseudo labels learns to
+    predict it from the features, and a least-squares decoder, updated with every batch, turns predicted pseudo labels
+    back into label sets. With ``l`` labels there are ``⌈log₂ l⌉`` learners instead of ``l``.
+
+    The defaults are the paper's algorithm in its fast form: naive Bayes by densities, a decoder that uses the whole
+    space of pseudo labels, and no labels for a row whose pseudo labels say nothing. `RACEClassifier.paper` is the
+    authors' program to the digit.
+
+    Parameters
+    ----------
+    method : {"classification", "regression"}
+        Whether pseudo labels are cut to 0/1 and learned by classifiers, or learned as real numbers by regressors.
+    encoding : {"fixed", "adaptive"}
+        Whether the random hyperplanes stay, or each batch is encoded by the transpose of the decoder learned so far.
+    n_components : {"log2", "log2_squared"} or int
+        Number of pseudo labels: ``⌈log₂ l⌉``, its square, or as given.
+    projection : (A, b) or None
+        The encoder, ``A`` of shape (l, k) and the bias ``b`` of shape (k,); None draws it from `random_state`.
+    categorical_features : mask, indices, names or None
+        Features that hold codes 0, 1, 2, … of nominal values. Linear learners know the values of the first batch and
+        take later ones for the first value.
+    random_state : int, Generator, RandomState or None
+        Seed of the encoder.
+    learner : "auto", "naive_bayes", "sgd", "ridge", a bank of labelrace.learners, or an estimator with partial_fit
+        The base learners. "auto" is naive Bayes for classification and SGD, with normalised steps, for regression.
+    ridge : float
+        Regularises the decoder: added to the diagonal of its equations.
+    forgetting : float
+        What the decoder's past is multiplied by before each batch; 1 forgets nothing.
+    start : {"full", "first_batch"}
+        Whether the decoder uses all of the pseudo labels' space or what the first batch spans, as the paper's
+        recursion does.
+    zero_score : {"absent", "present"}
+        What a label with a score of exactly zero is, in `predict`. Such scores come from rows whose pseudo labels are
+        all 0.
+    label_names : sequence of str or None
+        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    encoder_ : (l, k) array
+        The hyperplanes ``A``.
+    encoder_bias_ : (k,) array
+        The bias ``b``.
+    decoder_ : (k, l) array
+        The decoder ``β``.
+    n_components_ : int
+        Number of pseudo labels.
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Indices of the labels.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    References
+    ----------
+    Ahmadi, Z. and Kramer, S.: Online multi-label classification: a label compression method. arXiv:1804.01491.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import RACEClassifier
+    >>> from labelrace.measures import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 10))
+    >>> Y = (X @ rng.normal(size=(10, 20)) > 3).astype(int)
+    >>> model = RACEClassifier(n_components="log2_squared", random_state=0)
+    >>> for start in range(0, 500, 100):
+    ...     model = model.partial_fit(X[start:start + 100], Y[start:start + 100])
+    >>> result = evaluate(Y[500:], model.predict(X[500:]), measures="example_f1")
+    >>> print(f"{result['example_f1']:.2f}")
+    0.70
+    """
+
+    def __init__(
+        self,
+        method: Literal["classification", "regression"] = "classification",
+        encoding: Literal["fixed", "adaptive"] = "fixed",
+        n_components: str | int = "log2",
+        projection: Any = None,
+        categorical_features: Any = None,
+        random_state: Any = None,
+        *,
+        learner: Any = "auto",
+        ridge: float = 0.0,
+        forgetting: float = 1.0,
+        start: Literal["full", "first_batch"] = "full",
+        zero_score: Literal["absent", "present"] = "absent",
+        label_names: Any = None,
+    ) -> None:
+        self.method = method
+        self.encoding = encoding
+        self.n_components = n_components
+        self.projection = projection
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.learner = learner
+        self.ridge = ridge
+        self.forgetting = forgetting
+        self.start = start
+        self.zero_score = zero_score
+        self.label_names = label_names
+
+    @classmethod
+    def paper(
+        cls,
+        method: Literal["classification", "regression"] = "classification",
+        encoding: Literal["fixed", "adaptive"] = "fixed",
+        **parameters: Any,
+    ) -> Self:
+        """Make RACE as the authors' program has it: its base learners, start and ties, to the digit.
+
+        Parameters
+        ----------
+        method, encoding
+            Which of the paper's four variants.
+        **parameters
+            Any other parameter, such as `projection`, `categorical_features` or `random_state`.
+        """
+        original = {
+            "learner": SGD.weka() if method == "regression" else NaiveBayes(numeric="binned"),
+            "start": "first_batch",
+            "zero_score": "present",
+        }
+        return cls(method=method, encoding=encoding, **{**original, **parameters})
+
+    def _bank(self) -> Bank[Any]:
+        """Make the bank of learners that the parameters ask for."""
+        validation.check_choice("method", self.method, ("classification", "regression"))
+        learner = self.learner
+        if isinstance(learner, str):
+            validation.check_choice("learner", learner, ("auto", "naive_bayes", "sgd", "ridge"))
+            if learner == "auto":
+                learner = "naive_bayes" if self.method == "classification" else "sgd"
+            banks: dict[str, Bank[Any]] = {
+                "naive_bayes": NaiveBayes(),
+                "sgd": SGD(rate=0.5, normalised=True, penalty=0.0),
+                "ridge": Ridge(),
+            }
+            bank = banks[learner]
+        elif isinstance(learner, Bank):
+            bank = learner
+        elif hasattr(learner, "partial_fit"):
+            bank = Adapter(learner)
+        else:
+            raise ValueError(f"learner={learner!r} cannot be updated: give an estimator that has partial_fit.")
+        if bank.task != self.method:
+            raise ValueError(f"learner={learner!r} is made for {bank.task}: it needs method={bank.task!r}.")
+        return bank
+
+    def _algorithm_of_parameters(self) -> Race:
+        """Check the parameters that make the algorithm."""
+        validation.check_choice("encoding", self.encoding, ("fixed", "adaptive"))
+        validation.check_choice("start", self.start, ("full", "first_batch"))
+        validation.check_choice("zero_score", self.zero_score, ("absent", "present"))
+        validation.check_number("ridge", self.ridge, 0)
+        validation.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
+        return Race(self._bank(), self.encoding, self.start, float(self.ridge), float(self.forgetting))
+
+    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> tuple[Race, State]:
+        algorithm = self._algorithm_of_parameters()
+        n_values = validation.categorical_values(self.categorical_features, X.shape[1], self._feature_names)
+        validation.check_codes(X, n_values)
+        self._n_values = columns.widest_values(n_values, X)
+        return algorithm, algorithm.init(self._draw_encoder(Y.shape[1]), self._n_values)
+
+    def _restart(self, tensors: dict[str, Array]) -> tuple[Race, State]:
+        algorithm = self._algorithm_of_parameters()
+        self._n_values = tensors["state.learners.n_values"]
+        shape = len(self.classes_), tensors["state.encoder.A"].shape[1]
+        return algorithm, algorithm.init(encoder.given(np.zeros(shape), np.zeros(shape[1])), self._n_values)
+
+    def _draw_encoder(self, n_labels: int) -> encoder.State:
+        if self.projection is not None:
+            return encoder.given(*validation.check_projection(self.projection, n_labels))
+        n_components = validation.component_count(self.n_components, n_labels)
+        return encoder.draw(n_labels, n_components, validation.generator(self.random_state))
+
+    def _predict_hard(self, X: AnyMatrix) -> npt.NDArray[np.bool_]:
+        scores = self._algorithm.hard_scores(self._derived, X)
+        return scores >= 0 if self.zero_score == "present" else scores > 0
+
+    def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
+        checked = super()._check_features(X, reset=reset)
+        if not reset:
+            validation.check_codes(checked, self._n_values)
+        return checked
+
+    def _allows_missing(self) -> bool:
+        if self.__sklearn_is_fitted__():
+            return self._algorithm.bank.skips_missing
+        try:
+            return self._bank().skips_missing
+        except ValueError:
+            # A wrong parameter is reported where learning starts, not where somebody asks for the tags.
+            return False
+
+    @property
+    def encoder_(self) -> FloatArray:
+        """The hyperplanes ``A``, (l, k)."""
+        check_is_fitted(self)
+        return self._state.encoder.A
+
+    @property
+    def encoder_bias_(self) -> FloatArray:
+        """The bias ``b``, (k,)."""
+        check_is_fitted(self)
+        return self._state.encoder.bias
+
+    @property
+    def decoder_(self) -> FloatArray:
+        """The decoder ``β``, (k, l)."""
+        return self._derived.beta
+
+    @property
+    def n_components_(self) -> int:
+        """The number of pseudo labels."""
+        return self.encoder_.shape[1]
+
+    def add_labels(self, new: int | Any, rows: Any = None) -> Self:
+        """Add labels that have not occurred so far.
+
+        With fixed encoding the model is then the one that knew these labels, always absent, from the start.
+
+        Parameters
+        ----------
+        new : int or sequence of str
+            How many labels, or their names.
+        rows : (new, k) array or None
+            The encoder's rows for them. None draws them, and draws the same for models with the same encoder.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        names = None if isinstance(new, (int, np.integer)) else [str(name) for name in new]
+        count = int(new) if names is None else len(names)
+        if count < 1:
+            raise ValueError(f"new={new!r} does not do: give a whole number of at least 1, or names.")
+        known = self.label_names_
+        if (names is None) != (known is None):
+            need = "names, as the model's labels have names" if names is None else "a number: the labels have no names"
+            raise ValueError(f"new={new!r} does not fit: give {need}.")
+        if names is not None and known is not None and len({*names, *known}) < count + len(known):
+            raise ValueError("new has a name twice, or one that the model knows already.")
+        if rows is None:
+            seed = self._state.encoder.column_sums.view(np.uint32)
+            rows = encoder.draw_rows(self._state.encoder, count, np.random.default_rng(seed))
+        rows = np.asarray(rows, dtype=float)
+        if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
+            raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
+        self._set_state(self._algorithm.grow(self._state, rows))
+        self.classes_ = np.arange(len(self.classes_) + count)
+        if names is not None and known is not None:
+            self.label_names_ = np.concatenate([known, np.asarray(names, dtype=object)])
+        return self
+
+    def merge(self, other: RACEClassifier) -> Self:
+        """Take in what another model has learned from other rows.
+
+        Exact: the result is the model that learned all rows. Start the models from one `random_state` or
+        `projection`, so that they share an encoder.
+
+        Parameters
+        ----------
+        other : RACEClassifier
+            Is not changed.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MergeError
+            Where merging would not be exact, with the reason.
+        """
+        check_is_fitted(self)
+        if not isinstance(other, RACEClassifier):
+            raise MergeError(f"other must be a RACEClassifier, got {type(other).__name__}.")
+        check_is_fitted(other)
+        reason = self._why_unmergeable(other)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        self._set_state(self._algorithm.merge(self._state, other._state))
+        self._n_values = np.maximum(self._n_values, other._n_values)
+        return self
+
+    def _why_unmergeable(self, other: RACEClassifier) -> str | None:
+        ours: Race = self._algorithm
+        if ours != other._algorithm:
+            return "their parameters differ"
+        if self.n_features_in_ != other.n_features_in_ or not _same(self._feature_names, other._feature_names):
+            return "their features differ"
+        if len(self.classes_) != len(other.classes_) or not _same(self.label_names_, other.label_names_):
+            return "their labels differ"
+        if ours.encoding == "adaptive":
+            return "with adaptive encoding, pseudo labels depend on what was learned before"
+        if ours.start == "first_batch":
+            return "their decoders live in what each one's first batch spans; use start='full'"
+        if ours.forgetting < 1:
+            return "forgetting depends on the order of the batches"
+        if ours.bank.why_unmergeable:
+            return f"their learners are {ours.bank!r}, and {ours.bank.why_unmergeable}"
+        if not all(map(np.array_equal, self._state.encoder, other._state.encoder)):
+            return "their encoders differ; start both from one random_state or projection"
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare names, which may be None."""
+    return list(one if one is not None else []) == list(other if other is not None else [])

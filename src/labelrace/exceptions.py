@@ -1,0 +1,29 @@
+"""The errors that labelrace raises on purpose.
+
+Each says which argument was wrong, what was found there and what to do about it. They derive from the
+built-in errors that scikit-learn's users already catch.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DataFormatError", "DivergenceError", "LabelraceError", "MergeError", "ModelFileError"]
+
+
+class LabelraceError(Exception):
+    """Base of all the errors below, to catch any of them."""
+
+
+class DataFormatError(LabelraceError, ValueError):
+    """A data file cannot be read: it is not of its format, cut short, or does not fit its label file."""
+
+
+class DivergenceError(LabelraceError, FloatingPointError):
+    """A learner's parameters grew beyond all bounds; the model is as it was before the call."""
+
+
+class MergeError(LabelraceError, ValueError):
+    """Two models cannot be merged exactly."""
+
+
+class ModelFileError(LabelraceError, ValueError):
+    """A file is not a labelrace model, is damaged, or was written by a newer version."""

@@ -1,0 +1,61 @@
+"""What every bank of learners offers.
+
+A bank is a frozen dataclass: its fields are the learners' settings, its methods are pure functions over a state, a
+NamedTuple of arrays. `Bank.derive` turns the raw sums of a state into what predicting needs; callers keep that until
+the state changes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Bank", "Task"]
+
+Task = Literal["classification", "regression"]
+S = TypeVar("S")
+
+
+class Bank(ABC, Generic[S]):
+    """Many learners on the same ``X``, one for each column of ``H``.
+
+    A bank of classifiers predicts the log odds of every pseudo label being 1, a bank of regressors its value.
+    """
+
+    skips_missing: ClassVar[bool] = False
+    """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """Whether the pseudo labels to learn are 0/1 or real."""
+
+    @property
+    def why_unmergeable(self) -> str | None:
+        """Why two states cannot be merged exactly; None if `merge` does it."""
+        return "what they have learned depends on the order of the rows"
+
+    @abstractmethod
+    def init(self, n_values: IntArray, n_components: int) -> S:
+        """Make the state of learners that have seen nothing.
+
+        ``n_values`` has one entry a feature: the number of values of a nominal one, 0 for a numeric one.
+        """
+
+    @abstractmethod
+    def update(self, state: S, X: AnyMatrix, H: FloatArray) -> S:
+        """Learn the rows of ``X`` with their pseudo labels ``H``."""
+
+    @abstractmethod
+    def derive(self, state: S) -> Any:
+        """Compute from the state what `predict` needs."""
+
+    @abstractmethod
+    def predict(self, derived: Any, X: AnyMatrix) -> FloatArray:
+        """Compute the log odds, or values, of all pseudo labels."""
+
+    def merge(self, one: S, other: S) -> S:
+        """Join what two states learned, where `why_unmergeable` is None."""
+        raise NotImplementedError(self.why_unmergeable)

@@ -1,0 +1,158 @@
+"""Numeric and nominal columns, side by side.
+
+A nominal feature with ``V`` values holds codes ``0 … V - 1``. Learners see it as ``V - 1`` indicator columns, one for
+each value but the first: the first value is the zero of a sparse row, and its share follows from the others. With two
+values the indicator is the column itself, so that binary features, dense or sparse, are used as they come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "add_missing",
+    "add_or_none",
+    "all_nominal",
+    "all_numeric",
+    "binary",
+    "design",
+    "indicators",
+    "missing",
+    "nominal",
+    "numeric",
+    "widest_values",
+    "width",
+    "without",
+]
+
+
+def all_numeric(n_values: IntArray) -> bool:
+    """Tell whether there is no nominal column."""
+    return not n_values.any()
+
+
+def all_nominal(n_values: IntArray) -> bool:
+    """Tell whether there is no numeric column."""
+    return bool(n_values.all())
+
+
+def numeric(X: AnyMatrix, n_values: IntArray) -> AnyMatrix:
+    """Take the numeric columns."""
+    return X if all_numeric(n_values) else X[:, np.flatnonzero(n_values == 0)]
+
+
+def nominal(X: AnyMatrix, n_values: IntArray) -> AnyMatrix:
+    """Take the nominal columns, as codes."""
+    return X if all_nominal(n_values) else X[:, np.flatnonzero(n_values)]
+
+
+def indicators(codes: AnyMatrix, n_values: IntArray) -> AnyMatrix:
+    """Turn nominal columns into indicators of every value but the first.
+
+    ``n_values`` belongs to these columns alone. A code beyond a column's values, or NaN, sets no indicator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> indicators(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([2, 3])).toarray()
+    array([[0., 0., 1.],
+           [1., 1., 0.]])
+    """
+    if (n_values == 2).all() and _highest(codes) <= 1:
+        return codes
+    sparse = scipy.sparse.csr_array(codes)
+    first = np.concatenate([[0], np.cumsum(n_values - 1)])
+    values = sparse.data
+    known = (values >= 1) & (values < n_values[sparse.indices])
+    rows = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))[known]
+    columns = first[sparse.indices[known]] + values[known].astype(np.intp) - 1
+    shape = (sparse.shape[0], int(first[-1]))
+    return scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _highest(codes: AnyMatrix) -> float:
+    """Find the largest code; NaN if one is missing, so that comparing it fails."""
+    values = codes.data if scipy.sparse.issparse(codes) else codes
+    return float(values.max(initial=0.0))
+
+
+def widest_values(n_values: IntArray, X: AnyMatrix) -> IntArray:
+    """Raise the number of values of the nominal columns to what occurs in ``X``."""
+    if all_numeric(n_values) or _highest(X) < 2:
+        return n_values
+    columns = np.flatnonzero(n_values)
+    highest = _column_maxima(nominal(X, n_values))
+    widened = n_values.copy()
+    widened[columns] = np.maximum(n_values[columns], highest.astype(np.intp) + 1)
+    return widened
+
+
+def _column_maxima(codes: AnyMatrix) -> Array:
+    """Find each column's largest code, or 0, passing over what is missing."""
+    if not scipy.sparse.issparse(codes):
+        return np.fmax.reduce(codes, axis=0, initial=0.0)
+    maxima = np.zeros(codes.shape[1])
+    np.fmax.at(maxima, codes.indices, codes.data)
+    return maxima
+
+
+def design(X: AnyMatrix, n_values: IntArray) -> AnyMatrix:
+    """Make the matrix a linear model sees: numeric columns, then indicators."""
+    if all_numeric(n_values):
+        return X
+    coded = indicators(nominal(X, n_values), n_values[n_values > 0])
+    if all_nominal(n_values):
+        return coded
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([numeric(X, n_values), coded], format="csr")
+    return np.hstack([numeric(X, n_values), coded.toarray() if scipy.sparse.issparse(coded) else coded])
+
+
+def width(n_values: IntArray) -> int:
+    """Count the columns of the `design`."""
+    return int(np.where(n_values > 0, n_values - 1, 1).sum())
+
+
+def binary(n_values: IntArray) -> BoolArray:
+    """Tell which columns of the `design` are nominal features with two values."""
+    coded = n_values[n_values > 0]
+    return np.concatenate([np.zeros(int((n_values == 0).sum()), bool), np.repeat(coded == 2, coded - 1)])
+
+
+def missing(X: AnyMatrix) -> AnyMatrix | None:
+    """Find the missing values: a 0/1 matrix like ``X``, or None where there are none."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    # One NaN makes the sum NaN: most batches have none, and this is the quickest way to know.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if not np.isnan(values.sum()):
+            return None
+    absent = np.isnan(values)
+    if not absent.any():
+        return None
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array((absent.astype(float), X.indices, X.indptr), shape=X.shape)
+    return absent.astype(float)
+
+
+def without(X: AnyMatrix, absent: AnyMatrix) -> AnyMatrix:
+    """Put zeros where values are missing."""
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array((np.where(absent.data > 0, 0.0, X.data), X.indices, X.indptr), shape=X.shape)
+    return np.where(absent > 0, 0.0, X)
+
+
+def add_missing(counted: FloatArray | None, absent: AnyMatrix | None, H: FloatArray) -> FloatArray | None:
+    """Count the rows of a batch in which a feature is missing, for each pseudo label and, last, for all rows."""
+    if absent is None:
+        return counted
+    return add_or_none(counted, np.column_stack([absent.T @ H, absent.sum(axis=0)]))
+
+
+def add_or_none(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:
+    """Add two arrays, either of which may be None for zero."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other

@@ -1,0 +1,170 @@
+"""A bank of naive Bayes classifiers on any mixture of numeric and nominal features.
+
+The state is sums: rows of each class, counts of nominal values, moments of numeric ones. One product ``ZᵀH`` updates
+them for all pseudo labels, and the log odds of all pseudo labels are products too (see `nominal` and `density`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.learners import binned, columns, density, moments, nominal
+from labelrace.learners.bank import Bank, Task
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["NaiveBayes", "NaiveBayesState"]
+
+
+class NaiveBayesState(NamedTuple):
+    """The sums of a bank of ``k`` classifiers.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    rows : (k + 1,) array
+        Rows in which each pseudo label is 1 and, last, all rows.
+    counts : nominal.Counts
+        Counts of the nominal features' values.
+    moments : moments.Moments
+        Sums of the numeric features.
+    precision : (d,) array
+        Bin widths of the numeric features, if they are binned.
+    """
+
+    n_values: IntArray
+    rows: FloatArray
+    counts: nominal.Counts
+    moments: moments.Moments
+    precision: FloatArray
+
+
+class Derived(NamedTuple):
+    """What predicting needs: the kinds of the columns, the prior and each part's log odds."""
+
+    n_values: IntArray
+    prior: FloatArray
+    nominal: nominal.LogOdds | None
+    numeric: density.LogOdds | binned.Normals | None
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Bank[NaiveBayesState]):
+    """Naive Bayes classifiers, one for each pseudo label.
+
+    Nominal features have Laplace-smoothed probabilities, numeric ones are normal within a class. Missing values (NaN)
+    are skipped, in learning and in predicting.
+
+    Parameters
+    ----------
+    numeric : {"density", "binned"}
+        How a numeric value's likelihood is taken: by the normal density, which is two matrix products for all pseudo
+        labels, or by the probability of a bin, as Weka's updateable naive Bayes does, which the paper used.
+    smoothing : float
+        Imagined rows that each class starts with, which look like all rows. Used by "density".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace.learners.naive_bayes import NaiveBayes
+    >>> X = np.array([[0.0], [0.2], [1.0], [1.2]])
+    >>> H = np.array([[0.0], [0.0], [1.0], [1.0]])
+    >>> bank = NaiveBayes()
+    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, H)
+    >>> (bank.predict(bank.derive(state), X) > 0).ravel()
+    array([False, False,  True,  True])
+    """
+
+    numeric: Literal["density", "binned"] = "density"
+    smoothing: float = 1.0
+
+    task: ClassVar[Task] = "classification"
+    skips_missing: ClassVar[bool] = True
+
+    @property
+    def why_unmergeable(self) -> str | None:
+        """Why two states cannot be merged exactly: bins depend on the first batch, densities do not."""
+        return "the bins of their numeric features come from each one's first batch" if self._bins else None
+
+    def init(self, n_values: IntArray, n_components: int) -> NaiveBayesState:
+        """Make the state of classifiers that have seen nothing."""
+        n_numeric = int((n_values == 0).sum())
+        return NaiveBayesState(
+            n_values,
+            np.zeros(n_components + 1),
+            nominal.init(n_values[n_values > 0], n_components),
+            moments.init(n_numeric, n_components),
+            np.zeros(n_numeric),
+        )
+
+    def update(self, state: NaiveBayesState, X: AnyMatrix, H: FloatArray) -> NaiveBayesState:
+        """Learn the rows of ``X`` with their 0/1 pseudo labels ``H``."""
+        state = _widen(state, columns.widest_values(state.n_values, X))
+        if state.rows[-1] == 0:
+            state = self._start(state, columns.numeric(X, state.n_values))
+        n_values, rows, counts, sums, precision = state
+        if not columns.all_numeric(n_values):
+            counts = nominal.update(counts, columns.nominal(X, n_values), n_values[n_values > 0], H)
+        if not columns.all_nominal(n_values):
+            values = columns.numeric(X, n_values)
+            sums = moments.update(sums, binned.rounded(values, precision) if self._bins else values, H)
+        return NaiveBayesState(n_values, rows + np.append(H.sum(axis=0), len(H)), counts, sums, precision)
+
+    @property
+    def _bins(self) -> bool:
+        return self.numeric == "binned"
+
+    def _start(self, state: NaiveBayesState, X: AnyMatrix) -> NaiveBayesState:
+        """Take from the first batch what is fixed from then on: bin widths, or the shift of the moments."""
+        if self._bins:
+            return state._replace(precision=binned.precision(X))
+        if scipy.sparse.issparse(X):
+            return state
+        absent = columns.missing(X)
+        present = X if absent is None else columns.without(X, absent)
+        rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
+        return state._replace(moments=state.moments._replace(shift=present.sum(axis=0) / rows))
+
+    def derive(self, state: NaiveBayesState) -> Derived:
+        """Compute the log odds' parameters."""
+        n_values, rows, counts, sums, precision = state
+        n, ones = rows[-1], rows[:-1]
+        # (n_c + 1) / (n + 2) for each class; the denominators cancel.
+        prior = np.log((ones + 1) / (n - ones + 1))
+        odds: density.LogOdds | binned.Normals | None = None
+        if not columns.all_nominal(n_values):
+            odds = binned.normals(sums, rows, precision) if self._bins else density.log_odds(sums, rows, self.smoothing)
+        nominal_odds = None if columns.all_numeric(n_values) else nominal.log_odds(counts, n_values[n_values > 0], rows)
+        return Derived(n_values, prior, nominal_odds, odds)
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the log odds of all pseudo labels."""
+        parts = [derived.prior]
+        if derived.nominal is not None:
+            parts.append(nominal.predict(derived.nominal, columns.nominal(X, derived.n_values)))
+        if isinstance(derived.numeric, binned.Normals):
+            parts.append(binned.predict(derived.numeric, columns.numeric(X, derived.n_values)))
+        elif derived.numeric is not None:
+            parts.append(density.predict(derived.numeric, columns.numeric(X, derived.n_values)))
+        return sum(parts[1:], start=parts[0])
+
+    def merge(self, one: NaiveBayesState, other: NaiveBayesState) -> NaiveBayesState:
+        """Add the sums of two states."""
+        wider = np.maximum(one.n_values, other.n_values)
+        one, other = _widen(one, wider), _widen(other, wider)
+        counts = nominal.merge(one.counts, other.counts)
+        sums = moments.merge(one.moments, other.moments, other.rows)
+        return NaiveBayesState(wider, one.rows + other.rows, counts, sums, one.precision)
+
+
+def _widen(state: NaiveBayesState, n_values: IntArray) -> NaiveBayesState:
+    """Make room for nominal values that had not occurred before."""
+    if (n_values == state.n_values).all():
+        return state
+    is_nominal = n_values > 0
+    counts = nominal.grow(state.counts, state.n_values[is_nominal], n_values[is_nominal])
+    return state._replace(n_values=n_values, counts=counts)

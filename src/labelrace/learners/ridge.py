@@ -1,0 +1,156 @@
+"""A bank of ridge regressors: all pseudo labels share ``XᵀX``.
+
+The state is the sums ``XᵀX``, ``XᵀH``, ``Xᵀ1`` and ``Hᵀ1``, taken about a shift near the features' means so that
+centring them afterwards loses no digits. The intercept is not penalised. Exact whatever the batches, and mergeable; but
+the state is ``m × m`` and solving costs ``m³``, so it is for up to a few thousand features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from labelrace.learners import columns
+from labelrace.learners.bank import Bank, Task
+from labelrace.linalg import generalised_inverse
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Ridge", "RidgeState"]
+
+# 20,000 columns make a state of 3.2 GB, and minutes for one solution.
+_MOST_COLUMNS = 20_000
+
+
+class RidgeState(NamedTuple):
+    """Sums about a shift.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    shift : (M,) array
+        What is subtracted from each column of the design first.
+    rows : float
+        Rows learned.
+    sum_x, sum_h : (M,) and (k,) arrays
+        Sums of features and of pseudo labels.
+    gram, cross : (M, M) and (M, k) arrays
+        ``XᵀX`` and ``XᵀH``.
+    """
+
+    n_values: IntArray
+    shift: FloatArray
+    rows: float
+    sum_x: FloatArray
+    sum_h: FloatArray
+    gram: FloatArray
+    cross: FloatArray
+
+
+class Derived(NamedTuple):
+    """The linear models."""
+
+    n_values: IntArray
+    weights: FloatArray
+    intercepts: FloatArray
+
+
+@dataclass(frozen=True)
+class Ridge(Bank[RidgeState]):
+    """Ridge regressors, one for each pseudo label.
+
+    Parameters
+    ----------
+    alpha : float
+        Penalty on the squared weights; the same as scikit-learn's ``Ridge(alpha)`` on all rows so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace.learners.ridge import Ridge
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> bank = Ridge(alpha=0.0)
+    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, 3 * X - 1)
+    >>> bank.predict(bank.derive(state), np.array([[5.0]])).round(6)
+    array([[14.]])
+    """
+
+    alpha: float = 1.0
+
+    task: ClassVar[Task] = "regression"
+    why_unmergeable: ClassVar[None] = None
+
+    def init(self, n_values: IntArray, n_components: int) -> RidgeState:
+        """Make empty sums.
+
+        Raises
+        ------
+        ValueError
+            Where the features are too many for an ``m × m`` state.
+        """
+        m = columns.width(n_values)
+        if m > _MOST_COLUMNS:
+            raise ValueError(
+                f"The ridge learner keeps an m × m matrix, which is {8e-9 * m * m:.0f} GB for {m} feature columns: "
+                f"use learner='sgd', or at most {_MOST_COLUMNS} columns."
+            )
+        k = n_components
+        return RidgeState(n_values, np.zeros(m), 0.0, np.zeros(m), np.zeros(k), np.zeros((m, m)), np.zeros((m, k)))
+
+    def update(self, state: RidgeState, X: AnyMatrix, H: FloatArray) -> RidgeState:
+        """Learn the rows of ``X`` with their pseudo labels ``H``."""
+        X = columns.design(X, state.n_values)
+        sparse = scipy.sparse.issparse(X)
+        if state.rows == 0 and not sparse:
+            state = state._replace(shift=X.mean(axis=0))
+        Z = X if sparse else X - state.shift
+        gram = Z.T @ Z
+        batch = RidgeState(
+            state.n_values,
+            np.zeros_like(state.shift) if sparse else state.shift,
+            float(len(H)),
+            np.asarray(Z.sum(axis=0), dtype=float),
+            H.sum(axis=0),
+            gram.toarray() if sparse else gram,
+            Z.T @ H,
+        )
+        return self.merge(state, batch)
+
+    def derive(self, state: RidgeState) -> Derived:
+        """Solve for the weights."""
+        mean_x, mean_h = state.sum_x / state.rows, state.sum_h / state.rows
+        gram = state.gram - np.outer(state.sum_x, mean_x)
+        gram[np.diag_indices_from(gram)] += self.alpha
+        cross = state.cross - np.outer(state.sum_x, mean_h)
+        try:
+            weights = scipy.linalg.solve(gram, cross, assume_a="pos", check_finite=False)
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+            weights = generalised_inverse(gram) @ cross
+        return Derived(state.n_values, weights, mean_h - (mean_x + state.shift) @ weights)
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the values of all pseudo labels."""
+        return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
+
+    def merge(self, one: RidgeState, other: RidgeState) -> RidgeState:
+        """Add two states, the other one's sums turned into sums about the first one's shift."""
+        sum_x, gram, cross = other.sum_x, other.gram, other.cross
+        step = other.shift - one.shift
+        if step.any():
+            outer = np.outer(sum_x, step)
+            gram = gram + outer + outer.T + other.rows * np.outer(step, step)
+            cross = cross + np.outer(step, other.sum_h)
+            sum_x = sum_x + other.rows * step
+        return RidgeState(
+            one.n_values,
+            one.shift,
+            one.rows + other.rows,
+            one.sum_x + sum_x,
+            one.sum_h + other.sum_h,
+            one.gram + gram,
+            one.cross + cross,
+        )

@@ -1,0 +1,233 @@
+"""A bank of linear regressors by stochastic gradient descent on the squared loss, one step a row, in order.
+
+The step of row ``i`` with rate ``η`` and decay ``d`` is ``z = y - (w·x + c)``, ``w ← d w + η z x``, ``c ← c + η z``.
+Rows depend on one another through their inner products alone, so a block of ``b`` rows is exact at once: the errors
+``z`` solve the unit lower-triangular system
+
+    (I + η (D ∘ XXᵀ + 1)) z = y - diag(dⁱ) X w₀ - c₀,    D[i, j] = d^(i-1-j) for j < i,
+
+and then ``w_b = d^b w₀ + η Xᵀ (d^(b-1-i) zᵢ)``. All pseudo labels share the system.
+
+*The original's coding of binary features.* It codes a binary feature, for each pseudo label, as 1 for the value with
+the larger mean target in the first batch. Where that turns a feature round, ``x' = 1 - x``, the steps are those on
+``x - 1`` with the weight's sign changed. So each pseudo label has an origin, 0 or 1 in each feature, and ``X`` is used
+as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from labelrace.exceptions import DivergenceError
+from labelrace.learners import columns
+from labelrace.learners.bank import Bank, Task
+from labelrace.learners.java_random import shuffled
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["SGD", "SGDState"]
+
+# Rows that are solved for at once: large enough for BLAS, small enough that the b² system stays cheap.
+_BLOCK = 64
+# An error this many times the targets' size cannot come from learning.
+_DIVERGED = 1e8
+
+
+class SGDState(NamedTuple):
+    """The linear models.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    weights : (M, k) array
+        One column a pseudo label.
+    intercepts : (k,) array
+        The ``c`` above.
+    origin : (M, k) array or None
+        What is subtracted from the features, for each pseudo label; None for nothing.
+    first_rows : float
+        Size of the first batch, 0 before it.
+    """
+
+    n_values: IntArray
+    weights: FloatArray
+    intercepts: FloatArray
+    origin: FloatArray | None
+    first_rows: float
+
+
+class _Block(NamedTuple):
+    """Some rows, the rate of each, the decay's powers and the triangular systems (one, or one a pseudo label)."""
+
+    rows: slice
+    X: AnyMatrix
+    rates: FloatArray
+    powers: FloatArray
+    systems: FloatArray
+
+
+@dataclass(frozen=True)
+class SGD(Bank[SGDState]):
+    """Linear regressors, one for each pseudo label, that take one gradient step a row.
+
+    Parameters
+    ----------
+    rate : float
+        The step's length.
+    normalised : bool
+        Whether the rate is divided by ``1 + |x|²``. Steps are then stable on features of any scale if ``rate < 2``.
+    penalty : float
+        L2 penalty: the weights shrink by ``1 - rate · penalty`` at each step.
+    penalty_per_row : bool
+        Whether the penalty is divided by the size of the first batch, as in Weka.
+    first_epochs : int
+        How often the first batch is gone through. Every later batch is gone through once.
+    shuffle_seed : int or None
+        Shuffles the first batch, once, as Weka does with this seed; None for the order given.
+    orient_binary : bool
+        Whether a binary feature is coded, for each pseudo label, as 1 for the value with the larger mean target in
+        the first batch, as in Weka.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace.learners.sgd import SGD
+    >>> X = np.array([[0.0], [1.0]] * 200)
+    >>> bank = SGD(rate=0.5, normalised=True, penalty=0.0)
+    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, 3 * X - 1)
+    >>> bank.predict(bank.derive(state), np.array([[0.0], [1.0], [2.0]])).round(3).ravel()
+    array([-1.,  2.,  5.])
+    """
+
+    rate: float = 1e-4
+    normalised: bool = False
+    penalty: float = 1e-4
+    penalty_per_row: bool = False
+    first_epochs: int = 1
+    shuffle_seed: int | None = None
+    orient_binary: bool = False
+
+    task: ClassVar[Task] = "regression"
+
+    @classmethod
+    def weka(cls) -> SGD:
+        """Return the settings and habits of the learner that the paper used."""
+        return cls(penalty_per_row=True, first_epochs=500, shuffle_seed=1, orient_binary=True)
+
+    def init(self, n_values: IntArray, n_components: int) -> SGDState:
+        """Make models with zero weights."""
+        weights = np.zeros((columns.width(n_values), n_components))
+        return SGDState(n_values, weights, np.zeros(n_components), None, 0.0)
+
+    def update(self, state: SGDState, X: AnyMatrix, H: FloatArray) -> SGDState:
+        """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
+
+        Raises
+        ------
+        DivergenceError
+            Where the errors grow beyond all bounds.
+        """
+        X, epochs = columns.design(X, state.n_values), 1
+        if state.first_rows == 0:
+            epochs = self.first_epochs
+            if self.orient_binary:
+                state = state._replace(origin=_origin(X, H, state.n_values))
+            if self.shuffle_seed is not None:
+                order = shuffled(len(H), self.shuffle_seed)
+                X, H = X[order], H[order]
+            state = state._replace(first_rows=float(len(H)))
+        blocks = list(self._blocks(state, X))
+        bound = _DIVERGED * (1.0 + np.abs(H).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(epochs):
+                for block in blocks:
+                    state = _learn_block(state, block, H[block.rows], bound)
+        return state
+
+    def _blocks(self, state: SGDState, X: AnyMatrix) -> Iterator[_Block]:
+        """Cut a batch into blocks, each with its triangular system."""
+        rows = state.first_rows if self.penalty_per_row else 1.0
+        decay = 1.0 - self.rate * self.penalty / rows
+        for start in range(0, X.shape[0], _BLOCK):
+            block = slice(start, min(start + _BLOCK, X.shape[0]))
+            x = X[block]
+            inner = _dense(x @ x.T)
+            norms = 1.0 + np.diag(inner) if self.normalised else np.ones(len(inner))
+            rates = self.rate / norms
+            powers = np.power(decay, np.arange(len(inner) + 1.0))
+            lag = np.clip(np.subtract.outer(np.arange(len(inner)), np.arange(len(inner))) - 1, 0, None)
+            systems = np.tril((powers[lag] * _about_origin(inner, x, state.origin) + 1.0) * rates, -1)
+            yield _Block(block, x, rates, powers, systems)
+
+    def derive(self, state: SGDState) -> SGDState:
+        """Return the state with the origins' part moved into the intercepts."""
+        return state._replace(intercepts=state.intercepts - _at_origin(state), origin=None)
+
+    def predict(self, derived: SGDState, X: AnyMatrix) -> FloatArray:
+        """Compute the values of all pseudo labels."""
+        return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
+
+
+def _dense(matrix: AnyMatrix) -> FloatArray:
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+
+
+def _at_origin(state: SGDState) -> FloatArray | float:
+    """Compute what the weights give at the origin of each pseudo label."""
+    return 0.0 if state.origin is None else (state.origin * state.weights).sum(axis=0)
+
+
+def _about_origin(inner: FloatArray, X: AnyMatrix, origin: FloatArray | None) -> FloatArray:
+    """Turn inner products of rows into those of ``x - origin``, for each pseudo label: ``(1 or k, b, b)``."""
+    if origin is None:
+        return inner[None]
+    along = (X @ origin).T
+    own = (origin * origin).sum(axis=0)
+    return inner - along[:, :, None] - along[:, None, :] + own[:, None, None]
+
+
+def _origin(X: AnyMatrix, H: FloatArray, n_values: IntArray) -> FloatArray:
+    """Find, for each pseudo label, the binary features whose first value has the larger mean target."""
+    count = np.asarray(X.sum(axis=0), dtype=float)[:, None]
+    with_one, total = X.T @ H, H.sum(axis=0)
+    mean = total / len(H)
+    # A value that does not occur has the mean of all rows.
+    ones = np.divide(with_one, count, out=np.tile(mean, (len(count), 1)), where=count > 0)
+    others = len(H) - count
+    zeros = np.divide(total - with_one, others, out=np.tile(mean, (len(count), 1)), where=others > 0)
+    return np.where(columns.binary(n_values)[:, None] & (zeros > ones), 1.0, 0.0)
+
+
+def _learn_block(state: SGDState, block: _Block, Y: FloatArray, bound: float) -> SGDState:
+    """Take the steps of one block."""
+    _, weights, intercepts, origin, _ = state
+    before = block.X @ weights - _at_origin(state)
+    right = Y - block.powers[:-1, None] * before - intercepts
+    steps = block.rates[:, None] * _errors(block.systems, right)
+    if not np.abs(right).max() < bound:
+        raise DivergenceError(
+            "SGD diverged: its errors grew beyond all bounds, so the steps are too long for these features. "
+            "Scale the features (StandardScaler), lower the rate, or use SGD(normalised=True)."
+        )
+    remaining = block.powers[-2::-1, None] * steps
+    weights = block.powers[-1] * weights + block.X.T @ remaining
+    if origin is not None:
+        weights -= origin * remaining.sum(axis=0)
+    return state._replace(weights=weights, intercepts=intercepts + steps.sum(axis=0))
+
+
+def _errors(systems: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve for the error of every step; the systems' unit diagonals are implied."""
+
+    def solve(system: FloatArray, side: FloatArray) -> FloatArray:
+        return scipy.linalg.solve_triangular(system, side, lower=True, unit_diagonal=True, check_finite=False)
+
+    if len(systems) == 1:
+        return solve(systems[0], right)
+    return np.column_stack([solve(system, side) for system, side in zip(systems, right.T, strict=True)])

@@ -1,0 +1,30 @@
+"""Linear algebra that more than one part of the core needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelrace.typing import FloatArray
+
+__all__ = ["generalised_inverse"]
+
+
+def generalised_inverse(gram: FloatArray) -> FloatArray:
+    """Invert a symmetric positive semi-definite matrix on its range.
+
+    Rank is judged after scaling to a unit diagonal, so that what is merely small is not lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> generalised_inverse(np.diag([4.0, 0.0, 1e-30])).diagonal()
+    array([2.5e-01, 0.0e+00, 1.0e+30])
+    """
+    if gram.size == 0:
+        return gram
+    diagonal = np.sqrt(np.diag(gram))
+    scaling = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    values, vectors = np.linalg.eigh(gram * np.outer(scaling, scaling))
+    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    vectors = scaling[:, None] * vectors[:, kept]
+    return (vectors / values[kept]) @ vectors.T

@@ -1,0 +1,109 @@
+"""Confusion counts per example, per label and over all cells, and the rates that follow from them.
+
+All bipartition measures are a rate of one of these three tables, averaged over its entries. With both label
+matrices sparse, counting costs O(nnz + n + l): true negatives are what remains.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
+
+__all__ = ["Confusion", "Counts", "confusion", "f1", "jaccard", "precision", "recall", "specificity"]
+
+
+class Counts(NamedTuple):
+    """True and false positives and negatives, one entry per example, per label, or one for all cells."""
+
+    tp: IntArray
+    fp: IntArray
+    fn: IntArray
+    tn: IntArray
+
+
+class Confusion(NamedTuple):
+    """The three tables of confusion counts of a batch."""
+
+    per_example: Counts
+    per_label: Counts
+    pooled: Counts
+
+
+def confusion(truth: SparseMatrix, predicted: SparseMatrix) -> Confusion:
+    """Count agreements and errors of two canonical CSR label matrices.
+
+    Examples
+    --------
+    >>> from labelrace.measures.inputs import as_labels
+    >>> table = confusion(as_labels([[1, 0, 1]], "Y_true"), as_labels([[1, 1, 0]], "Y_pred"))
+    >>> [int(count[0]) for count in table.per_example]
+    [1, 1, 1, 0]
+    """
+    n_examples, n_labels = truth.shape
+    agreed = truth.multiply(predicted).tocsr()
+    per_example = _counts(_row_sizes(agreed), _row_sizes(predicted), _row_sizes(truth), n_labels)
+    per_label = _counts(_column_sizes(agreed), _column_sizes(predicted), _column_sizes(truth), n_examples)
+    pooled = Counts(*(count.sum(keepdims=True) for count in per_example))
+    return Confusion(per_example, per_label, pooled)
+
+
+def _counts(both: IntArray, predicted: IntArray, true: IntArray, total: int) -> Counts:
+    return Counts(tp=both, fp=predicted - both, fn=true - both, tn=total - predicted - true + both)
+
+
+def _row_sizes(labels: SparseMatrix) -> IntArray:
+    # SciPy indexes with 32 bits where it can; counts are of one type.
+    sizes: IntArray = np.diff(labels.indptr).astype(np.intp)
+    return sizes
+
+
+def _column_sizes(labels: SparseMatrix) -> IntArray:
+    return np.bincount(labels.indices, minlength=labels.shape[1])
+
+
+def precision(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fp)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fp, tp + fp + fn == 0)
+
+
+def recall(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fn)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fn, tp + fp + fn == 0)
+
+
+def f1(counts: Counts) -> FloatArray:
+    """Compute `2 tp / (2 tp + fp + fn)`, the harmonic mean of precision and recall; 1 for 0/0."""
+    tp, fp, fn, _ = counts
+    return _rate(2 * tp, 2 * tp + fp + fn, tp + fp + fn == 0)
+
+
+def jaccard(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fp + fn)`, intersection over union; 1 where the union is empty."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fp + fn, tp + fp + fn == 0)
+
+
+def specificity(counts: Counts) -> FloatArray:
+    """Compute `tn / (tn + fp)`; for 0/0, 1 where `tn + fp + fn = 0` and 0 elsewhere.
+
+    Examples
+    --------
+    >>> one, none = np.array([1]), np.array([0])
+    >>> specificity(Counts(tp=one, fp=none, fn=none, tn=none)).tolist()
+    [1.0]
+    >>> specificity(Counts(tp=none, fp=none, fn=one, tn=none)).tolist()
+    [0.0]
+    """
+    _, fp, fn, tn = counts
+    return _rate(tn, tn + fp, tn + fp + fn == 0)
+
+
+def _rate(part: IntArray, whole: IntArray, perfect: BoolArray) -> FloatArray:
+    """Divide where there is something to divide by; elsewhere 1 if `perfect`, else 0."""
+    rate = perfect.astype(np.float64)
+    return np.divide(part, whole, out=rate, where=whole > 0)

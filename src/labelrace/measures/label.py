@@ -1,0 +1,136 @@
+"""Label-based measures: macro averages over labels, micro pools the cells of all labels.
+
+Macro averages run over every label, also one that a batch neither has nor is predicted to have; by the 0/0
+rules of `labelrace.measures.counts` such a label counts 1. The areas under the ROC curve skip what they are
+not defined for, and are NaN when nothing is left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelrace.measures.counts import Confusion, f1, precision, recall, specificity
+from labelrace.measures.order import count_below
+from labelrace.typing import FloatArray, SparseMatrix
+
+__all__ = [
+    "macro_auc",
+    "macro_f1",
+    "macro_precision",
+    "macro_recall",
+    "macro_specificity",
+    "micro_auc",
+    "micro_f1",
+    "micro_precision",
+    "micro_recall",
+    "micro_specificity",
+]
+
+
+def micro_specificity(confusion: Confusion) -> float:
+    """Compute `tn / (tn + fp)` over all cells."""
+    return float(specificity(confusion.pooled).item())
+
+
+def micro_precision(confusion: Confusion) -> float:
+    """Compute `tp / (tp + fp)` over all cells."""
+    return float(precision(confusion.pooled).item())
+
+
+def micro_recall(confusion: Confusion) -> float:
+    """Compute `tp / (tp + fn)` over all cells."""
+    return float(recall(confusion.pooled).item())
+
+
+def micro_f1(confusion: Confusion) -> float:
+    """Compute `2 tp / (2 tp + fp + fn)` over all cells.
+
+    Examples
+    --------
+    >>> from labelrace.measures import evaluate
+    >>> evaluate([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 0, 0]], measures="micro_f1")
+    {'micro_f1': 0.5}
+    """
+    return float(f1(confusion.pooled).item())
+
+
+def macro_specificity(confusion: Confusion) -> float:
+    """Mean over labels of `tn / (tn + fp)`."""
+    return float(specificity(confusion.per_label).mean())
+
+
+def macro_precision(confusion: Confusion) -> float:
+    """Mean over labels of `tp / (tp + fp)`."""
+    return float(precision(confusion.per_label).mean())
+
+
+def macro_recall(confusion: Confusion) -> float:
+    """Mean over labels of `tp / (tp + fn)`."""
+    return float(recall(confusion.per_label).mean())
+
+
+def macro_f1(confusion: Confusion) -> float:
+    """Mean over labels of `2 tp / (2 tp + fp + fn)`; an absent label that is never predicted counts 1.
+
+    Examples
+    --------
+    >>> from labelrace.measures import evaluate
+    >>> evaluate([[1, 0, 0, 0], [1, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 0, 0]], measures="macro_f1")
+    {'macro_f1': 0.75}
+    """
+    return float(f1(confusion.per_label).mean())
+
+
+def micro_auc(truth: SparseMatrix, scores: FloatArray) -> float:
+    """Area under the ROC curve of all cells: the chance that a relevant one outscores an irrelevant one.
+
+    Equal scores count half. NaN when all cells or none are relevant.
+
+    Notes
+    -----
+    With `P` relevant and `N` irrelevant cells, `P N` times the area is `Σ (#below + #equal / 2)` over the
+    relevant cells. Counted among all cells instead of the irrelevant ones, the sum grows by `P² / 2`: of any
+    two relevant cells one is below the other, or each is half below. So no cell needs a rank, only one sort.
+
+    Examples
+    --------
+    >>> from labelrace.measures import evaluate
+    >>> evaluate([[1, 0, 0]], scores=[[0.5, 0.1, 0.5]], measures="micro_auc")
+    {'micro_auc': 0.75}
+    """
+    positives = truth.nnz
+    negatives = scores.size - positives
+    if positives == 0 or negatives == 0:
+        return float("nan")
+    ordered = np.sort(scores, axis=None)
+    # Looking values up in order keeps the search in cache.
+    values = np.sort(scores[truth.nonzero()])
+    below = np.searchsorted(ordered, values, side="left").sum()
+    not_above = np.searchsorted(ordered, values, side="right").sum()
+    return float(((below + not_above) / 2 - positives**2 / 2) / (positives * negatives))
+
+
+def macro_auc(truth: SparseMatrix, scores: FloatArray) -> float:
+    """Mean over labels of the area under the label's ROC curve.
+
+    Equal scores count half. Labels that all examples or none have are skipped; NaN when none is left.
+
+    Examples
+    --------
+    >>> from labelrace.measures import evaluate
+    >>> evaluate([[1, 1], [0, 1]], scores=[[0.9, 0.3], [0.2, 0.1]], measures="macro_auc")
+    {'macro_auc': 1.0}
+    """
+    n_examples, n_labels = scores.shape
+    rows, labels = truth.nonzero()
+    by_label = np.sort(scores, axis=0).T
+    values = scores[rows, labels]
+    below = count_below(by_label, labels, values)
+    not_above = count_below(by_label, labels, values, or_equal=True)
+    positives = np.bincount(labels, minlength=n_labels)
+    defined = (positives > 0) & (positives < n_examples)
+    if not defined.any():
+        return float("nan")
+    # The same sum as micro_auc's, one for each label.
+    wins = np.bincount(labels, weights=(below + not_above) / 2, minlength=n_labels) - positives**2 / 2
+    return float((wins[defined] / (positives * (n_examples - positives))[defined]).mean())

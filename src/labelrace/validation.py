@@ -1,0 +1,272 @@
+"""Checks of what users give: each error names the argument, what was wrong with it and what to do.
+
+Only shells call these, once a batch; the core takes what it gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = [
+    "categorical_values",
+    "check_choice",
+    "check_codes",
+    "check_features",
+    "check_label_names",
+    "check_labels",
+    "check_number",
+    "check_projection",
+    "component_count",
+    "generator",
+]
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, choices))}.")
+
+
+def check_number(name: str, value: object, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
+    """Refuse a value that is not a number in the range."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or (open_low and value == low):  # type: ignore[operator]
+        bounds = f"{'above' if open_low else 'at least'} {low:g}" + (
+            f" and at most {high:g}" if high < math.inf else ""
+        )
+        raise ValueError(f"{name}={value!r} does not do: give a number {bounds}.")
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Make a random generator of what scikit-learn's users give as a ``random_state``."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) -> AnyMatrix:
+    """Turn ``X`` into floats, dense or in compressed rows, and check its columns against the ones learned before."""
+    if not reset and _is_as_before(estimator, X):
+        return X if isinstance(X, np.ndarray) else _canonical(X)
+    _refuse_text(X)
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan" if allow_missing else True,
+    )
+    return _canonical(checked) if scipy.sparse.issparse(checked) else checked
+
+
+def _is_as_before(estimator: Any, X: Any) -> bool:
+    """Tell at a glance that a batch is in order: floats, all finite, as many columns as ever, no names to compare.
+
+    Most batches are; scikit-learn's checks, thorough and slow, are for the others.
+    """
+    is_sparse = scipy.sparse.issparse(X) and X.format == "csr"
+    if not (is_sparse or type(X) is np.ndarray) or X.dtype != np.float64 or hasattr(estimator, "feature_names_in_"):
+        return False
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] != estimator.n_features_in_:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.data.sum() if is_sparse else X.sum()))
+
+
+def _canonical(X: AnyMatrix) -> AnyMatrix:
+    """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
+    X = scipy.sparse.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _refuse_text(X: Any) -> None:
+    """Name the columns that hold text, which the conversion to floats would only stumble over."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        text = [str(name) for name in X.columns if not _is_number_like(X[name].dtype)]
+        if text:
+            raise ValueError(
+                f"X has text in a numeric column: {', '.join(map(repr, text[:5]))}. Encode such columns as numbers, "
+                "e.g. with sklearn.preprocessing.OrdinalEncoder, and name them in categorical_features."
+            )
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "US" and X.size:
+        raise ValueError("X holds text, not numbers. Encode it, e.g. with sklearn.preprocessing.OrdinalEncoder.")
+
+
+def _is_number_like(dtype: Any) -> bool:
+    """Tell whether a data frame's column can be turned into floats."""
+    return getattr(dtype, "kind", "O") in "biuf" or getattr(dtype, "_is_numeric", False)
+
+
+def check_labels(Y: Any, n_rows: int, n_labels: int | None) -> AnyMatrix:
+    """Turn ``Y`` into a dense float or compressed-row matrix of 0 and 1, with ``n_rows`` rows."""
+    if hasattr(Y, "to_numpy"):
+        Y = Y.to_numpy()
+    Y = _sparse_labels(Y) if scipy.sparse.issparse(Y) else _dense_labels(Y)
+    if Y.shape[0] != n_rows:
+        raise ValueError(
+            f"X and Y differ in their rows: X has {n_rows}, Y has {Y.shape[0]}. Give one of Y for each of X."
+        )
+    if n_labels is not None and Y.shape[1] != n_labels:
+        raise ValueError(
+            f"Y has {Y.shape[1]} labels, but the model has learned with {n_labels}. "
+            "Give every batch the same columns; call add_labels first for labels that are new."
+        )
+    if Y.shape[1] == 0:
+        raise ValueError("Y has no labels: it needs at least one column.")
+    return Y
+
+
+def _sparse_labels(Y: Any) -> AnyMatrix:
+    if Y.ndim != 2:
+        raise ValueError(f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.")
+    Y = _canonical(Y)
+    if not (Y.data == 1).all():
+        Y = Y.copy()
+        Y.eliminate_zeros()
+        _refuse_values(Y.data)
+    return Y
+
+
+def _dense_labels(Y: Any) -> FloatArray:
+    Y = np.asarray(Y)
+    if Y.ndim != 2:
+        hint = " For a single label use Y.reshape(-1, 1)." if Y.ndim == 1 else ""
+        raise ValueError(
+            f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.{hint}"
+        )
+    if Y.dtype.kind in "OUS":
+        try:
+            Y = Y.astype(float)
+        except (TypeError, ValueError):
+            raise ValueError("Y must hold 0 and 1, but it holds text or objects. Use MultiLabelBinarizer.") from None
+    if Y.dtype.kind != "b":
+        _refuse_values(Y)
+    return Y.astype(np.float64)
+
+
+def _refuse_values(values: Array) -> None:
+    """Refuse labels other than 0 and 1."""
+    if values.dtype.kind in "iu":
+        if values.size and (values.min() < 0 or values.max() > 1):
+            wrong = values[(values != 0) & (values != 1)]
+            raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]}.")
+        return
+    wrong = values[~((values == 0) | (values == 1))]
+    if len(wrong):
+        if np.isnan(wrong).any():
+            raise ValueError("Y contains NaN. Labels must be 0 or 1: leave out rows whose labels are not known.")
+        raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]:g}.")
+
+
+def check_label_names(Y: Any, given: Any, learned: Array | None, n_labels: int) -> Array | None:
+    """Find the labels' names: the columns of a data frame, or the names given; None if there are none."""
+    names = None
+    if hasattr(Y, "columns") and all(isinstance(name, str) for name in Y.columns):
+        names = np.asarray(Y.columns, dtype=object)
+        if learned is not None and list(names) != list(learned):
+            different = sorted(set(names) ^ set(learned))[:5]
+            what = f"they differ in {', '.join(map(repr, different))}" if different else "their order differs"
+            raise ValueError(f"The columns of Y are not the labels learned before: {what}.")
+    elif given is not None and learned is None:
+        names = np.asarray([str(name) for name in given], dtype=object)
+        if len(names) != n_labels:
+            raise ValueError(f"label_names has {len(names)} names, but Y has {n_labels} labels.")
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError("Label names must be distinct: a name occurs twice.")
+    return learned if names is None else names
+
+
+def categorical_values(categorical: Any, n_features: int, feature_names: Array | None) -> IntArray:
+    """Turn ``categorical_features`` into the number of values of each feature, 0 for a numeric one.
+
+    A nominal feature of which no more is known starts with two values, and gets more as they occur.
+    """
+    n_values = np.zeros(n_features, dtype=np.intp)
+    if categorical is None:
+        return n_values
+    declared = getattr(categorical, "n_values", None)
+    chosen = np.asarray(categorical)
+    if chosen.dtype.kind == "b":
+        if chosen.shape != (n_features,):
+            raise ValueError(
+                f"categorical_features is a mask of shape {chosen.shape}, but X has {n_features} features."
+            )
+        n_values[chosen] = 2 if declared is None else np.maximum(declared[chosen], 2)
+    elif chosen.dtype.kind in "iu" or chosen.size == 0:
+        if chosen.size and not (-n_features <= chosen.min() and chosen.max() < n_features):
+            raise ValueError(f"categorical_features has an index out of range: X has {n_features} features.")
+        n_values[chosen.astype(np.intp)] = 2
+    elif chosen.dtype.kind in "UO":
+        if feature_names is None:
+            raise ValueError("categorical_features has names, but X has none: give a data frame, indices or a mask.")
+        unknown = sorted(set(map(str, chosen)) - set(feature_names))
+        if unknown:
+            raise ValueError(f"categorical_features names columns that X does not have: {', '.join(unknown[:5])}.")
+        n_values[np.isin(feature_names, chosen)] = 2
+    else:
+        raise ValueError("categorical_features must be a mask, indices or names of features.")
+    return n_values
+
+
+def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
+    """Refuse nominal columns that hold anything but codes: whole numbers from 0."""
+    if not n_values.any():
+        return
+    columns = X if n_values.all() else X[:, np.flatnonzero(n_values)]
+    values = columns.data if scipy.sparse.issparse(columns) else columns
+    wrong = (values < 0) | (values != np.rint(values)) & ~np.isnan(values)
+    if wrong.any():
+        raise ValueError(
+            f"X holds {values[wrong].flat[0]:g} in a column of categorical_features: such columns hold codes "
+            "0, 1, 2, … of their values. Use sklearn.preprocessing.OrdinalEncoder."
+        )
+
+
+def component_count(n_components: Any, n_labels: int) -> int:
+    """Compute the number of pseudo labels."""
+    log2 = max(1, math.ceil(math.log2(n_labels)))
+    if isinstance(n_components, str):
+        check_choice("n_components", n_components, ("log2", "log2_squared"))
+        # The square of a small logarithm can exceed the number of labels, beyond which there is nothing to compress.
+        return log2 if n_components == "log2" else min(log2**2, n_labels)
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
+        raise ValueError(f"n_components={n_components!r} does not do: give 'log2', 'log2_squared' or a whole number.")
+    _refuse_too_many(int(n_components), n_labels, "n_components")
+    return int(n_components)
+
+
+def check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, FloatArray]:
+    """Check a given encoder: ``A`` of shape (labels, pseudo labels) and a bias."""
+    try:
+        A, bias = (np.array(part, dtype=np.float64) for part in projection)
+    except (TypeError, ValueError):
+        raise ValueError("projection must be a pair (A, b) of arrays of shapes (labels, k) and (k,).") from None
+    if A.ndim != 2 or bias.ndim != 1 or A.shape != (n_labels, len(bias)) or len(bias) == 0:
+        raise ValueError(
+            f"projection must be a pair (A, b) of shapes ({n_labels}, k) and (k,) for {n_labels} labels, "
+            f"got {A.shape} and {bias.shape}."
+        )
+    if not (np.isfinite(A).all() and np.isfinite(bias).all()):
+        raise ValueError("projection contains NaN or infinity.")
+    _refuse_too_many(len(bias), n_labels, "projection")
+    return A, bias
+
+
+def _refuse_too_many(n_components: int, n_labels: int, name: str) -> None:
+    if n_components > n_labels:
+        raise ValueError(
+            f"Y has fewer labels ({n_labels}) than there are components ({n_components}): label compression needs "
+            f"at most as many pseudo labels as labels. Give a smaller {name}."
+        )

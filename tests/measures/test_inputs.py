@@ -1,0 +1,168 @@
+"""What `evaluate` accepts, what it leaves alone, and how it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from labelrace.measures import PAPER_MEASURES, evaluate, measure_names
+
+Y_TRUE = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+Y_PRED = np.array([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+SCORES = np.array([[0.9, 0.8, 0.3, 0.1], [0.2, 0.7, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]])
+FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
+
+
+def same(got, expected):
+    return got == pytest.approx(expected, nan_ok=True, rel=0, abs=0)
+
+
+def test_all_is_the_default_and_gives_floats_in_order():
+    got = evaluate(Y_TRUE, Y_PRED, SCORES)
+    assert list(got) == measure_names() == measure_names("all")
+    assert len(got) == 19
+    assert all(type(value) is float for value in got.values())
+
+
+def test_sets_single_names_and_iterables():
+    everything = evaluate(Y_TRUE, Y_PRED, SCORES)
+    paper = evaluate(Y_TRUE, Y_PRED, measures="paper")
+    assert tuple(paper) == PAPER_MEASURES == tuple(measure_names("paper"))
+    assert paper == {name: everything[name] for name in PAPER_MEASURES}
+    assert evaluate(Y_TRUE, Y_PRED, measures="micro_f1") == {"micro_f1": everything["micro_f1"]}
+    assert list(evaluate(Y_TRUE, scores=SCORES, measures=iter(["one_error", "ndcg_at_12"]))) == [
+        "one_error",
+        "ndcg_at_12",
+    ]
+
+
+@pytest.mark.parametrize("convert", [np.asarray, pd.DataFrame, np.ndarray.tolist, lambda Y: Y.astype(bool)])
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, float, object])
+def test_dense_kinds(convert, dtype):
+    got = evaluate(convert(Y_TRUE.astype(dtype)), convert(Y_PRED.astype(dtype)), SCORES)
+    assert same(got, evaluate(Y_TRUE, Y_PRED, SCORES))
+
+
+def test_data_frames_of_mixed_and_nullable_columns():
+    mixed = pd.DataFrame({"a": [True, False, False], "b": [0, 1, 0], "c": [1.0, 0.0, 0.0], "d": [0, 0, 0]})
+    nullable = pd.DataFrame(Y_PRED).astype("Int64")
+    got = evaluate(mixed, nullable, pd.DataFrame(SCORES))
+    assert same(got, evaluate(Y_TRUE, Y_PRED, SCORES))
+    nullable.iloc[0, 0] = pd.NA
+    with pytest.raises(ValueError, match="Y_pred must hold only 0 and 1"):
+        evaluate(mixed, nullable, measures="micro_f1")
+
+
+@given(
+    st.tuples(st.integers(1, 6), st.integers(1, 8)).flatmap(
+        lambda shape: st.tuples(*[hnp.arrays(np.int8, shape, elements=st.integers(0, 1))] * 2)
+    ),
+    st.sampled_from(FORMATS),
+    st.sampled_from(FORMATS),
+    st.sampled_from([sparse.coo_array, sparse.coo_matrix]),
+    st.sampled_from([bool, np.int32, float]),
+)
+def test_sparse_equals_dense(labels, format_true, format_pred, kind, dtype):
+    Y_true, Y_pred = labels
+    scores = np.arange(Y_true.size, dtype=float).reshape(Y_true.shape) % 5
+    sparse_true = kind(Y_true.astype(dtype)).asformat(format_true)
+    sparse_pred = kind(Y_pred.astype(dtype)).asformat(format_pred)
+    expected = evaluate(Y_true, Y_pred, scores)
+    assert same(evaluate(sparse_true, sparse_pred, scores), expected)
+    assert same(evaluate(Y_true, sparse_pred, scores), expected)
+    assert same(evaluate(sparse_true, Y_pred, scores), expected)
+
+
+def messy_csr():
+    """Return `Y_TRUE` with unsorted indices, explicit zeros, and a one stored as 2 - 1."""
+    data, indices = [1, 0, 2, -1, 0, 1], [2, 1, 0, 0, 3, 1]
+    return sparse.csr_array((data, indices, [0, 4, 6, 6]), shape=Y_TRUE.shape)
+
+
+def test_explicit_zeros_and_duplicates_mean_what_toarray_says():
+    messy = messy_csr()
+    assert (messy.toarray() == Y_TRUE).all()
+    assert same(evaluate(messy, Y_PRED, SCORES), evaluate(Y_TRUE, Y_PRED, SCORES))
+    either = sparse.coo_array(([True] * 4, ([0, 0, 0, 1], [0, 0, 2, 1])), shape=Y_TRUE.shape)
+    assert same(evaluate(either, Y_PRED, SCORES), evaluate(Y_TRUE, Y_PRED, SCORES))
+    twice = sparse.coo_array(([1, 1], ([0, 0], [0, 0])), shape=Y_TRUE.shape)
+    with pytest.raises(ValueError, match="Y_pred must hold only 0 and 1"):
+        evaluate(Y_TRUE, twice, measures="micro_f1")
+
+
+def test_arguments_are_left_as_they_were():
+    messy, Y_pred, scores = messy_csr(), Y_PRED.copy(), SCORES.copy()
+    evaluate(messy, Y_pred, scores, measures=[*measure_names(), "ranking_loss", "ndcg_at_2"])
+    assert messy.indices.tolist() == messy_csr().indices.tolist()
+    assert messy.data.tolist() == messy_csr().data.tolist()
+    assert (Y_pred == Y_PRED).all()
+    assert (scores == SCORES).all()
+
+
+def test_two_sparse_matrices_are_never_made_dense():
+    shape = (50_000, 2_000_000)
+    Y_true = sparse.coo_array((np.ones(3), ([0, 1, 49_999], [0, 1, 1_999_999])), shape=shape)
+    Y_pred = sparse.coo_array((np.ones(2), ([0, 1], [0, 2])), shape=shape)
+    got = evaluate(Y_true, Y_pred, measures=["micro_f1", "hamming_loss", "macro_recall", "subset_accuracy"])
+    assert got == pytest.approx(
+        {
+            "micro_f1": 0.4,
+            "hamming_loss": 3 / (50_000 * 2_000_000),
+            "macro_recall": 1 - 3 / 2_000_000,
+            "subset_accuracy": 1 - 2 / 50_000,
+        },
+        rel=1e-12,
+    )
+
+
+def test_what_no_measure_needs_is_not_looked_at():
+    nonsense = object()
+    assert evaluate(Y_TRUE, Y_PRED, nonsense, measures="paper") == evaluate(Y_TRUE, Y_PRED, measures="paper")
+    coverage = evaluate(Y_TRUE, nonsense, SCORES, measures="coverage")
+    assert coverage == evaluate(Y_TRUE, scores=SCORES, measures="coverage")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "precision_at_0", "ndcg_at_", "recall_at_5", "precision_at_1.5", ""])
+@pytest.mark.parametrize("listed", [False, True])
+def test_unknown_measure(name, listed):
+    with pytest.raises(ValueError, match=rf"unknown measure '{name}'.*micro_f1.*ranking_loss.*ndcg_at_K"):
+        evaluate(Y_TRUE, Y_PRED, SCORES, measures=["coverage", name] if listed else name)
+
+
+def test_missing_argument():
+    with pytest.raises(ValueError, match="example_f1 needs Y_pred"):
+        evaluate(Y_TRUE, scores=SCORES, measures=["coverage", "example_f1"])
+    with pytest.raises(ValueError, match="precision_at_3 needs scores"):
+        evaluate(Y_TRUE, Y_PRED, measures=["precision_at_3"])
+
+
+BAD_ARGUMENTS = {
+    "Y_true must be two-dimensional": (Y_TRUE[0], Y_PRED[0], SCORES[0]),
+    "Y_pred must be two-dimensional": (Y_TRUE, sparse.coo_array(Y_PRED[0]), SCORES),
+    "scores must be two-dimensional": (Y_TRUE, Y_PRED, SCORES[0]),
+    r"Y_pred has shape \(2, 4\), but Y_true has shape \(3, 4\)": (Y_TRUE, Y_PRED[:2], SCORES),
+    r"Y_pred has shape \(3, 3\)": (Y_TRUE, sparse.csr_array(Y_PRED[:, :3]), SCORES),
+    r"scores has shape \(3, 3\)": (Y_TRUE, Y_PRED, SCORES[:, :3]),
+    r"Y_true is empty: its shape is \(0, 4\)": (Y_TRUE[:0], Y_PRED[:0], SCORES[:0]),
+    r"Y_true is empty: its shape is \(3, 0\)": (sparse.csr_array((3, 0)), Y_PRED, SCORES),
+    "Y_true must hold only 0 and 1": (Y_TRUE * 2, Y_PRED, SCORES),
+    "Y_pred must hold only 0 and 1": (Y_TRUE, Y_PRED * -1, SCORES),
+    "Y_true must hold only 0 and 1$": (np.where(Y_TRUE, np.nan, 0), Y_PRED, SCORES),
+    "Y_pred must hold only 0 and 1$": (Y_TRUE, sparse.csr_array(Y_PRED * 0.5), SCORES),
+    "Y_true must hold only 0 and 1, but the dtype is <U": (Y_TRUE.astype(str), Y_PRED, SCORES),
+    "scores contain NaN": (Y_TRUE, Y_PRED, np.where(Y_TRUE, np.nan, SCORES)),
+    "scores must be real numbers, but the dtype is complex": (Y_TRUE, Y_PRED, SCORES * 1j),
+    "scores must be real numbers: could not convert": (Y_TRUE, Y_PRED, np.full((3, 4), "high", dtype=object)),
+    "scores must be dense": (Y_TRUE, Y_PRED, sparse.csr_array(SCORES)),
+}
+
+
+@pytest.mark.parametrize("message", BAD_ARGUMENTS)
+def test_bad_argument(message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*BAD_ARGUMENTS[message])
