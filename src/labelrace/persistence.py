@@ -18,7 +18,7 @@ import safetensors
 import safetensors.numpy
 
 import labelrace
-from labelrace.estimators.base import OnlineClassifier
+from labelrace.estimators.base import Learned, OnlineClassifier
 from labelrace.exceptions import ModelFileError
 from labelrace.files import write_whole
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -37,7 +37,7 @@ _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridg
 
 def save(model: OnlineClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; see `OnlineClassifier.save`."""
-    tensors = _flatten(model._algorithm.compact(model._state), "state")
+    tensors = _flatten(model._learned.algorithm.compact(model._learned.state), "state")
     parameters = {
         name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
     }
@@ -52,7 +52,7 @@ def save(model: OnlineClassifier, path: str | os.PathLike[str]) -> None:
         "feature_names": _names(getattr(model, "feature_names_in_", None)),
     }
     content = safetensors.numpy.save(
-        {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, {_HEADER: json.dumps(header)}
+        {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}, {_HEADER: json.dumps(header)}
     )
     write_whole(path, content)
 
@@ -124,8 +124,8 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> OnlineClassif
     for attribute, names in (("label_names_", header["label_names"]), ("feature_names_in_", header["feature_names"])):
         if names is not None or attribute == "label_names_":
             setattr(model, attribute, None if names is None else np.asarray(names, dtype=object))
-    model._algorithm, empty = model._restart(tensors)
-    model._set_state(_unflatten(empty, tensors, "state"))
+    empty = model._restart(tensors)
+    model._learned = Learned(empty.algorithm, _unflatten(empty.state, tensors, "state"))
     return model
 
 

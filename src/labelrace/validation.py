@@ -111,6 +111,8 @@ def _is_number_like(dtype: Any) -> bool:
 
 def check_labels(Y: Any, n_rows: int, n_labels: int | None) -> AnyMatrix:
     """Turn ``Y`` into a dense float or compressed-row matrix of 0 and 1, with ``n_rows`` rows."""
+    if Y is None:
+        raise ValueError("Learning requires y to be passed, but the target y is None: give the labels, (n, l).")
     if hasattr(Y, "to_numpy"):
         Y = Y.to_numpy()
     Y = _sparse_labels(Y) if scipy.sparse.issparse(Y) else _dense_labels(Y)
@@ -167,7 +169,7 @@ def _refuse_values(values: Array) -> None:
     if len(wrong):
         if np.isnan(wrong).any():
             raise ValueError("Y contains NaN. Labels must be 0 or 1: leave out rows whose labels are not known.")
-        raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]:g}.")
+        raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]:g}: continuous targets are not labels.")
 
 
 def check_label_names(Y: Any, given: Any, learned: Array | None, n_labels: int) -> Array | None:

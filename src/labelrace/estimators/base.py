@@ -1,7 +1,8 @@
 """What all online multi-label classifiers have in common.
 
-A classifier owns an algorithm of the core (settings, pure functions) and its state. `partial_fit` replaces the state as
-a whole, after everything that can fail has been done, so that a failed call leaves the model as it was.
+A classifier holds what it has `Learned`: an algorithm of the core, its state, and what predicting needs, derived from
+the state when it is first asked for. `partial_fit` replaces that as a whole, after everything that can fail has been
+done, so that a failed call leaves the model as it was.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +21,27 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from labelrace import validation
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["OnlineClassifier"]
+__all__ = ["Learned", "OnlineClassifier"]
+
+
+class Learned:
+    """An algorithm of the core and its state; immutable but for what is derived once."""
+
+    def __init__(self, algorithm: Any, state: Any) -> None:
+        self.algorithm = algorithm
+        self.state = state
+
+    @cached_property
+    def derived(self) -> Any:
+        """What predicting needs."""
+        return self.algorithm.derive(self.state)
+
+    def updated(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
+        """Learn a checked batch; what has been derived already is passed on for algorithms that can use it."""
+        at_hand = self.__dict__.get("derived")
+        return Learned(self.algorithm, self.algorithm.update(self.state, X, Y, at_hand))
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -35,17 +55,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: IntArray
     label_names_: Array | None
     n_features_in_: int
-    _algorithm: Any
-    _state: Any
-    _derived_cache: Any
+    _learned: Learned
 
     @abstractmethod
-    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> tuple[Any, Any]:
-        """Check the parameters and return the algorithm and its state before the first batch."""
+    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
+        """Check the parameters and return the algorithm with its state before the first batch."""
 
     @abstractmethod
-    def _restart(self, tensors: dict[str, Array]) -> tuple[Any, Any]:
-        """Return the algorithm and an empty state with the shapes of the saved arrays, by their paths."""
+    def _restart(self, tensors: dict[str, Array]) -> Learned:
+        """Return the algorithm and an empty state, with the shapes of the saved arrays, given by their paths."""
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Forget everything and learn from one batch.
@@ -62,7 +80,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         with self._unchanged_on_error():
-            for name in [name for name in vars(self) if name.endswith("_") or name in ("_algorithm", "_state")]:
+            for name in [name for name in vars(self) if name.endswith("_") or name == "_learned"]:
                 delattr(self, name)
             return self.partial_fit(X, Y)
 
@@ -90,37 +108,23 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.label_names_ = validation.check_label_names(Y, self.label_names, names, labels.shape[1])
             if first:
                 self.classes_ = np.arange(labels.shape[1])
-                self._algorithm, state = self._start(checked, labels)
-                self._set_state(state)
-            self._set_state(self._algorithm.update(self._state, checked, labels, self._derived_cache))
+            learned = self._start(checked, labels) if first else self._learned
+            self._learned = learned.updated(checked, labels)
         return self
-
-    def _set_state(self, state: Any) -> None:
-        """Take a new state, and with it forget what was derived from the old one."""
-        self._state, self._derived_cache = state, None
-
-    @property
-    def _derived(self) -> Any:
-        """What predicting needs, derived from the state when it is first asked for."""
-        check_is_fitted(self)
-        if self._derived_cache is None:
-            self._derived_cache = self._algorithm.derive(self._state)
-        return self._derived_cache
 
     def predict(self, X: Any) -> npt.NDArray[np.int8]:
         """Predict label sets.
 
         Returns
         -------
-        (n, l) array of 0 and 1
+        (n, l) array of 0 and 1, of one byte each
         """
         check_is_fitted(self)
-        checked = self._check_features(X, reset=False)
-        return self._predict_hard(checked).view(np.int8)
+        return self._predict_hard(self._learned, self._check_features(X, reset=False)).view(np.int8)
 
-    def _predict_hard(self, X: AnyMatrix) -> npt.NDArray[np.bool_]:
+    def _predict_hard(self, learned: Learned, X: AnyMatrix) -> BoolArray:
         """Tell which labels are predicted."""
-        return self._algorithm.soft_scores(self._derived, X) > 0
+        return learned.algorithm.soft_scores(learned.derived, X) > 0
 
     def decision_function(self, X: Any) -> FloatArray:
         """Compute a score for every label; higher is more likely.
@@ -130,7 +134,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (n, l) array
         """
         check_is_fitted(self)
-        return self._algorithm.soft_scores(self._derived, self._check_features(X, reset=False))
+        checked = self._check_features(X, reset=False)
+        return self._learned.algorithm.soft_scores(self._learned.derived, checked)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Map the scores into [0, 1].
@@ -180,7 +185,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return getattr(self, "feature_names_in_", None)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
+        return hasattr(self, "_learned")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from labelrace import validation
 from labelrace.compression import encoder
-from labelrace.compression.race import Race, State
-from labelrace.estimators.base import OnlineClassifier
+from labelrace.compression.race import Race
+from labelrace.estimators.base import Learned, OnlineClassifier
+from labelrace.estimators.merging import why_unmergeable
 from labelrace.exceptions import MergeError
 from labelrace.learners import columns
 from labelrace.learners.adapter import Adapter
@@ -19,7 +19,7 @@ from labelrace.learners.bank import Bank
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.typing import AnyMatrix, Array, FloatArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray
 
 __all__ = ["RACEClassifier"]
 
@@ -92,11 +92,13 @@ class RACEClassifier(OnlineClassifier):
     >>> from labelrace import RACEClassifier
     >>> from labelrace.measures import evaluate
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(600, 10))
-    >>> Y = (X @ rng.normal(size=(10, 20)) > 3).astype(int)
-    >>> model = RACEClassifier(n_components="log2_squared", random_state=0)
+    >>> topics = rng.random((600, 4)) < 0.5                      # what each text is about, unseen
+    >>> X = topics + 0.5 * rng.normal(size=(600, 4))             # its features
+    >>> Y = topics @ rng.random((4, 30)) > 1.2                   # its labels: 30, correlated
+    >>> model = RACEClassifier(random_state=0)
     >>> for start in range(0, 500, 100):
-    ...     model = model.partial_fit(X[start:start + 100], Y[start:start + 100])
+    ...     batch = slice(start, start + 100)
+    ...     model = model.partial_fit(X[batch], Y[batch])
     >>> result = evaluate(Y[500:], model.predict(X[500:]), measures="example_f1")
     >>> print(f"{result['example_f1']:.2f}")
     0.70
@@ -187,18 +189,18 @@ class RACEClassifier(OnlineClassifier):
         validation.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
         return Race(self._bank(), self.encoding, self.start, float(self.ridge), float(self.forgetting))
 
-    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> tuple[Race, State]:
-        algorithm = self._algorithm_of_parameters()
+    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
+        race = self._algorithm_of_parameters()
         n_values = validation.categorical_values(self.categorical_features, X.shape[1], self._feature_names)
         validation.check_codes(X, n_values)
         self._n_values = columns.widest_values(n_values, X)
-        return algorithm, algorithm.init(self._draw_encoder(Y.shape[1]), self._n_values)
+        return Learned(race, race.init(self._draw_encoder(Y.shape[1]), self._n_values))
 
-    def _restart(self, tensors: dict[str, Array]) -> tuple[Race, State]:
-        algorithm = self._algorithm_of_parameters()
+    def _restart(self, tensors: dict[str, Array]) -> Learned:
+        race = self._algorithm_of_parameters()
         self._n_values = tensors["state.learners.n_values"]
         shape = len(self.classes_), tensors["state.encoder.A"].shape[1]
-        return algorithm, algorithm.init(encoder.given(np.zeros(shape), np.zeros(shape[1])), self._n_values)
+        return Learned(race, race.init(encoder.given(np.zeros(shape), np.zeros(shape[1])), self._n_values))
 
     def _draw_encoder(self, n_labels: int) -> encoder.State:
         if self.projection is not None:
@@ -206,8 +208,8 @@ class RACEClassifier(OnlineClassifier):
         n_components = validation.component_count(self.n_components, n_labels)
         return encoder.draw(n_labels, n_components, validation.generator(self.random_state))
 
-    def _predict_hard(self, X: AnyMatrix) -> npt.NDArray[np.bool_]:
-        scores = self._algorithm.hard_scores(self._derived, X)
+    def _predict_hard(self, learned: Learned, X: AnyMatrix) -> BoolArray:
+        scores = learned.algorithm.hard_scores(learned.derived, X)
         return scores >= 0 if self.zero_score == "present" else scores > 0
 
     def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
@@ -218,7 +220,7 @@ class RACEClassifier(OnlineClassifier):
 
     def _allows_missing(self) -> bool:
         if self.__sklearn_is_fitted__():
-            return self._algorithm.bank.skips_missing
+            return self._learned.algorithm.bank.skips_missing
         try:
             return self._bank().skips_missing
         except ValueError:
@@ -229,18 +231,19 @@ class RACEClassifier(OnlineClassifier):
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
         check_is_fitted(self)
-        return self._state.encoder.A
+        return self._learned.state.encoder.A
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
         check_is_fitted(self)
-        return self._state.encoder.bias
+        return self._learned.state.encoder.bias
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        return self._derived.beta
+        check_is_fitted(self)
+        return self._learned.derived.beta
 
     @property
     def n_components_(self) -> int:
@@ -275,12 +278,14 @@ class RACEClassifier(OnlineClassifier):
         if names is not None and known is not None and len({*names, *known}) < count + len(known):
             raise ValueError("new has a name twice, or one that the model knows already.")
         if rows is None:
-            seed = self._state.encoder.column_sums.view(np.uint32)
-            rows = encoder.draw_rows(self._state.encoder, count, np.random.default_rng(seed))
+            hyperplanes = self._learned.state.encoder
+            rng = np.random.default_rng(hyperplanes.column_sums.view(np.uint32))
+            rows = encoder.draw_rows(hyperplanes, count, rng)
         rows = np.asarray(rows, dtype=float)
         if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
             raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
-        self._set_state(self._algorithm.grow(self._state, rows))
+        race = self._learned.algorithm
+        self._learned = Learned(race, race.grow(self._learned.state, rows))
         self.classes_ = np.arange(len(self.classes_) + count)
         if names is not None and known is not None:
             self.label_names_ = np.concatenate([known, np.asarray(names, dtype=object)])
@@ -310,34 +315,10 @@ class RACEClassifier(OnlineClassifier):
         if not isinstance(other, RACEClassifier):
             raise MergeError(f"other must be a RACEClassifier, got {type(other).__name__}.")
         check_is_fitted(other)
-        reason = self._why_unmergeable(other)
+        reason = why_unmergeable(self, other)
         if reason:
             raise MergeError(f"The models cannot be merged exactly: {reason}.")
-        self._set_state(self._algorithm.merge(self._state, other._state))
+        race = self._learned.algorithm
+        self._learned = Learned(race, race.merge(self._learned.state, other._learned.state))
         self._n_values = np.maximum(self._n_values, other._n_values)
         return self
-
-    def _why_unmergeable(self, other: RACEClassifier) -> str | None:
-        ours: Race = self._algorithm
-        if ours != other._algorithm:
-            return "their parameters differ"
-        if self.n_features_in_ != other.n_features_in_ or not _same(self._feature_names, other._feature_names):
-            return "their features differ"
-        if len(self.classes_) != len(other.classes_) or not _same(self.label_names_, other.label_names_):
-            return "their labels differ"
-        if ours.encoding == "adaptive":
-            return "with adaptive encoding, pseudo labels depend on what was learned before"
-        if ours.start == "first_batch":
-            return "their decoders live in what each one's first batch spans; use start='full'"
-        if ours.forgetting < 1:
-            return "forgetting depends on the order of the batches"
-        if ours.bank.why_unmergeable:
-            return f"their learners are {ours.bank!r}, and {ours.bank.why_unmergeable}"
-        if not all(map(np.array_equal, self._state.encoder, other._state.encoder)):
-            return "their encoders differ; start both from one random_state or projection"
-        return None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Compare names, which may be None."""
-    return list(one if one is not None else []) == list(other if other is not None else [])
