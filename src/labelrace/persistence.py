@@ -18,7 +18,6 @@ import safetensors
 import safetensors.numpy
 
 import labelrace
-from labelrace.estimators.base import Learned, OnlineClassifier
 from labelrace.exceptions import ModelFileError
 from labelrace.files import write_whole
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -35,8 +34,8 @@ _HEADER = "labelrace"
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge)}
 
 
-def save(model: OnlineClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; see `OnlineClassifier.save`."""
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier; see its method `save`."""
     tensors = _flatten(model._learned.algorithm.compact(model._learned.state), "state")
     parameters = {
         name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
@@ -115,7 +114,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
 
 
-def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> OnlineClassifier:
+def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Make an empty model of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     model = _class(header["class"])(**parameters)
@@ -125,14 +124,14 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> OnlineClassif
         if names is not None or attribute == "label_names_":
             setattr(model, attribute, None if names is None else np.asarray(names, dtype=object))
     empty = model._restart(tensors)
-    model._learned = Learned(empty.algorithm, _unflatten(empty.state, tensors, "state"))
+    model._learned = empty.with_state(_unflatten(empty.state, tensors, "state"))
     return model
 
 
-def _class(name: str) -> type[OnlineClassifier]:
+def _class(name: str) -> Any:
     """Find a classifier among the public names; nothing else can be named by a file."""
     found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, OnlineClassifier)):
+    if not hasattr(found, "_restart"):
         raise ValueError(f"there is no classifier {name!r}")
     return found
 

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from labelrace import validation
+from labelrace import persistence, validation
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["Learned", "OnlineClassifier"]
@@ -38,10 +38,14 @@ class Learned:
         """What predicting needs."""
         return self.algorithm.derive(self.state)
 
+    def with_state(self, state: Any) -> Learned:
+        """Return the same algorithm with another state."""
+        return Learned(self.algorithm, state)
+
     def updated(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
         """Learn a checked batch; what has been derived already is passed on for algorithms that can use it."""
         at_hand = self.__dict__.get("derived")
-        return Learned(self.algorithm, self.algorithm.update(self.state, X, Y, at_hand))
+        return self.with_state(self.algorithm.update(self.state, X, Y, at_hand))
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -157,10 +161,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        from labelrace.persistence import save
-
         check_is_fitted(self)
-        save(self, path)
+        persistence.save(self, path)
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:

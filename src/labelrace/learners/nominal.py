@@ -123,9 +123,11 @@ def _binary(counts: Counts, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     for start in range(0, len(weights), _BLOCK):
         block = slice(start, start + _BLOCK)
         # Pseudo labels go first within a block: long rows are what NumPy is fast on.
-        a = counts.ones[block].T + 1.0
+        a = np.ascontiguousarray(counts.ones[block].T)
+        a += 1.0
         b = counts.total[block] + 2.0 - a
-        ratio = (ones + 2.0 - a) / (zeros + 2.0 - b)
+        ratio = ones + 2.0 - a
+        ratio /= zeros + 2.0 - b
         a /= b
         a /= ratio
         weights[block] = np.log(a, out=a).T
