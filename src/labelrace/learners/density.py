@@ -55,41 +55,45 @@ def log_odds(moments: Moments, rows: FloatArray, smoothing: float) -> LogOdds:
     variance = mean_square - mean**2
     varies = variance > _CONSTANT * mean_square
     safe = np.where(varies, variance, 1.0)
-    parts = []
-    for sums, squares, n in zip(*map(_by_class, (moments.sums, moments.squares, present)), strict=True):
-        n = n + smoothing
-        mu = (sums + smoothing * mean) / n
-        # The imagined rows alone give this much: a bound that round-off must not cross.
-        v = np.maximum((squares + smoothing * (safe + mean**2)) / n - mu**2, smoothing * safe / n)
-        parts.append((varies / v, mu, v))
-    (p1, mu1, v1), (p0, mu0, v0) = parts
-    at_shift = -0.5 * (p1 * mu1**2 - p0 * mu0**2 + varies * np.log(v1 / v0))
-    return LogOdds(moments.shift, p1 * mu1 - p0 * mu0, -0.5 * (p1 - p0), at_shift, at_shift.sum(axis=0))
+    n = _by_class(present) + smoothing
+    mu = (_by_class(moments.sums) + smoothing * mean) / n
+    v = (_by_class(moments.squares) + smoothing * (safe + mean**2)) / n - mu**2
+    # The imagined rows alone give this much: a bound that round-off must not cross.
+    v = np.maximum(v, smoothing * safe / n)
+    weights = varies / v
+    (linear,), (quadratic,), (at_shift,) = (
+        np.diff(part, axis=0) for part in (weights * mu, -0.5 * weights, -0.5 * (weights * mu**2 + varies * np.log(v)))
+    )
+    return LogOdds(moments.shift, linear, quadratic, at_shift, at_shift.sum(axis=0))
 
 
-def _by_class(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Separate class 1 from class 0."""
+def _by_class(sums: FloatArray) -> FloatArray:
+    """Separate class 0 from class 1: ``(2, d, k)``."""
     ones = sums[:, :-1]
-    return ones, sums[:, -1:] - ones
+    return np.stack([sums[:, -1:] - ones, ones])
 
 
 def predict(odds: LogOdds, X: AnyMatrix) -> FloatArray:
     """Add up the log odds of all features; what is missing adds nothing."""
-    absent = columns.missing(X)
-    if scipy.sparse.issparse(X):
-        return _predict_sparse(odds, X, absent)
-    Z = X - odds.shift
-    if absent is not None:
-        Z = columns.without(Z, absent)
-    result = Z @ odds.linear
-    result += np.square(Z, out=Z) @ odds.quadratic
-    result += odds.constant
-    if absent is not None:
-        result -= absent @ odds.at_shift
+    add_up = _add_up_sparse if scipy.sparse.issparse(X) else _add_up_dense
+    result = add_up(odds, X, None)
+    # A missing value shows in the result, which is much smaller than X: most batches need not be searched for one.
+    if np.isnan(result).any() and (absent := columns.missing(X)) is not None:
+        return add_up(odds, X, absent)
     return result
 
 
-def _predict_sparse(odds: LogOdds, X: AnyMatrix, absent: AnyMatrix | None) -> FloatArray:
+def _add_up_dense(odds: LogOdds, X: FloatArray, absent: FloatArray | None) -> FloatArray:
+    Z = X - odds.shift if odds.shift.any() else X
+    if absent is not None:
+        Z = columns.without(Z, absent)
+    result = Z @ odds.linear
+    result += (Z * Z) @ odds.quadratic
+    result += odds.constant
+    return result if absent is None else result - absent @ odds.at_shift
+
+
+def _add_up_sparse(odds: LogOdds, X: AnyMatrix, absent: AnyMatrix | None) -> FloatArray:
     """Multiply the parabolas out about zero, so that a zero adds a constant and X stays sparse."""
     linear, at_zero, constant = odds.linear, odds.at_shift, odds.constant
     if odds.shift.any():

@@ -1,7 +1,7 @@
 """Sums of numeric features and of their squares, for the rows of every pseudo label and for all rows.
 
-They are taken about a shift, a value near each feature's mean, because ``Σx² - (Σx)²/n`` loses its digits when the
-mean is large beside the spread. The shift is the first dense batch's mean; sparse features, mostly zero, have none.
+``Σx² - (Σx)²/n`` loses its digits when a feature's mean is large beside its spread. The sums of such a feature are
+taken about a shift, its mean in the first batch. Other features, and sparse ones, which are mostly zero, have none.
 Sums about one shift are turned into sums about another exactly, so models with different shifts merge.
 """
 
@@ -15,7 +15,10 @@ import scipy.sparse
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Moments", "init", "merge", "present_rows", "update"]
+__all__ = ["Moments", "init", "merge", "present_rows", "update", "with_shift"]
+
+# Deviations between zero and a feature's mean from which a shift pays: fewer cost less than two of sixteen digits.
+_FAR = 10.0
 
 
 class Moments(NamedTuple):
@@ -43,6 +46,16 @@ def init(n_features: int, n_components: int) -> Moments:
     return Moments(np.zeros(n_features), empty, empty, None)
 
 
+def with_shift(moments: Moments, X: FloatArray) -> Moments:
+    """Choose the shift of empty sums by the first batch."""
+    absent = columns.missing(X)
+    present = X if absent is None else columns.without(X, absent)
+    rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
+    mean = present.sum(axis=0) / rows
+    variance = (present * present).sum(axis=0) / rows - mean**2
+    return moments._replace(shift=np.where(mean**2 > _FAR**2 * variance, mean, 0.0))
+
+
 def present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
     """Count the rows in which each feature is present, ``(d or 1, k + 1)``; ``rows`` counts all rows."""
     return rows[None, :] if moments.missing is None else rows - moments.missing
@@ -50,22 +63,31 @@ def present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
 
 def update(moments: Moments, X: AnyMatrix, H: FloatArray) -> Moments:
     """Add a batch with its 0/1 pseudo labels."""
-    absent = columns.missing(X)
     H1 = np.column_stack([H, np.ones(len(H))])
-    missing = columns.add_missing(moments.missing, absent, H)
+    sums, squares = _batch_sums(moments.shift, X, H1, None)
+    missing = moments.missing
+    # A missing value shows in the sums, which are much smaller than X: most batches need not be searched for one.
+    if np.isnan(sums).any() and (absent := columns.missing(X)) is not None:
+        sums, squares = _batch_sums(moments.shift, X, H1, absent)
+        missing = columns.add_missing(missing, absent, H)
+    return Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing)
+
+
+def _batch_sums(
+    shift: FloatArray, X: AnyMatrix, H1: FloatArray, absent: AnyMatrix | None
+) -> tuple[FloatArray, FloatArray]:
+    """Sum values and squares over the rows of each pseudo label, passing over what is absent."""
     if scipy.sparse.issparse(X):
         present = X if absent is None else columns.without(X, absent)
         sums, squares = present.T @ H1, (present * present).T @ H1
-        if moments.shift.any():
-            rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - absent.T @ H1
-            sums, squares = _about(moments.shift[:, None], sums, squares, rows)
-    else:
-        Z = X - moments.shift
-        if absent is not None:
-            Z = columns.without(Z, absent)
-        sums = Z.T @ H1
-        squares = np.square(Z, out=Z).T @ H1
-    return Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing)
+        if not shift.any():
+            return sums, squares
+        rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - absent.T @ H1
+        return _about(shift[:, None], sums, squares, rows)
+    Z = X - shift if shift.any() else X
+    if absent is not None:
+        Z = columns.without(Z, absent)
+    return Z.T @ H1, (Z * Z).T @ H1
 
 
 def _about(shift: FloatArray, sums: FloatArray, squares: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -124,10 +124,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
             return state._replace(precision=binned.precision(X))
         if scipy.sparse.issparse(X):
             return state
-        absent = columns.missing(X)
-        present = X if absent is None else columns.without(X, absent)
-        rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
-        return state._replace(moments=state.moments._replace(shift=present.sum(axis=0) / rows))
+        return state._replace(moments=moments.with_shift(state.moments, X))
 
     def derive(self, state: NaiveBayesState) -> Derived:
         """Compute the log odds' parameters."""
