@@ -9,17 +9,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelrace.estimators import RACEClassifier
+    from labelrace.estimators import (
+        BinaryRelevanceClassifier,
+        ClassifierChainsClassifier,
+        ConstantClassifier,
+        OfflineRACEClassifier,
+        PLSTClassifier,
+        RACEClassifier,
+    )
     from labelrace.persistence import load
     from labelrace.registry import make_model, model_names
     from labelrace.streams import load_dataset
 
-__all__ = ["RACEClassifier", "__version__", "load", "load_dataset", "make_model", "model_names"]
+__all__ = [
+    "BinaryRelevanceClassifier",
+    "ClassifierChainsClassifier",
+    "ConstantClassifier",
+    "OfflineRACEClassifier",
+    "PLSTClassifier",
+    "RACEClassifier",
+    "__version__",
+    "load",
+    "load_dataset",
+    "make_model",
+    "model_names",
+]
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
 _HOMES = {
+    "BinaryRelevanceClassifier": "labelrace.estimators",
+    "ClassifierChainsClassifier": "labelrace.estimators",
+    "ConstantClassifier": "labelrace.estimators",
+    "OfflineRACEClassifier": "labelrace.estimators",
+    "PLSTClassifier": "labelrace.estimators",
     "RACEClassifier": "labelrace.estimators",
     "load": "labelrace.persistence",
     "load_dataset": "labelrace.streams",

@@ -8,6 +8,8 @@ from labelrace.typing import FloatArray
 
 __all__ = ["generalised_inverse"]
 
+_NOTHING = 1e-100
+
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
     """Invert a symmetric positive semi-definite matrix on its range.
@@ -23,8 +25,10 @@ def generalised_inverse(gram: FloatArray) -> FloatArray:
     if gram.size == 0:
         return gram
     diagonal = np.sqrt(np.diag(gram))
-    scaling = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
-    values, vectors = np.linalg.eigh(gram * np.outer(scaling, scaling))
+    # What has faded to nothing beside the rest, as a sum under forgetting does, is zero.
+    present = diagonal > _NOTHING * diagonal.max()
+    scaling = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=present)
+    values, vectors = np.linalg.eigh(scaling[:, None] * gram * scaling)
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     vectors = scaling[:, None] * vectors[:, kept]
     return (vectors / values[kept]) @ vectors.T

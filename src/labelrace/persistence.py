@@ -2,7 +2,7 @@
 
 A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
 ``decoder.gram``. The header tells the format's version, the class, the parameters and the names; from these an empty
-model is made, and its state's arrays are replaced by those of the file.
+model is made, and its state's arrays are replaced by those of the file. A checksum over all of it tells a damaged file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import safetensors.numpy
 import labelrace
 from labelrace.exceptions import ModelFileError
 from labelrace.files import write_whole
+from labelrace.learned import Learned
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
@@ -30,13 +32,14 @@ __all__ = ["load", "save"]
 
 # Raise this when older versions of the library could misread what is written.
 FORMAT = 1
-_HEADER = "labelrace"
+_HEADER, _CHECKSUM = "labelrace", "checksum"
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge)}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier; see its method `save`."""
-    tensors = _flatten(model._learned.algorithm.compact(model._learned.state), "state")
+    learned = _compacted(model._learned)
+    tensors = _flatten(learned.state, "state") | {"n_values": model._n_values}
     parameters = {
         name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
     }
@@ -50,10 +53,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "label_names": _names(model.label_names_),
         "feature_names": _names(getattr(model, "feature_names_in_", None)),
     }
-    content = safetensors.numpy.save(
-        {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}, {_HEADER: json.dumps(header)}
-    )
-    write_whole(path, content)
+    tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    text = json.dumps(header)
+    write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
+    # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
+    model._learned = learned
+
+
+def _compacted(learned: Any) -> Any:
+    """Return what was learned in its smallest form; what has been derived holds for it too."""
+    compact = learned.with_state(learned.algorithm.compact(learned.state))
+    if "derived" in vars(learned):
+        compact.derived = learned.derived
+    return compact
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -85,33 +97,48 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> model.predict(X).shape
     (4, 3)
     """
-    header, tensors = _read(Path(path))
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
     try:
-        return _restore(header, tensors)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _restore(*_read(path))
+    except (ModelFileError, OSError, MemoryError):
+        raise
+    except safetensors.SafetensorError as error:
+        raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
+    except Exception as error:
+        # Whatever goes wrong in making a model of a file, it is the file that is wrong.
         raise ModelFileError(f"{path} is damaged: its contents do not fit its header ({error}).") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read header and arrays, refusing what is not a model of this or an older format."""
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no model file {path}.")
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if _HEADER not in metadata:
-                raise ModelFileError(f"{path} is a safetensors file, but not a labelrace model.")
-            header = json.loads(metadata[_HEADER])
-            if not isinstance(header, dict) or not isinstance(header.get("format"), int):
-                raise ModelFileError(f"{path} is damaged: its header cannot be read.")
-            if header["format"] > FORMAT:
-                raise ModelFileError(
-                    f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
-                    f"({labelrace.__version__}) reads: upgrade labelrace."
-                )
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, json.JSONDecodeError) as error:
-        raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if _HEADER not in metadata:
+            raise ModelFileError(f"{path} is a safetensors file, but not a labelrace model.")
+        header = json.loads(metadata[_HEADER])
+        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+            raise ModelFileError(f"{path} is damaged: its header cannot be read.")
+        if header["format"] > FORMAT:
+            raise ModelFileError(
+                f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
+                f"({labelrace.__version__}) reads: upgrade labelrace."
+            )
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata.get(_CHECKSUM) != _checksum(metadata[_HEADER], tensors):
+        raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
+    return header, tensors
+
+
+def _checksum(header: str, tensors: dict[str, Array]) -> str:
+    """Sum up a file's header and its arrays with their names, types and shapes."""
+    total = zlib.crc32(header.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
+        total = zlib.crc32(tensor.data, total)
+    return f"{total:08x}"
 
 
 def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
@@ -120,24 +147,33 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     model = _class(header["class"])(**parameters)
     model.n_features_in_ = int(header["n_features"])
     model.classes_ = np.arange(int(header["n_labels"]))
-    for attribute, names in (("label_names_", header["label_names"]), ("feature_names_in_", header["feature_names"])):
-        if names is not None or attribute == "label_names_":
-            setattr(model, attribute, None if names is None else np.asarray(names, dtype=object))
-    empty = model._restart(tensors)
-    model._learned = empty.with_state(_unflatten(empty.state, tensors, "state"))
+    model.label_names_ = _as_names(header["label_names"], len(model.classes_))
+    if header["feature_names"] is not None:
+        model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
+    # Learners that meet new values of nominal features know them better than the classifier does.
+    model._n_values = tensors.get("state.learners.n_values", tensors["n_values"])
+    algorithm = model._algorithm()
+    empty = model._init_like(algorithm, len(model.classes_), tensors)
+    model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
     return model
 
 
 def _class(name: str) -> Any:
     """Find a classifier among the public names; nothing else can be named by a file."""
     found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
-    if not hasattr(found, "_restart"):
+    if not hasattr(found, "_init_like"):
         raise ValueError(f"there is no classifier {name!r}")
     return found
 
 
 def _names(names: Array | None) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
+
+
+def _as_names(names: list[str] | None, count: int) -> Array | None:
+    if names is not None and (len(names) != count or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"there are not {count} names")
+    return None if names is None else np.asarray(names, dtype=object)
 
 
 def _flatten(state: Any, path: str) -> dict[str, Array]:
@@ -168,7 +204,8 @@ def _unflatten(empty: Any, tensors: dict[str, Array], path: str) -> Any:
                 raise ValueError(f"{path}.{name} is missing or of another shape")
             values[name] = float(found) if isinstance(value, float) else found
         else:
-            values[name] = value if found is None else found
+            # What an empty state has None for is there or not; what else is empty stays so.
+            values[name] = found if value is None else value
     return empty._replace(**values)
 
 
@@ -183,7 +220,9 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         tensors[path] = value
         return {"array": path}
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if hasattr(value, "to_numpy"):
+        return _encode(path, value.to_numpy(), tensors)
+    if isinstance(value, (list, tuple, range, np.ndarray)):
         return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

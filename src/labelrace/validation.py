@@ -6,50 +6,43 @@ Only shells call these, once a batch; the core takes what it gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
+from labelrace.parameters import check_choice
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
     "categorical_values",
-    "check_choice",
     "check_codes",
     "check_features",
     "check_label_names",
     "check_labels",
-    "check_number",
     "check_projection",
     "component_count",
     "generator",
 ]
 
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is not among the choices."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, choices))}.")
-
-
-def check_number(name: str, value: object, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
-    """Refuse a value that is not a number in the range."""
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not is_number or not low <= value <= high or (open_low and value == low):  # type: ignore[operator]
-        bounds = f"{'above' if open_low else 'at least'} {low:g}" + (
-            f" and at most {high:g}" if high < math.inf else ""
-        )
-        raise ValueError(f"{name}={value!r} does not do: give a number {bounds}.")
+# Codes beyond this are not codes but identifiers or noise: a table of so many values would not fit anywhere.
+_MOST_VALUES = 2**24
+_TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 
 
 def generator(random_state: Any) -> np.random.Generator:
     """Make a random generator of what scikit-learn's users give as a ``random_state``."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state={random_state!r} does not do: give a whole number of at least 0, a Generator, "
+            "a RandomState or None."
+        ) from None
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) -> AnyMatrix:
@@ -57,14 +50,21 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) 
     if not reset and _is_as_before(estimator, X):
         return X if isinstance(X, np.ndarray) else _canonical(X)
     _refuse_text(X)
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=np.float64,
-        ensure_all_finite="allow-nan" if allow_missing else True,
-    )
+    try:
+        # Infinities of both signs are refused, not warned about.
+        with np.errstate(invalid="ignore"):
+            checked = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float64,
+                ensure_all_finite="allow-nan" if allow_missing else True,
+            )
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(f"X holds text, not numbers: {error}. Encode it, {_TEXT_HINT}.") from None
+        raise
     return _canonical(checked) if scipy.sparse.issparse(checked) else checked
 
 
@@ -85,6 +85,9 @@ def _is_as_before(estimator: Any, X: Any) -> bool:
 def _canonical(X: AnyMatrix) -> AnyMatrix:
     """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
     X = scipy.sparse.csr_array(X)
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
+        # Many of scikit-learn's learners take no wider indices.
+        X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -93,20 +96,27 @@ def _canonical(X: AnyMatrix) -> AnyMatrix:
 
 def _refuse_text(X: Any) -> None:
     """Name the columns that hold text, which the conversion to floats would only stumble over."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        text = [str(name) for name in X.columns if not _is_number_like(X[name].dtype)]
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        # By position: two columns may have one name.
+        text = [str(name) for i, name in enumerate(X.columns) if not _is_number_like(X.dtypes.iloc[i], X, i)]
         if text:
             raise ValueError(
                 f"X has text in a numeric column: {', '.join(map(repr, text[:5]))}. Encode such columns as numbers, "
-                "e.g. with sklearn.preprocessing.OrdinalEncoder, and name them in categorical_features."
+                f"{_TEXT_HINT}, and name them in categorical_features."
             )
     elif isinstance(X, np.ndarray) and X.dtype.kind in "US" and X.size:
-        raise ValueError("X holds text, not numbers. Encode it, e.g. with sklearn.preprocessing.OrdinalEncoder.")
+        raise ValueError(f"X holds text, not numbers. Encode it, {_TEXT_HINT}.")
 
 
-def _is_number_like(dtype: Any) -> bool:
+def _is_number_like(dtype: Any, X: Any, column: int) -> bool:
     """Tell whether a data frame's column can be turned into floats."""
-    return getattr(dtype, "kind", "O") in "biuf" or getattr(dtype, "_is_numeric", False)
+    if not isinstance(dtype, np.dtype) or dtype.kind != "O":
+        return getattr(dtype, "kind", "O") in "biuf" or getattr(dtype, "_is_numeric", False)
+    try:
+        X.iloc[:, column].to_numpy().astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_labels(Y: Any, n_rows: int, n_labels: int | None) -> AnyMatrix:
@@ -133,16 +143,23 @@ def check_labels(Y: Any, n_rows: int, n_labels: int | None) -> AnyMatrix:
 def _sparse_labels(Y: Any) -> AnyMatrix:
     if Y.ndim != 2:
         raise ValueError(f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.")
+    _refuse_kind(Y.dtype)
     Y = _canonical(Y)
     if not (Y.data == 1).all():
         Y = Y.copy()
         Y.eliminate_zeros()
         _refuse_values(Y.data)
-    return Y
+    # Floats, as counts of bytes would overflow.
+    return Y.astype(np.float64, copy=False)
 
 
 def _dense_labels(Y: Any) -> FloatArray:
-    Y = np.asarray(Y)
+    try:
+        Y = np.asarray(Y)
+    except ValueError:
+        raise ValueError(
+            "Y must be a matrix of 0 and 1, but its rows differ in length. Use MultiLabelBinarizer for lists of labels."
+        ) from None
     if Y.ndim != 2:
         hint = " For a single label use Y.reshape(-1, 1)." if Y.ndim == 1 else ""
         raise ValueError(
@@ -153,9 +170,16 @@ def _dense_labels(Y: Any) -> FloatArray:
             Y = Y.astype(float)
         except (TypeError, ValueError):
             raise ValueError("Y must hold 0 and 1, but it holds text or objects. Use MultiLabelBinarizer.") from None
+    _refuse_kind(Y.dtype)
     if Y.dtype.kind != "b":
         _refuse_values(Y)
     return Y.astype(np.float64)
+
+
+def _refuse_kind(dtype: Any) -> None:
+    """Refuse labels that are no numbers at all, such as dates."""
+    if dtype.kind not in "biuf":
+        raise ValueError(f"Y must hold 0 and 1, but it is of type {dtype}.")
 
 
 def _refuse_values(values: Array) -> None:
@@ -182,6 +206,8 @@ def check_label_names(Y: Any, given: Any, learned: Array | None, n_labels: int) 
             what = f"they differ in {', '.join(map(repr, different))}" if different else "their order differs"
             raise ValueError(f"The columns of Y are not the labels learned before: {what}.")
     elif given is not None and learned is None:
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ValueError(f"label_names={given!r} does not do: give a list of names, one for each label.")
         names = np.asarray([str(name) for name in given], dtype=object)
         if len(names) != n_labels:
             raise ValueError(f"label_names has {len(names)} names, but Y has {n_labels} labels.")
@@ -199,7 +225,7 @@ def categorical_values(categorical: Any, n_features: int, feature_names: Array |
     if categorical is None:
         return n_values
     declared = getattr(categorical, "n_values", None)
-    chosen = np.asarray(categorical)
+    chosen = np.atleast_1d(np.asarray(categorical))
     if chosen.dtype.kind == "b":
         if chosen.shape != (n_features,):
             raise ValueError(
@@ -228,7 +254,7 @@ def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
         return
     columns = X if n_values.all() else X[:, np.flatnonzero(n_values)]
     values = columns.data if scipy.sparse.issparse(columns) else columns
-    wrong = (values < 0) | (values != np.rint(values)) & ~np.isnan(values)
+    wrong = (values < 0) | (values >= _MOST_VALUES) | (values != np.rint(values)) & ~np.isnan(values)
     if wrong.any():
         raise ValueError(
             f"X holds {values[wrong].flat[0]:g} in a column of categorical_features: such columns hold codes "

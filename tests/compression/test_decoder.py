@@ -73,8 +73,18 @@ def test_papers_recursion_from_a_rank_deficient_batch(seed, k, n_labels, data):
         np.testing.assert_allclose(decoder.solve(state), beta, rtol=0, atol=1e-7 * max(1, np.abs(beta).max()))
     lost = np.eye(k) - basis @ basis.T
     assert np.abs(lost @ decoder.solve(state)).max() < 1e-8
-    everything = np.linalg.lstsq(stacked(batches)[0], 2 * stacked(batches)[1] - 1, rcond=None)[0]
-    assert np.abs(lost @ everything).max() > 1e-6
+
+
+def test_lost_directions_would_have_been_of_use():
+    """Restricted to the first batch's range, the decoder is not that of least squares on all rows."""
+    rng = np.random.default_rng(0)
+    batches = list(some_batches(rng, [20, 30], 3, 4, hard=True))
+    batches[0][0][:, 1] = 1.0
+    batches[0][0][:, 2] = 1.0
+    free = learned(batches)
+    restricted = free._replace(basis=decoder.first_range(batches[0][0]))
+    assert restricted.basis.shape == (3, 2)
+    assert np.abs(decoder.solve(free) - decoder.solve(restricted)).max() > 0.05
 
 
 @pytest.mark.parametrize(("smallest", "kept"), [(2.0**-510, 1), (2.0**-512, 0), (0.0, 0)])

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from scipy.special import expit
 
+from labelrace.algorithm import Algorithm
 from labelrace.compression import decoder, encoder
 from labelrace.learners.bank import Bank
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["Derived", "Race", "State"]
 
@@ -45,7 +47,7 @@ class Derived(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(Algorithm[State]):
     """The algorithm's settings, and the algorithm.
 
     Parameters
@@ -62,6 +64,8 @@ class Race:
         Added to the diagonal of the decoder's equations.
     forgetting : float
         What the decoder's sums are multiplied by before each batch.
+    zero_score : {"absent", "present"}
+        What a label with a score of exactly zero is.
     """
 
     bank: Bank[Any]
@@ -69,6 +73,7 @@ class Race:
     start: Literal["full", "first_batch"] = "full"
     ridge: float = 0.0
     forgetting: float = 1.0
+    zero_score: Literal["absent", "present"] = "absent"
 
     def init(self, hyperplanes: encoder.State, n_values: IntArray) -> State:
         """Make the state of a model that has seen nothing."""
@@ -95,13 +100,18 @@ class Race:
         return Derived(self.bank.derive(state.learners), decoder.solve(state.decoder, self.ridge))
 
     def hard_scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Decode hard pseudo labels; a tie of the two classes counts as 1."""
+        """Decode hard pseudo labels; a tie of a pseudo label's two classes counts as 1."""
         predicted = self.bank.predict(derived.learners, X)
         if self.bank.task == "classification":
             predicted = (predicted >= 0).astype(float)
         return predicted @ derived.beta
 
-    def soft_scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Decide labels by the sign of their hard scores."""
+        scores = self.hard_scores(derived, X)
+        return scores >= 0 if self.zero_score == "present" else scores > 0
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode the pseudo labels' probabilities, or values."""
         predicted = self.bank.predict(derived.learners, X)
         if self.bank.task == "classification":
@@ -111,6 +121,21 @@ class Race:
     def compact(self, state: State) -> State:
         """Return the same state in its smallest form, for keeping."""
         return state._replace(decoder=decoder.fold(state.decoder))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Say why two models cannot be merged exactly; None if they can."""
+        if self.encoding == "adaptive":
+            return "with adaptive encoding, pseudo labels depend on what was learned before"
+        if self.start == "first_batch":
+            return "their decoders live in what each one's first batch spans; use start='full'"
+        if self.forgetting < 1:
+            return "forgetting depends on the order of the batches"
+        reason = self.bank.why_unmergeable(one.learners, other.learners)
+        if reason:
+            return f"their learners are {self.bank!r}, and {reason}"
+        if not all(map(np.array_equal, one.encoder, other.encoder)):
+            return "their encoders differ; start both from one random_state or projection"
+        return None
 
     def merge(self, one: State, other: State) -> State:
         """Join two models with the same fixed encoder, which learned different rows."""

@@ -11,7 +11,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,53 +20,46 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from labelrace import persistence, validation
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+from labelrace.algorithm import Algorithm
+from labelrace.exceptions import MergeError
+from labelrace.learned import Learned
+from labelrace.learners import columns
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Learned", "OnlineClassifier"]
-
-
-class Learned:
-    """An algorithm of the core and its state; immutable but for what is derived once."""
-
-    def __init__(self, algorithm: Any, state: Any) -> None:
-        self.algorithm = algorithm
-        self.state = state
-
-    @cached_property
-    def derived(self) -> Any:
-        """What predicting needs."""
-        return self.algorithm.derive(self.state)
-
-    def with_state(self, state: Any) -> Learned:
-        """Return the same algorithm with another state."""
-        return Learned(self.algorithm, state)
-
-    def updated(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
-        """Learn a checked batch; what has been derived already is passed on for algorithms that can use it."""
-        at_hand = self.__dict__.get("derived")
-        return self.with_state(self.algorithm.update(self.state, X, Y, at_hand))
+__all__ = ["OnlineClassifier"]
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that learn batch by batch.
 
-    A subclass tells how to start (`_start`) and, where its hard predictions are not the sign of its scores, how to
-    predict (`_predict_hard`).
+    A subclass is its parameters, and tells how its algorithm starts.
     """
 
+    is_online = True
+    """Whether the classifier learns by `partial_fit`."""
+
     label_names: Any
+    categorical_features: Any = None
     classes_: IntArray
     label_names_: Array | None
     n_features_in_: int
+    _n_values: IntArray
     _learned: Learned
 
     @abstractmethod
-    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
-        """Check the parameters and return the algorithm with its state before the first batch."""
+    def _algorithm(self) -> Algorithm[Any]:
+        """Check the parameters and make the algorithm of them."""
 
     @abstractmethod
-    def _restart(self, tensors: dict[str, Array]) -> Learned:
-        """Return the algorithm and an empty state, with the shapes of the saved arrays, given by their paths."""
+    def _init(self, algorithm: Any, n_values: IntArray, n_labels: int) -> Any:
+        """Make the algorithm's state before the first batch.
+
+        ``n_values`` has one entry a feature: the number of values of a nominal one, 0 for a numeric one.
+        """
+
+    def _init_like(self, algorithm: Any, n_labels: int, tensors: dict[str, Array]) -> Any:
+        """Make an empty state with the shapes of saved arrays, which are given by their paths."""
+        return self._init(algorithm, self._n_values, n_labels)
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Forget everything and learn from one batch.
@@ -86,7 +78,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._unchanged_on_error():
             for name in [name for name in vars(self) if name.endswith("_") or name == "_learned"]:
                 delattr(self, name)
-            return self.partial_fit(X, Y)
+            self._learn(X, Y)
+        return self
 
     def partial_fit(self, X: Any, Y: Any, classes: Any = None) -> Self:
         """Learn from a further batch.
@@ -105,16 +98,34 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         with self._unchanged_on_error():
-            first = not self.__sklearn_is_fitted__()
-            checked = self._check_features(X, reset=first)
-            labels = validation.check_labels(Y, checked.shape[0], None if first else len(self.classes_))
-            names = None if first else self.label_names_
-            self.label_names_ = validation.check_label_names(Y, self.label_names, names, labels.shape[1])
-            if first:
-                self.classes_ = np.arange(labels.shape[1])
-            learned = self._start(checked, labels) if first else self._learned
-            self._learned = learned.updated(checked, labels)
+            self._learn(X, Y)
         return self
+
+    def _learn(self, X: Any, Y: Any) -> None:
+        """Check a batch and learn it."""
+        first = not self.__sklearn_is_fitted__()
+        checked = self._check_features(X, reset=first)
+        labels = validation.check_labels(Y, checked.shape[0], None if first else len(self.classes_))
+        names = None if first else self.label_names_
+        self.label_names_ = validation.check_label_names(Y, self.label_names, names, labels.shape[1])
+        if first:
+            self.classes_ = np.arange(labels.shape[1])
+            self._n_values = self._kinds_of_features(checked)
+            algorithm = self._algorithm()
+            self._learned = Learned(algorithm, self._init(algorithm, self._n_values, labels.shape[1]))
+        self._refuse_changed_parameters()
+        for _ in range(self._times_shown()):
+            self._learned = self._learned.updated(checked, labels)
+
+    def _kinds_of_features(self, X: AnyMatrix) -> IntArray:
+        """Find how many values each nominal feature has, at least those of the first batch; 0 for a numeric one."""
+        n_values = validation.categorical_values(self.categorical_features, X.shape[1], self._feature_names)
+        validation.check_codes(X, n_values)
+        return columns.widest_values(n_values, X)
+
+    def _times_shown(self) -> int:
+        """How often each batch is learned in a row."""
+        return 1
 
     def predict(self, X: Any) -> npt.NDArray[np.int8]:
         """Predict label sets.
@@ -124,11 +135,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (n, l) array of 0 and 1, of one byte each
         """
         check_is_fitted(self)
-        return self._predict_hard(self._learned, self._check_features(X, reset=False)).view(np.int8)
-
-    def _predict_hard(self, learned: Learned, X: AnyMatrix) -> BoolArray:
-        """Tell which labels are predicted."""
-        return learned.algorithm.soft_scores(learned.derived, X) > 0
+        checked = self._check_features(X, reset=False)
+        return self._learned.algorithm.predict(self._learned.derived, checked).view(np.int8)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Compute a score for every label; higher is more likely.
@@ -139,7 +147,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         checked = self._check_features(X, reset=False)
-        return self._learned.algorithm.soft_scores(self._learned.derived, checked)
+        return self._learned.algorithm.scores(self._learned.derived, checked)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Map the scores into [0, 1].
@@ -153,6 +161,49 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return np.clip((self.decision_function(X) + 1) / 2, 0, 1)
 
+    def merge(self, other: OnlineClassifier) -> Self:
+        """Take in what another model has learned from other rows.
+
+        Exact: the result is the model that learned all rows. Start both models from one `random_state`, so that what
+        they draw is the same.
+
+        Parameters
+        ----------
+        other : classifier of the same class
+            Is not changed.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MergeError
+            Where merging would not be exact, with the reason.
+        """
+        check_is_fitted(self)
+        if type(other) is not type(self):
+            raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
+        check_is_fitted(other)
+        reason = self._why_unmergeable(other)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        merged = self._learned.algorithm.merge(self._learned.state, other._learned.state)
+        self._learned = self._learned.with_state(merged)
+        self._n_values = np.maximum(self._n_values, other._n_values)
+        return self
+
+    def _why_unmergeable(self, other: OnlineClassifier) -> str | None:
+        if self._learned.algorithm != other._learned.algorithm:
+            return "their parameters differ"
+        if self.n_features_in_ != other.n_features_in_ or not _same(self._feature_names, other._feature_names):
+            return "their features differ"
+        if ((self._n_values > 0) != (other._n_values > 0)).any():
+            return "a feature is nominal in one of them and numeric in the other"
+        if len(self.classes_) != len(other.classes_) or not _same(self.label_names_, other.label_names_):
+            return "their labels differ"
+        return self._learned.algorithm.why_unmergeable(self._learned.state, other._learned.state)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which `labelrace.load` reads; the file is complete or not there.
 
@@ -162,6 +213,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
         check_is_fitted(self)
+        self._refuse_changed_parameters()
         persistence.save(self, path)
 
     @contextmanager
@@ -176,11 +228,25 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
-        return validation.check_features(self, X, reset=reset, allow_missing=self._allows_missing())
+        checked = validation.check_features(self, X, reset=reset, allow_missing=self._allows_missing())
+        if not reset:
+            validation.check_codes(checked, self._n_values)
+        return checked
+
+    def _refuse_changed_parameters(self) -> None:
+        if self._algorithm() != self._learned.algorithm:
+            raise ValueError(
+                "The parameters are not those that learning began with: set them back, or start anew with fit."
+            )
 
     def _allows_missing(self) -> bool:
         """Tell whether NaN in X is a missing value rather than an error."""
-        return False
+        try:
+            algorithm = self._learned.algorithm if self.__sklearn_is_fitted__() else self._algorithm()
+        except ValueError:
+            # A wrong parameter is reported where learning starts, not where somebody asks for the tags.
+            return False
+        return algorithm.skips_missing
 
     @property
     def _feature_names(self) -> Array | None:
@@ -199,3 +265,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_missing()
         return tags
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare names, which may be None."""
+    return list(one if one is not None else []) == list(other if other is not None else [])

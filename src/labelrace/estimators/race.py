@@ -7,19 +7,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from labelrace import validation
+from labelrace import parameters, validation
 from labelrace.compression import encoder
-from labelrace.compression.race import Race
-from labelrace.estimators.base import Learned, OnlineClassifier
-from labelrace.estimators.merging import why_unmergeable
-from labelrace.exceptions import MergeError
-from labelrace.learners import columns
-from labelrace.learners.adapter import Adapter
-from labelrace.learners.bank import Bank
+from labelrace.compression.race import Race, State
+from labelrace.estimators.banks import bank_of
+from labelrace.estimators.base import OnlineClassifier
 from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray
+from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["RACEClassifier"]
 
@@ -62,6 +57,8 @@ class RACEClassifier(OnlineClassifier):
     zero_score : {"absent", "present"}
         What a label with a score of exactly zero is, in `predict`. Such scores come from rows whose pseudo labels are
         all 0.
+    iterations : int
+        How often each batch is learned, in a row; the paper's "iterative" RACE has 3.
     label_names : sequence of str or None
         Names of the labels, if ``Y`` is not a data frame, whose columns have names.
 
@@ -118,6 +115,7 @@ class RACEClassifier(OnlineClassifier):
         forgetting: float = 1.0,
         start: Literal["full", "first_batch"] = "full",
         zero_score: Literal["absent", "present"] = "absent",
+        iterations: int = 1,
         label_names: Any = None,
     ) -> None:
         self.method = method
@@ -131,6 +129,7 @@ class RACEClassifier(OnlineClassifier):
         self.forgetting = forgetting
         self.start = start
         self.zero_score = zero_score
+        self.iterations = iterations
         self.label_names = label_names
 
     @classmethod
@@ -138,7 +137,7 @@ class RACEClassifier(OnlineClassifier):
         cls,
         method: Literal["classification", "regression"] = "classification",
         encoding: Literal["fixed", "adaptive"] = "fixed",
-        **parameters: Any,
+        **others: Any,
     ) -> Self:
         """Make RACE as the authors' program has it: its base learners, start and ties, to the digit.
 
@@ -146,7 +145,7 @@ class RACEClassifier(OnlineClassifier):
         ----------
         method, encoding
             Which of the paper's four variants.
-        **parameters
+        **others
             Any other parameter, such as `projection`, `categorical_features` or `random_state`.
         """
         original = {
@@ -154,53 +153,26 @@ class RACEClassifier(OnlineClassifier):
             "start": "first_batch",
             "zero_score": "present",
         }
-        return cls(method=method, encoding=encoding, **{**original, **parameters})
+        return cls(method=method, encoding=encoding, **{**original, **others})
 
-    def _bank(self) -> Bank[Any]:
-        """Make the bank of learners that the parameters ask for."""
-        validation.check_choice("method", self.method, ("classification", "regression"))
-        learner = self.learner
-        if isinstance(learner, str):
-            validation.check_choice("learner", learner, ("auto", "naive_bayes", "sgd", "ridge"))
-            if learner == "auto":
-                learner = "naive_bayes" if self.method == "classification" else "sgd"
-            banks: dict[str, Bank[Any]] = {
-                "naive_bayes": NaiveBayes(),
-                "sgd": SGD(rate=0.5, normalised=True, penalty=0.0),
-                "ridge": Ridge(),
-            }
-            bank = banks[learner]
-        elif isinstance(learner, Bank):
-            bank = learner
-        elif hasattr(learner, "partial_fit"):
-            bank = Adapter(learner)
-        else:
-            raise ValueError(f"learner={learner!r} cannot be updated: give an estimator that has partial_fit.")
-        if bank.task != self.method:
-            raise ValueError(f"learner={learner!r} is made for {bank.task}: it needs method={bank.task!r}.")
-        return bank
+    def _algorithm(self) -> Race:
+        parameters.check_choice("method", self.method, ("classification", "regression"))
+        parameters.check_choice("encoding", self.encoding, ("fixed", "adaptive"))
+        parameters.check_choice("start", self.start, ("full", "first_batch"))
+        parameters.check_choice("zero_score", self.zero_score, ("absent", "present"))
+        parameters.check_number("ridge", self.ridge, 0)
+        parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
+        bank = bank_of(self.learner, self.method, self.random_state)
+        ridge, forgetting = float(self.ridge), float(self.forgetting)
+        return Race(bank, self.encoding, self.start, ridge, forgetting, self.zero_score)
 
-    def _algorithm_of_parameters(self) -> Race:
-        """Check the parameters that make the algorithm."""
-        validation.check_choice("encoding", self.encoding, ("fixed", "adaptive"))
-        validation.check_choice("start", self.start, ("full", "first_batch"))
-        validation.check_choice("zero_score", self.zero_score, ("absent", "present"))
-        validation.check_number("ridge", self.ridge, 0)
-        validation.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
-        return Race(self._bank(), self.encoding, self.start, float(self.ridge), float(self.forgetting))
+    def _init(self, algorithm: Race, n_values: IntArray, n_labels: int) -> State:
+        return algorithm.init(self._draw_encoder(n_labels), n_values)
 
-    def _start(self, X: AnyMatrix, Y: AnyMatrix) -> Learned:
-        race = self._algorithm_of_parameters()
-        n_values = validation.categorical_values(self.categorical_features, X.shape[1], self._feature_names)
-        validation.check_codes(X, n_values)
-        self._n_values = columns.widest_values(n_values, X)
-        return Learned(race, race.init(self._draw_encoder(Y.shape[1]), self._n_values))
-
-    def _restart(self, tensors: dict[str, Array]) -> Learned:
-        race = self._algorithm_of_parameters()
-        self._n_values = tensors["state.learners.n_values"]
-        shape = len(self.classes_), tensors["state.encoder.A"].shape[1]
-        return Learned(race, race.init(encoder.given(np.zeros(shape), np.zeros(shape[1])), self._n_values))
+    def _init_like(self, algorithm: Race, n_labels: int, tensors: dict[str, Array]) -> State:
+        n_components = tensors["state.encoder.A"].shape[1]
+        empty = encoder.given(np.zeros((n_labels, n_components)), np.zeros(n_components))
+        return algorithm.init(empty, self._n_values)
 
     def _draw_encoder(self, n_labels: int) -> encoder.State:
         if self.projection is not None:
@@ -208,24 +180,9 @@ class RACEClassifier(OnlineClassifier):
         n_components = validation.component_count(self.n_components, n_labels)
         return encoder.draw(n_labels, n_components, validation.generator(self.random_state))
 
-    def _predict_hard(self, learned: Learned, X: AnyMatrix) -> BoolArray:
-        scores = learned.algorithm.hard_scores(learned.derived, X)
-        return scores >= 0 if self.zero_score == "present" else scores > 0
-
-    def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
-        checked = super()._check_features(X, reset=reset)
-        if not reset:
-            validation.check_codes(checked, self._n_values)
-        return checked
-
-    def _allows_missing(self) -> bool:
-        if self.__sklearn_is_fitted__():
-            return self._learned.algorithm.bank.skips_missing
-        try:
-            return self._bank().skips_missing
-        except ValueError:
-            # A wrong parameter is reported where learning starts, not where somebody asks for the tags.
-            return False
+    def _times_shown(self) -> int:
+        parameters.check_whole("iterations", self.iterations, 1)
+        return int(self.iterations)
 
     @property
     def encoder_(self) -> FloatArray:
@@ -267,10 +224,14 @@ class RACEClassifier(OnlineClassifier):
         self
         """
         check_is_fitted(self)
-        names = None if isinstance(new, (int, np.integer)) else [str(name) for name in new]
+        if isinstance(new, str) or not (isinstance(new, (int, np.integer)) or hasattr(new, "__iter__")):
+            raise ValueError(f"new={new!r} does not do: give a whole number, or a list of names.")
+        names = [str(name) for name in new] if hasattr(new, "__iter__") else None
+        if names is None:
+            parameters.check_whole("new", new, 1)
         count = int(new) if names is None else len(names)
         if count < 1:
-            raise ValueError(f"new={new!r} does not do: give a whole number of at least 1, or names.")
+            raise ValueError("new is empty: give at least one name.")
         known = self.label_names_
         if (names is None) != (known is None):
             need = "names, as the model's labels have names" if names is None else "a number: the labels have no names"
@@ -284,40 +245,9 @@ class RACEClassifier(OnlineClassifier):
         rows = np.asarray(rows, dtype=float)
         if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
             raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
-        self._learned = self._learned.with_state(self._learned.algorithm.grow(self._learned.state, rows))
+        race: Race = self._learned.algorithm
+        self._learned = self._learned.with_state(race.grow(self._learned.state, rows))
         self.classes_ = np.arange(len(self.classes_) + count)
         if names is not None and known is not None:
             self.label_names_ = np.concatenate([known, np.asarray(names, dtype=object)])
-        return self
-
-    def merge(self, other: RACEClassifier) -> Self:
-        """Take in what another model has learned from other rows.
-
-        Exact: the result is the model that learned all rows. Start the models from one `random_state` or
-        `projection`, so that they share an encoder.
-
-        Parameters
-        ----------
-        other : RACEClassifier
-            Is not changed.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        MergeError
-            Where merging would not be exact, with the reason.
-        """
-        check_is_fitted(self)
-        if not isinstance(other, RACEClassifier):
-            raise MergeError(f"other must be a RACEClassifier, got {type(other).__name__}.")
-        check_is_fitted(other)
-        reason = why_unmergeable(self, other)
-        if reason:
-            raise MergeError(f"The models cannot be merged exactly: {reason}.")
-        merged = self._learned.algorithm.merge(self._learned.state, other._learned.state)
-        self._learned = self._learned.with_state(merged)
-        self._n_values = np.maximum(self._n_values, other._n_values)
         return self

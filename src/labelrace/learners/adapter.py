@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Adapter", "AdapterState"]
 
-# Log odds of a prediction that is certain, for estimators that tell no more than the class.
-_CERTAIN = 30.0
+# Log odds of a prediction that is certain, or comes from an estimator that tells no more than the class.
+_CERTAIN = 700.0
 
 
 class AdapterState(NamedTuple):
@@ -35,7 +36,9 @@ class Adapter(Bank[AdapterState]):
     ----------
     estimator : object
         A scikit-learn classifier or regressor with ``partial_fit``. A classifier's log odds come from
-        ``predict_log_proba``, else from ``decision_function``, else from ``predict``.
+        ``decision_function``, else from ``predict_log_proba``, else from ``predict``.
+    seed : int or None
+        Seeds the estimators that take a ``random_state`` and have none, each in its own way.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Adapter(Bank[AdapterState]):
     """
 
     estimator: Any
+    seed: int | None = None
 
     @property
     def task(self) -> Task:
@@ -59,12 +63,16 @@ class Adapter(Bank[AdapterState]):
 
     def init(self, n_values: IntArray, n_components: int) -> AdapterState:
         """Clone the estimator for every pseudo label."""
-        return AdapterState(tuple(clone(self.estimator) for _ in range(n_components)))
+        estimators = tuple(clone(self.estimator) for _ in range(n_components))
+        if self.seed is not None and self.estimator.get_params().get("random_state", 0) is None:
+            for place, estimator in enumerate(estimators):
+                estimator.set_params(random_state=self.seed + place)
+        return AdapterState(estimators)
 
-    def update(self, state: AdapterState, X: AnyMatrix, H: FloatArray) -> AdapterState:
+    def update(self, state: AdapterState, X: AnyMatrix, H: AnyMatrix) -> AdapterState:
         """Let every estimator learn its pseudo label; the state given stays as it was."""
         estimators = copy.deepcopy(state.estimators)
-        for estimator, h in zip(estimators, H.T, strict=True):
+        for estimator, h in zip(estimators, columns.dense(H).T, strict=True):
             if self.task == "classification":
                 estimator.partial_fit(X, h.astype(int), classes=np.array([0, 1]))
             else:
@@ -86,10 +94,11 @@ def _value(estimator: Any, X: AnyMatrix) -> FloatArray:
 
 
 def _log_odds(estimator: Any, X: AnyMatrix) -> FloatArray:
-    if hasattr(estimator, "predict_log_proba"):
-        zero, one = estimator.predict_log_proba(X).T
-        # Both may be minus infinity's neighbours; the difference is bounded so that decoding stays finite.
-        return np.clip(np.nan_to_num(one - zero), -1e6, 1e6)
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X), dtype=float).ravel()
+    if hasattr(estimator, "predict_log_proba"):
+        # A probability of exactly 0 or 1 has infinite log odds; bounded, decoding stays finite.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            zero, one = estimator.predict_log_proba(X).T
+            return np.clip(np.nan_to_num(one - zero), -_CERTAIN, _CERTAIN)
     return np.where(np.asarray(estimator.predict(X)) > 0, _CERTAIN, -_CERTAIN)

@@ -32,9 +32,8 @@ class Bank(ABC, Generic[S]):
     def task(self) -> Task:
         """Whether the pseudo labels to learn are 0/1 or real."""
 
-    @property
-    def why_unmergeable(self) -> str | None:
-        """Why two states cannot be merged exactly; None if `merge` does it."""
+    def why_unmergeable(self, one: S, other: S) -> str | None:
+        """Say why two states cannot be merged exactly; None if `merge` does it."""
         return "what they have learned depends on the order of the rows"
 
     @abstractmethod
@@ -45,7 +44,7 @@ class Bank(ABC, Generic[S]):
         """
 
     @abstractmethod
-    def update(self, state: S, X: AnyMatrix, H: FloatArray) -> S:
+    def update(self, state: S, X: AnyMatrix, H: AnyMatrix) -> S:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
 
     @abstractmethod
@@ -58,4 +57,4 @@ class Bank(ABC, Generic[S]):
 
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""
-        raise NotImplementedError(self.why_unmergeable)
+        raise NotImplementedError(self.why_unmergeable(one, other))

@@ -18,6 +18,7 @@ __all__ = [
     "all_nominal",
     "all_numeric",
     "binary",
+    "dense",
     "design",
     "indicators",
     "missing",
@@ -25,6 +26,7 @@ __all__ = [
     "numeric",
     "widest_values",
     "width",
+    "with_ones",
     "without",
 ]
 
@@ -144,11 +146,22 @@ def without(X: AnyMatrix, absent: AnyMatrix) -> AnyMatrix:
     return np.where(absent > 0, 0.0, X)
 
 
-def add_missing(counted: FloatArray | None, absent: AnyMatrix | None, H: FloatArray) -> FloatArray | None:
+def dense(matrix: AnyMatrix) -> FloatArray:
+    """Return an array, also of a sparse matrix."""
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+
+
+def with_ones(H: AnyMatrix) -> AnyMatrix:
+    """Put a column of ones behind ``H``, for sums over all rows."""
+    ones = np.ones((H.shape[0], 1))
+    return scipy.sparse.hstack([H, ones], format="csr") if scipy.sparse.issparse(H) else np.hstack([H, ones])
+
+
+def add_missing(counted: FloatArray | None, absent: AnyMatrix | None, H: AnyMatrix) -> FloatArray | None:
     """Count the rows of a batch in which a feature is missing, for each pseudo label and, last, for all rows."""
     if absent is None:
         return counted
-    return add_or_none(counted, np.column_stack([absent.T @ H, absent.sum(axis=0)]))
+    return add_or_none(counted, dense(absent.T @ with_ones(H)))
 
 
 def add_or_none(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
 
@@ -52,7 +53,8 @@ def with_shift(moments: Moments, X: FloatArray) -> Moments:
     present = X if absent is None else columns.without(X, absent)
     rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
     mean = present.sum(axis=0) / rows
-    variance = (present * present).sum(axis=0) / rows - mean**2
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (present * present).sum(axis=0) / rows - mean**2
     return moments._replace(shift=np.where(mean**2 > _FAR**2 * variance, mean, 0.0))
 
 
@@ -61,33 +63,39 @@ def present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
     return rows[None, :] if moments.missing is None else rows - moments.missing
 
 
-def update(moments: Moments, X: AnyMatrix, H: FloatArray) -> Moments:
+def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
     """Add a batch with its 0/1 pseudo labels."""
-    H1 = np.column_stack([H, np.ones(len(H))])
+    H1 = columns.with_ones(H)
     sums, squares = _batch_sums(moments.shift, X, H1, None)
     missing = moments.missing
     # A missing value shows in the sums, which are much smaller than X: most batches need not be searched for one.
     if np.isnan(sums).any() and (absent := columns.missing(X)) is not None:
         sums, squares = _batch_sums(moments.shift, X, H1, absent)
         missing = columns.add_missing(missing, absent, H)
+    if not np.isfinite(squares).all():
+        raise DivergenceError(
+            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+        )
     return Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing)
 
 
 def _batch_sums(
-    shift: FloatArray, X: AnyMatrix, H1: FloatArray, absent: AnyMatrix | None
+    shift: FloatArray, X: AnyMatrix, H1: AnyMatrix, absent: AnyMatrix | None
 ) -> tuple[FloatArray, FloatArray]:
     """Sum values and squares over the rows of each pseudo label, passing over what is absent."""
     if scipy.sparse.issparse(X):
         present = X if absent is None else columns.without(X, absent)
-        sums, squares = present.T @ H1, (present * present).T @ H1
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums, squares = columns.dense(present.T @ H1), columns.dense((present * present).T @ H1)
         if not shift.any():
             return sums, squares
-        rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - absent.T @ H1
+        rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - columns.dense(absent.T @ H1)
         return _about(shift[:, None], sums, squares, rows)
     Z = X - shift if shift.any() else X
     if absent is not None:
         Z = columns.without(Z, absent)
-    return Z.T @ H1, (Z * Z).T @ H1
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Z.T @ H1, (Z * Z).T @ H1
 
 
 def _about(shift: FloatArray, sums: FloatArray, squares: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

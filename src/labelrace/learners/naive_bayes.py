@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace import parameters
 from labelrace.learners import binned, columns, density, moments, nominal
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -85,10 +86,14 @@ class NaiveBayes(Bank[NaiveBayesState]):
     task: ClassVar[Task] = "classification"
     skips_missing: ClassVar[bool] = True
 
-    @property
-    def why_unmergeable(self) -> str | None:
-        """Why two states cannot be merged exactly: bins depend on the first batch, densities do not."""
-        return "the bins of their numeric features come from each one's first batch" if self._bins else None
+    def __post_init__(self) -> None:
+        parameters.check_choice("numeric", self.numeric, ("density", "binned"))
+        parameters.check_number("smoothing", self.smoothing, 0, open_low=True)
+
+    def why_unmergeable(self, one: NaiveBayesState, other: NaiveBayesState) -> str | None:
+        """Say why two states cannot be merged exactly: bins depend on the first batch, densities do not."""
+        has_bins = self._bins and len(one.precision) > 0
+        return "the bins of their numeric features come from each one's first batch" if has_bins else None
 
     def init(self, n_values: IntArray, n_components: int) -> NaiveBayesState:
         """Make the state of classifiers that have seen nothing."""
@@ -101,8 +106,8 @@ class NaiveBayes(Bank[NaiveBayesState]):
             np.zeros(n_numeric),
         )
 
-    def update(self, state: NaiveBayesState, X: AnyMatrix, H: FloatArray) -> NaiveBayesState:
-        """Learn the rows of ``X`` with their 0/1 pseudo labels ``H``."""
+    def update(self, state: NaiveBayesState, X: AnyMatrix, H: AnyMatrix) -> NaiveBayesState:
+        """Learn the rows of ``X`` with their 0/1 pseudo labels ``H``, which may be sparse."""
         state = _widen(state, columns.widest_values(state.n_values, X))
         if state.rows[-1] == 0:
             state = self._start(state, columns.numeric(X, state.n_values))
@@ -112,7 +117,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
         if not columns.all_nominal(n_values):
             values = columns.numeric(X, n_values)
             sums = moments.update(sums, binned.rounded(values, precision) if self._bins else values, H)
-        return NaiveBayesState(n_values, rows + np.append(H.sum(axis=0), len(H)), counts, sums, precision)
+        return NaiveBayesState(n_values, rows + np.append(H.sum(axis=0), H.shape[0]), counts, sums, precision)
 
     @property
     def _bins(self) -> bool:
@@ -151,6 +156,8 @@ class NaiveBayes(Bank[NaiveBayesState]):
 
     def merge(self, one: NaiveBayesState, other: NaiveBayesState) -> NaiveBayesState:
         """Add the sums of two states."""
+        if one.rows[-1] == 0:
+            return other
         wider = np.maximum(one.n_values, other.n_values)
         one, other = _widen(one, wider), _widen(other, wider)
         counts = nominal.merge(one.counts, other.counts)

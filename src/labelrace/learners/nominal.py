@@ -82,11 +82,11 @@ def _starts(n_values: IntArray) -> IntArray:
     return np.cumsum(n_values - 1) - (n_values - 1)
 
 
-def update(counts: Counts, codes: AnyMatrix, n_values: IntArray, H: FloatArray) -> Counts:
+def update(counts: Counts, codes: AnyMatrix, n_values: IntArray, H: AnyMatrix) -> Counts:
     """Count the rows of a batch with their 0/1 pseudo labels."""
     absent = columns.missing(codes)
     present = columns.indicators(codes if absent is None else columns.without(codes, absent), n_values)
-    ones = counts.ones + present.T @ H
+    ones = counts.ones + columns.dense(present.T @ H)
     total = counts.total + present.sum(axis=0)
     return Counts(ones, total, columns.add_missing(counts.missing, absent, H))
 
@@ -123,8 +123,7 @@ def _binary(counts: Counts, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     for start in range(0, len(weights), _BLOCK):
         block = slice(start, start + _BLOCK)
         # Pseudo labels go first within a block: long rows are what NumPy is fast on.
-        a = np.ascontiguousarray(counts.ones[block].T)
-        a += 1.0
+        a = np.add(counts.ones[block].T, 1.0, order="C")
         b = counts.total[block] + 2.0 - a
         ratio = ones + 2.0 - a
         ratio /= zeros + 2.0 - b

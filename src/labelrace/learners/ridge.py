@@ -14,6 +14,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from labelrace import parameters
+from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.linalg import generalised_inverse
@@ -82,7 +84,14 @@ class Ridge(Bank[RidgeState]):
     alpha: float = 1.0
 
     task: ClassVar[Task] = "regression"
-    why_unmergeable: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        parameters.check_number("alpha", self.alpha, 0)
+
+    def why_unmergeable(self, one: RidgeState, other: RidgeState) -> str | None:
+        """Say why two states cannot be merged exactly: only where they know different values of nominal features."""
+        same = np.array_equal(one.n_values, other.n_values)
+        return None if same else "the values of their nominal features come from each one's first batch"
 
     def init(self, n_values: IntArray, n_components: int) -> RidgeState:
         """Make empty sums.
@@ -101,24 +110,30 @@ class Ridge(Bank[RidgeState]):
         k = n_components
         return RidgeState(n_values, np.zeros(m), 0.0, np.zeros(m), np.zeros(k), np.zeros((m, m)), np.zeros((m, k)))
 
-    def update(self, state: RidgeState, X: AnyMatrix, H: FloatArray) -> RidgeState:
+    def update(self, state: RidgeState, X: AnyMatrix, H: AnyMatrix) -> RidgeState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
         X = columns.design(X, state.n_values)
         sparse = scipy.sparse.issparse(X)
         if state.rows == 0 and not sparse:
             state = state._replace(shift=X.mean(axis=0))
         Z = X if sparse else X - state.shift
-        gram = Z.T @ Z
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = Z.T @ Z
         batch = RidgeState(
             state.n_values,
             np.zeros_like(state.shift) if sparse else state.shift,
-            float(len(H)),
+            float(H.shape[0]),
             np.asarray(Z.sum(axis=0), dtype=float),
-            H.sum(axis=0),
+            np.asarray(H.sum(axis=0), dtype=float),
             gram.toarray() if sparse else gram,
-            Z.T @ H,
+            columns.dense(Z.T @ H),
         )
-        return self.merge(state, batch)
+        updated = self.merge(state, batch)
+        if not np.isfinite(updated.gram.diagonal()).all():
+            raise DivergenceError(
+                "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+            )
+        return updated
 
     def derive(self, state: RidgeState) -> Derived:
         """Solve for the weights."""
@@ -126,10 +141,7 @@ class Ridge(Bank[RidgeState]):
         gram = state.gram - np.outer(state.sum_x, mean_x)
         gram[np.diag_indices_from(gram)] += self.alpha
         cross = state.cross - np.outer(state.sum_x, mean_h)
-        try:
-            weights = scipy.linalg.solve(gram, cross, assume_a="pos", check_finite=False)
-        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
-            weights = generalised_inverse(gram) @ cross
+        weights = _solve(gram, cross) if self.alpha > 0 else generalised_inverse(gram) @ cross
         return Derived(state.n_values, weights, mean_h - (mean_x + state.shift) @ weights)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
@@ -138,6 +150,8 @@ class Ridge(Bank[RidgeState]):
 
     def merge(self, one: RidgeState, other: RidgeState) -> RidgeState:
         """Add two states, the other one's sums turned into sums about the first one's shift."""
+        if one.rows == 0 and not one.shift.any():
+            return other
         sum_x, gram, cross = other.sum_x, other.gram, other.cross
         step = other.shift - one.shift
         if step.any():
@@ -154,3 +168,11 @@ class Ridge(Bank[RidgeState]):
             one.gram + gram,
             one.cross + cross,
         )
+
+
+def _solve(gram: FloatArray, cross: FloatArray) -> FloatArray:
+    """Solve a penalised system by Cholesky; where round-off spoils that, on its range."""
+    try:
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), cross, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return generalised_inverse(gram) @ cross

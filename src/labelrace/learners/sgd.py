@@ -22,8 +22,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
+from labelrace import parameters
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
@@ -63,7 +63,7 @@ class SGDState(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Some rows, the rate of each, the decay's powers and the triangular systems (one, or one a pseudo label)."""
+    """Some rows, the decay's powers, and for all pseudo labels or for each its own: rates and a triangular system."""
 
     rows: slice
     X: AnyMatrix
@@ -115,6 +115,11 @@ class SGD(Bank[SGDState]):
 
     task: ClassVar[Task] = "regression"
 
+    def __post_init__(self) -> None:
+        parameters.check_number("rate", self.rate, 0, open_low=True)
+        parameters.check_number("penalty", self.penalty, 0)
+        parameters.check_whole("first_epochs", self.first_epochs, 1)
+
     @classmethod
     def weka(cls) -> SGD:
         """Return the settings and habits of the learner that the paper used."""
@@ -125,7 +130,7 @@ class SGD(Bank[SGDState]):
         weights = np.zeros((columns.width(n_values), n_components))
         return SGDState(n_values, weights, np.zeros(n_components), None, 0.0)
 
-    def update(self, state: SGDState, X: AnyMatrix, H: FloatArray) -> SGDState:
+    def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
 
         Raises
@@ -133,7 +138,7 @@ class SGD(Bank[SGDState]):
         DivergenceError
             Where the errors grow beyond all bounds.
         """
-        X, epochs = columns.design(X, state.n_values), 1
+        X, H, epochs = columns.design(X, state.n_values), columns.dense(H), 1
         if state.first_rows == 0:
             epochs = self.first_epochs
             if self.orient_binary:
@@ -157,12 +162,13 @@ class SGD(Bank[SGDState]):
         for start in range(0, X.shape[0], _BLOCK):
             block = slice(start, min(start + _BLOCK, X.shape[0]))
             x = X[block]
-            inner = _dense(x @ x.T)
-            norms = 1.0 + np.diag(inner) if self.normalised else np.ones(len(inner))
-            rates = self.rate / norms
+            inner = columns.dense(x @ x.T)
+            about_origin = _about_origin(inner, x, state.origin)
+            lengths = np.diagonal(about_origin, axis1=1, axis2=2) if self.normalised else np.zeros((1, len(inner)))
+            rates = self.rate / (1.0 + lengths)
             powers = np.power(decay, np.arange(len(inner) + 1.0))
             lag = np.clip(np.subtract.outer(np.arange(len(inner)), np.arange(len(inner))) - 1, 0, None)
-            systems = np.tril((powers[lag] * _about_origin(inner, x, state.origin) + 1.0) * rates, -1)
+            systems = np.tril((powers[lag] * about_origin + 1.0) * rates[:, None, :], -1)
             yield _Block(block, x, rates, powers, systems)
 
     def derive(self, state: SGDState) -> SGDState:
@@ -172,10 +178,6 @@ class SGD(Bank[SGDState]):
     def predict(self, derived: SGDState, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
         return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
-
-
-def _dense(matrix: AnyMatrix) -> FloatArray:
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
 
 
 def _at_origin(state: SGDState) -> FloatArray | float:
@@ -209,12 +211,14 @@ def _learn_block(state: SGDState, block: _Block, Y: FloatArray, bound: float) ->
     _, weights, intercepts, origin, _ = state
     before = block.X @ weights - _at_origin(state)
     right = Y - block.powers[:-1, None] * before - intercepts
-    steps = block.rates[:, None] * _errors(block.systems, right)
-    if not np.abs(right).max() < bound:
+    errors = _errors(block.systems, right)
+    # The comparison is false for NaN, too.
+    if not np.abs(errors).max() < bound:
         raise DivergenceError(
             "SGD diverged: its errors grew beyond all bounds, so the steps are too long for these features. "
             "Scale the features (StandardScaler), lower the rate, or use SGD(normalised=True)."
         )
+    steps = block.rates.T * errors
     remaining = block.powers[-2::-1, None] * steps
     weights = block.powers[-1] * weights + block.X.T @ remaining
     if origin is not None:

@@ -1,0 +1,1 @@
+"""Methods without compression, to compare with: one learner a label, chains of them, and constants."""

@@ -1,0 +1,1 @@
+"""The command ``labelrace``: one file a subcommand, put together in ``main``."""

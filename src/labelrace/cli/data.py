@@ -1,0 +1,142 @@
+"""``labelrace data``: which datasets there are, what is in them, and getting, turning and making them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import DownloadColumn, Progress, TaskID
+from rich.table import Table
+
+from labelrace.cli.options import Labels, Seed, Source, as_labels
+from labelrace.streams import convert as convert_file
+from labelrace.streams import load_dataset, write_dataset
+from labelrace.streams.catalog import catalog
+from labelrace.streams.catalog import fetch as fetch_dataset
+from labelrace.streams.synthetic import SyntheticStream, like
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="List, inspect, fetch, convert and make data.")
+
+
+@app.command("list")
+def list_() -> None:
+    """List the datasets that can be named, and where they are.
+
+    [dim]Example:[/dim] labelrace data list
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", no_wrap=True)
+    for column in ("rows", "features", "labels"):
+        table.add_column(column, justify="right")
+    table.add_column("where")
+    for entry in catalog():
+        where = str(entry.found) if entry.found is not None else f"[dim]{entry.note or 'labelrace data fetch'}[/dim]"
+        table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), where)
+    Console().print(table)
+
+
+@app.command()
+def info(source: Source, labels: Labels = None) -> None:
+    """Tell what is in a dataset.
+
+    [dim]Example:[/dim] labelrace data info enron.arff --labels enron.xml
+    """
+    data = load_dataset(source, as_labels(labels))
+    counts = np.asarray(data.Y.sum(axis=0), dtype=float)
+    cardinality = data.Y.sum() / max(len(data), 1)
+    stored = data.X.nnz if hasattr(data.X, "nnz") else np.count_nonzero(data.X)
+    order = np.argsort(-counts, kind="stable")
+    frequent = ", ".join(f"{data.label_names[i]} ({counts[i] / max(len(data), 1):.0%})" for i in order[:5])
+    facts = {
+        "name": data.name,
+        "rows": f"{len(data):,}",
+        "features": f"{len(data.feature_names):,}, of which {int(np.asarray(data.categorical).sum()):,} are nominal",
+        "non-zero features": f"{stored / max(data.X.shape[0] * data.X.shape[1], 1):.2%}",
+        "labels": f"{len(data.label_names):,}, of which {int((counts == 0).sum()):,} never occur",
+        "labels a row": f"{cardinality:.3f} (density {cardinality / max(len(data.label_names), 1):.4f})",
+        "most frequent": frequent,
+    }
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, value in facts.items():
+        table.add_row(f"[dim]{name}[/dim]", value)
+    Console().print(table)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A name from 'labelrace data list'.", show_default=False)],
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to put it; by default the cache.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is not what the catalog says.")] = False,
+) -> None:
+    """Download a dataset; a file that is not what the catalog says is refused.
+
+    [dim]Example:[/dim] labelrace data fetch yeast
+    """
+    with Progress(
+        *Progress.get_default_columns(), DownloadColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(file: str, done: int, total: int) -> None:
+            if file not in tasks:
+                tasks[file] = bar.add_task(file)
+            bar.update(tasks[file], completed=done, total=total or None)
+
+        path = fetch_dataset(name, folder, progress=show, force=force)
+    typer.echo(path)
+
+
+@app.command()
+def convert(
+    source: Source,
+    target: Annotated[Path, typer.Argument(help="The file to write; its ending tells the format.", show_default=False)],
+    labels: Labels = None,
+) -> None:
+    """Turn a dataset into another format, batch by batch.
+
+    [dim]Example:[/dim] labelrace data convert enron.arff enron.svm --labels enron.xml
+    """
+    convert_file(source, target, labels=as_labels(labels))
+    typer.echo(target)
+
+
+@app.command()
+def make(
+    target: Annotated[Path, typer.Argument(help="The file to write; its ending tells the format.", show_default=False)],
+    shape_of: Annotated[
+        str | None,
+        typer.Option("--like", help="The shape of one of the paper's datasets, e.g. NUS-WIDE.", show_default=False),
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows.", show_default=False)] = None,
+    features: Annotated[int | None, typer.Option(help="Features.", show_default=False)] = None,
+    labels: Annotated[int | None, typer.Option(help="Labels.", show_default=False)] = None,
+    cardinality: Annotated[
+        float | None, typer.Option(help="Mean number of labels of a row.", show_default=False)
+    ] = None,
+    density: Annotated[
+        float | None,
+        typer.Option(help="Share of ones of binary features; without it they are numbers.", show_default=False),
+    ] = None,
+    drift: Annotated[str, typer.Option(help="none, sudden, gradual, incremental or recurring.")] = "none",
+    seed: Seed = 0,
+) -> None:
+    """Make a synthetic stream and write it to a file.
+
+    [dim]Example:[/dim] labelrace data make drifting.arff --rows 5000 --features 40 --labels 30 --drift sudden
+    """
+    wanted = {"n_features": features, "n_labels": labels, "cardinality": cardinality, "density": density}
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None} | {"drift": drift}
+    if shape_of is not None:
+        stream = like(shape_of, n_rows=rows, seed=seed, **changes)
+    else:
+        changes |= {} if rows is None else {"n_rows": rows}
+        stream = SyntheticStream(seed=seed, **changes)
+    write_dataset(stream, target)
+    typer.echo(f"{stream!r}: {target}")

@@ -1,0 +1,88 @@
+"""The command ``labelrace``, and how it ends: one sentence for an error, valid files after Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import click
+import typer
+from rich.console import Console
+
+import labelrace
+from labelrace.cli import data, models, report, run, train
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="labelrace",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run.run)
+app.command()(train.train)
+app.command()(train.predict)
+app.command()(models.models)
+app.command()(report.report)
+app.add_typer(data.app, name="data")
+
+# What a wrong file, a wrong parameter or a full disk raises. Anything else is a defect, and shows a traceback.
+_EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(labelrace.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Online multi-label classification by label compression.
+
+    [bold]labelrace run[/bold] alone shows what it is: all methods on a stream that drifts, a table and a page.
+    """
+
+
+def main() -> None:
+    """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        status = app(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        _complain("Interrupted; what was done is kept.")
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as in `labelrace predict … | head`: nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except _EXPECTED as error:
+        if debug:
+            raise
+        _complain(f"Error: {_sentence(error)}")
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        text = f"not enough memory ({text})"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(text, style="red", markup=False)

@@ -1,0 +1,54 @@
+"""A progress bar for runs: how far, what is running, and the measures so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from labelrace.evaluation import Progress
+
+__all__ = ["run_bars"]
+
+_SHOWN = ("example_f1", "micro_f1", "hamming_loss")
+
+
+@contextmanager
+def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """Show one bar for everything and one for each model at work; yields what `run` calls."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[now]}"),
+    )
+    with Bars(*columns, console=console, transient=True) as bars:
+        overall = bars.add_task("all runs", total=None, now="")
+        active: dict[tuple[str, int], TaskID] = {}
+
+        def show(progress: Progress) -> None:
+            pair = (progress.model, progress.run)
+            bars.update(overall, completed=progress.finished, total=progress.total)
+            if progress.kind == "started":
+                name = f"{progress.model}, run {progress.run + 1}"
+                active[pair] = bars.add_task(name, total=progress.total_rows, now="")
+            elif progress.kind == "batch" and pair in active:
+                bars.update(active[pair], completed=progress.rows, now=_measures(progress.measures))
+            else:
+                if pair in active:
+                    bars.remove_task(active.pop(pair))
+                if progress.kind == "failed":
+                    text = f"{progress.model}, run {progress.run + 1}: {progress.error}"
+                    bars.console.print(text, style="red", markup=False)
+
+        yield show
+
+
+def _measures(measures: dict[str, float]) -> str:
+    names = [name for name in _SHOWN if name in measures] or list(measures)[:2]
+    return "  ".join(f"{name} {measures[name]:.3f}" for name in names)

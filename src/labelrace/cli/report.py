@@ -1,0 +1,36 @@
+"""``labelrace report``: tables and a page of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from labelrace.evaluation import read_run
+from labelrace.report import FORMATS, print_table, summarize, write_report
+
+__all__ = ["report"]
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="What 'labelrace run --out' was given.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default the same folder.", show_default=False)
+    ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}; repeatable.", show_default=False),
+    ] = None,
+) -> None:
+    """Write the report of a run, or of as much of it as there is.
+
+    [dim]Example:[/dim] labelrace report labelrace-runs/demo-1 -f html -f png
+    """
+    manifest, records = read_run(folder)
+    written = write_report((manifest, records), out or folder, formats or ("html", "csv", "md", "tex"))
+    console = Console()
+    print_table(summarize(manifest, records), console)
+    for path in written.values():
+        console.print(str(path), highlight=False, soft_wrap=True)

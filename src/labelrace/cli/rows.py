@@ -1,0 +1,94 @@
+"""Rows to predict, from a file or from standard input, in batches, as they come."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams import open_stream
+from labelrace.typing import AnyMatrix, FloatArray
+
+__all__ = ["file_rows", "text_rows"]
+
+
+def file_rows(source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
+    """Yield the features of a data file; its labels, if it has any, are left out."""
+    try:
+        stream = open_stream(source, labels)
+    except DataFormatError:
+        if labels is not None:
+            raise
+        # Nothing tells which columns are labels: all of them are features.
+        stream = open_stream(source, [])
+    for X, _ in stream.batches(batch_size):
+        yield X
+
+
+def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_size: int) -> Iterator[AnyMatrix]:
+    """Yield rows of standard input: JSON lines (arrays, or objects by name or number of the feature), or CSV numbers.
+
+    What the first line begins with tells which. CSV may have a header. Features that an object does not name are 0.
+    """
+    filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    first = next(filled, None)
+    if first is None:
+        return
+    numbered = itertools.chain([first], filled)
+    if first[1].lstrip().startswith(("{", "[")):
+        places = {name: place for place, name in enumerate(names or map(str, range(n_features)))}
+        rows: Iterable[Any] = (_json_row(line, number, places) for number, line in numbered)
+    else:
+        rows = _csv_rows(numbered)
+    while batch := list(itertools.islice(rows, batch_size)):
+        yield _stack(batch, n_features)
+
+
+def _csv_rows(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, FloatArray]]:
+    for place, (number, line) in enumerate(numbered):
+        [cells] = csv.reader([line])
+        try:
+            yield number, np.array([float(cell or "nan") for cell in cells])
+        except ValueError:
+            if place == 0:
+                continue  # the header
+            raise DataFormatError(
+                f"standard input, line {number}: a cell is not a number: {line.strip()[:80]!r}."
+            ) from None
+
+
+def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]:
+    where = f"standard input, line {number}"
+    try:
+        row = json.loads(line)
+        if isinstance(row, dict):
+            return number, {places[name]: float(value) for name, value in row.items()}
+        return number, np.array([np.nan if value is None else float(value) for value in row])
+    except json.JSONDecodeError as error:
+        raise DataFormatError(f"{where}: this is not JSON ({error}).") from None
+    except KeyError as error:
+        raise DataFormatError(f"{where}: the model has no feature {error}.") from None
+    except (TypeError, ValueError):
+        raise DataFormatError(f"{where}: give an object or an array of numbers.") from None
+
+
+def _stack(batch: list[tuple[int, Any]], n_features: int) -> AnyMatrix:
+    """Make a matrix: sparse of objects, dense of arrays."""
+    for number, row in batch:
+        if not isinstance(row, dict) and len(row) != n_features:
+            raise DataFormatError(
+                f"standard input, line {number}: {len(row)} values, but the model has {n_features} features."
+            )
+    if not any(isinstance(row, dict) for _, row in batch):
+        return np.stack([row for _, row in batch])
+    cells = [row if isinstance(row, dict) else dict(enumerate(row)) for _, row in batch]
+    owner = np.repeat(np.arange(len(cells)), [len(row) for row in cells])
+    columns = np.fromiter((place for row in cells for place in row), dtype=np.intp, count=len(owner))
+    values = np.fromiter((value for row in cells for value in row.values()), dtype=float, count=len(owner))
+    return scipy.sparse.csr_array((values, (owner, columns)), shape=(len(cells), n_features))

@@ -1,0 +1,101 @@
+"""``labelrace run``: how the models do on a stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from labelrace.cli.options import Labels, Models, Seed, as_labels, as_measures
+from labelrace.cli.progress import run_bars
+from labelrace.evaluation import run as evaluate_models
+from labelrace.registry import is_online, model_names
+from labelrace.report import print_table, summarize, write_report
+from labelrace.streams.synthetic import demo_stream
+
+__all__ = ["run"]
+
+_RUNS = Path("labelrace-runs")
+
+
+def run(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            help="A data file or the name of a dataset; without it, a synthetic stream that drifts.", show_default=False
+        ),
+    ] = None,
+    labels: Labels = None,
+    models: Models = None,
+    batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
+    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
+    seed: Seed = 0,
+    measures: Annotated[
+        str, typer.Option(help="'paper' (five), 'all' (nineteen), or names with commas between.")
+    ] = "paper",
+    protocol: Annotated[
+        str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
+    ] = "prequential",
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a processor.", show_default=False)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+) -> None:
+    """Evaluate models on a stream, test then train; print a table and write a page.
+
+    [dim]Examples:[/dim]
+
+    labelrace run
+
+    labelrace run enron.arff --labels enron.xml --model race-cls-adaptive --model obr --batch-size 100 --runs 10
+    """
+    if resume and out is None:
+        raise ValueError("--resume needs --out: the folder of the run to go on with.")
+    chosen = models or [name for name in model_names() if is_online(name) or protocol == "holdout"]
+    folder = out or _free_folder("demo" if source is None else Path(source).stem)
+    with run_bars(Console(stderr=True)) as show:
+        manifest, records = evaluate_models(
+            demo_stream() if source is None else source,
+            chosen,
+            labels=as_labels(labels),
+            out=folder,
+            protocol=_protocol(protocol),
+            batch_size=batch_size,
+            runs=runs,
+            seed=seed,
+            measures=as_measures(measures),
+            jobs=jobs,
+            resume=resume,
+            on_progress=show,
+        )
+    written = write_report(folder)
+    summary = summarize(manifest, records)
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
+    console = Console()
+    print_table(summary, console)
+    console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
+
+
+def _protocol(text: str) -> Literal["prequential", "holdout"]:
+    for known in ("prequential", "holdout"):
+        if text == known:
+            return known
+    raise ValueError(f"--protocol {text!r} is not known: use 'prequential' or 'holdout'.")
+
+
+def _free_folder(name: str) -> Path:
+    """Find a folder that is not there yet."""
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
+    number = 1
+    while (_RUNS / f"{stem}-{number}").exists():
+        number += 1
+    return _RUNS / f"{stem}-{number}"

@@ -1,0 +1,160 @@
+"""``labelrace train`` and ``labelrace predict``: a model to a file, and out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import labelrace
+from labelrace.cli.options import Labels, Seed, Source, as_labels, as_parameters, default_model
+from labelrace.cli.rows import file_rows, text_rows
+from labelrace.evaluation.models import ModelSpec
+from labelrace.files import whole_file
+from labelrace.registry import is_online
+from labelrace.streams import open_stream
+from labelrace.streams.stream import collect
+from labelrace.typing import Array
+
+__all__ = ["predict", "train"]
+
+
+def train(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.", show_default=False)],
+    labels: Labels = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="A model, see 'labelrace models'.", show_default=False)
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
+    seed: Seed = 0,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
+    ] = None,
+) -> None:
+    """Let a model learn a stream and save it; Ctrl-C saves what it has learned so far.
+
+    [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
+    """
+    name = model or default_model()
+    stream = open_stream(source, as_labels(labels))
+    chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
+    learner = ModelSpec(name, chosen).make(seed, stream.categorical)
+    if is_online(name):
+        rows = _learn(learner, stream, batch_size)
+    else:
+        data = collect(stream)
+        rows = len(data)
+        learner.fit(data.X, data.Y)
+    learner.save(out)
+    typer.echo(f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}")
+
+
+def _learn(model: Any, stream: Any, batch_size: int) -> int:
+    """Learn batch by batch; at Ctrl-C stop after the last whole batch."""
+    rows = 0
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed} rows"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar, contextlib.suppress(KeyboardInterrupt):
+        task = bar.add_task("", total=None)
+        for X, Y in stream.batches(batch_size):
+            model.partial_fit(X, Y)
+            rows += X.shape[0]
+            bar.update(task, completed=rows)
+    if not rows:
+        raise ValueError("Nothing was learned: there was not one whole batch.")
+    return rows
+
+
+def predict(
+    model_file: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="What 'labelrace train' wrote.", show_default=False)
+    ],
+    source: Annotated[
+        str, typer.Argument(help="A data file; '-' reads JSON lines or CSV from standard input.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="A .csv or .jsonl file; by default JSON lines to standard output.", show_default=False
+        ),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Give the K labels with the highest scores, and the scores.", show_default=False)
+    ] = None,
+    labels: Labels = None,
+    batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
+) -> None:
+    """Predict labels with a saved model.
+
+    [dim]Examples:[/dim]
+
+    labelrace predict enron.safetensors new.arff -o predicted.csv
+
+    cat rows.jsonl | labelrace predict enron.safetensors - --top 5
+    """
+    if top is not None and top < 1:
+        raise ValueError(f"--top {top} does not do: give a whole number of at least 1.")
+    if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
+        raise ValueError(f"--out {out} does not do: its name must end in .csv or .jsonl.")
+    model = labelrace.load(model_file)
+    names = model.label_names_ if model.label_names_ is not None else np.arange(len(model.classes_)).astype(str)
+    if source == "-":
+        feature_names = getattr(model, "feature_names_in_", None)
+        known = None if feature_names is None else list(feature_names)
+        batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
+    else:
+        batches = file_rows(source, as_labels(labels), batch_size)
+    rows = _predictions(model, batches, names, top)
+    if out is None:
+        _write(rows, sys.stdout, as_csv=False)
+        return
+    with whole_file(out) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="", write_through=True) as text:
+        _write(rows, text, as_csv=out.suffix.lower() == ".csv")
+        text.detach()
+
+
+def _predictions(model: Any, batches: Iterator[Any], names: Array, top: int | None) -> Iterator[dict[str, Any]]:
+    """Yield for each row its number and labels, and their scores if the best are asked for."""
+    number = 0
+    for X in batches:
+        if top is None:
+            for row in model.predict(X).astype(bool):
+                yield {"row": number, "labels": names[row].tolist()}
+                number += 1
+            continue
+        for scores in model.decision_function(X):
+            best = np.argsort(-scores, kind="stable")[:top]
+            yield {"row": number, "labels": names[best].tolist(), "scores": [float(f"{s:.6g}") for s in scores[best]]}
+            number += 1
+
+
+def _write(rows: Iterator[dict[str, Any]], file: TextIO, *, as_csv: bool) -> None:
+    """Write rows as they come: JSON lines, or CSV with semicolons between labels."""
+    if not as_csv:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
+        file.flush()
+        return
+    writer = csv.writer(file)
+    for place, row in enumerate(rows):
+        if place == 0:
+            writer.writerow(row)
+        writer.writerow([";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()])
+    file.flush()

@@ -1,0 +1,156 @@
+"""Parameters that do not do: a clear error when learning starts, which leaves the model as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Perceptron, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from labelrace import RACEClassifier
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.sgd import SGD
+from labelrace.streams.categorical import CategoricalMask
+
+A, B = np.linspace(-1, 1, 12).reshape(6, 2), np.array([0.1, -0.2])
+
+WRONG = {
+    # Words.
+    "method": ({"method": "cls"}, "method='cls' is not known: use one of 'classification', 'regression'"),
+    "method None": ({"method": None}, "method=None is not known"),
+    "encoding": ({"encoding": "random"}, "encoding='random' is not known: use one of 'fixed', 'adaptive'"),
+    "start": ({"start": "empty"}, "start='empty' is not known: use one of 'full', 'first_batch'"),
+    "zero_score": ({"zero_score": 1}, "zero_score=1 is not known: use one of 'absent', 'present'"),
+    "learner": ({"learner": "bayes"}, "learner='bayes' is not known: use one of 'auto', 'naive_bayes', 'sgd', 'ridge'"),
+    "n_components": ({"n_components": "sqrt"}, "n_components='sqrt' is not known: use one of 'log2', 'log2_squared'"),
+    # Numbers.
+    "no components": ({"n_components": 0}, "n_components=0 does not do: give 'log2', 'log2_squared' or a whole number"),
+    "half a component": ({"n_components": 2.5}, "n_components=2.5 does not do"),
+    "a true component": ({"n_components": True}, "n_components=True does not do"),
+    "no number": ({"n_components": None}, "n_components=None does not do"),
+    "too many": ({"n_components": 7}, r"fewer labels \(6\) than there are components \(7\).*smaller n_components"),
+    "ridge": ({"ridge": -0.1}, "ridge=-0.1 does not do: give a number at least 0"),
+    "ridge NaN": ({"ridge": np.nan}, "ridge=nan does not do"),
+    "ridge infinite": ({"ridge": np.inf}, "ridge=inf does not do"),
+    "ridge text": ({"ridge": "1"}, "ridge='1' does not do"),
+    "forgetting 0": ({"forgetting": 0}, "forgetting=0 does not do: give a number above 0 and at most 1"),
+    "forgetting above 1": ({"forgetting": 1.01}, "forgetting=1.01 does not do"),
+    "forgetting negative": ({"forgetting": -0.5}, "forgetting=-0.5 does not do"),
+    "iterations": ({"iterations": 0}, "iterations=0 does not do: give a whole number of at least 1"),
+    "random_state text": ({"random_state": "dice"}, "random_state='dice' does not do"),
+    "random_state negative": ({"random_state": -1}, "random_state=-1 does not do"),
+    # Encoders.
+    "no pair": ({"projection": A}, r"projection must be a pair \(A, b\)"),
+    "a number": ({"projection": 3}, r"projection must be a pair \(A, b\)"),
+    "text": ({"projection": "AB"}, r"projection must be a pair \(A, b\)"),
+    "three": ({"projection": (A, B, B)}, r"projection must be a pair \(A, b\)"),
+    "labels": ({"projection": (A[:5], B)}, r"projection.*shapes \(6, k\) and \(k,\) for 6 labels, got \(5, 2\)"),
+    "bias": ({"projection": (A, B[:1])}, r"projection must be a pair.*got \(6, 2\) and \(1,\)"),
+    "transposed": ({"projection": (A.T, B)}, r"projection must be a pair.*got \(2, 6\)"),
+    "no columns": ({"projection": (A[:, :0], B[:0])}, r"projection must be a pair.*got \(6, 0\)"),
+    "wide": ({"projection": (np.eye(6, 7), np.zeros(7))}, "fewer labels.*smaller projection"),
+    "NaN": ({"projection": (np.where(A > 0, np.nan, A), B)}, "projection contains NaN or infinity"),
+    "infinite bias": ({"projection": (A, np.array([0.1, np.inf]))}, "projection contains NaN or infinity"),
+    # Learners.
+    "no partial_fit": ({"learner": LogisticRegression()}, "learner=LogisticRegression.*that has partial_fit"),
+    "pipeline": ({"learner": make_pipeline(StandardScaler(), Perceptron())}, "that has partial_fit"),
+    "class of banks": ({"learner": SGD, "method": "regression"}, "that has partial_fit"),
+    "sgd": ({"learner": "sgd"}, "learner=.*is made for regression: it needs method='regression'"),
+    "ridge bank": ({"learner": Ridge()}, r"learner=Ridge\(.*is made for regression"),
+    "regressor": ({"learner": SGDRegressor()}, r"learner=SGDRegressor\(.*is made for regression"),
+    "bayes": ({"learner": NaiveBayes(), "method": "regression"}, "made for classification.*method='classification'"),
+    "classifier": ({"learner": Perceptron(), "method": "regression"}, r"learner=Perceptron\(.*made for classification"),
+    # Nominal features.
+    "short mask": (
+        {"categorical_features": [True, False]},
+        r"categorical_features is a mask of shape \(2,\).*5 features",
+    ),
+    "long mask": ({"categorical_features": CategoricalMask([2] * 6)}, r"mask of shape \(6,\)"),
+    "index": ({"categorical_features": [0, 5]}, "categorical_features has an index out of range: X has 5 features"),
+    "negative index": ({"categorical_features": [-6]}, "categorical_features has an index out of range"),
+    "fractions": ({"categorical_features": [0.5]}, "categorical_features must be a mask, indices or names"),
+    "names": ({"categorical_features": ["colour"]}, "categorical_features has names, but X has none"),
+    "a name": ({"categorical_features": "colour"}, "categorical_features has names, but X has none"),
+    "no codes": ({"categorical_features": [1]}, "X holds .* in a column of categorical_features.*OrdinalEncoder"),
+    # Names.
+    "short names": ({"label_names": list("abcde")}, "label_names has 5 names, but Y has 6 labels"),
+    "same names": ({"label_names": list("abcdea")}, "Label names must be distinct"),
+    "one text": ({"label_names": "abcdef"}, "label_names='abcdef' does not do: give a list of names"),
+    "a count": ({"label_names": 6}, "label_names=6 does not do"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "match"), WRONG.values(), ids=WRONG)
+def test_wrong_parameters_are_named_when_learning_starts(data, parameters, match):
+    X, Y = data
+    model = RACEClassifier(**parameters)
+    before = dict(vars(model))
+    for learn in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match=match):
+            learn(X, Y)
+        assert vars(model) == before
+
+
+@pytest.mark.parametrize(("parameters", "match"), WRONG.values(), ids=WRONG)
+def test_fit_with_parameters_made_wrong_keeps_what_was_learned(data, parameters, match):
+    X, Y = data
+    model = RACEClassifier(random_state=0).fit(X, Y)
+    expected = model.predict(X), model.decision_function(X)
+    model.set_params(**parameters)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, Y)
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.decision_function(X), expected[1])
+    if "zero_score" not in parameters:
+        np.testing.assert_array_equal(model.predict(X), expected[0])
+
+
+def test_tags_and_repr_do_not_stumble_over_wrong_parameters():
+    for parameters, _ in WRONG.values():
+        model = RACEClassifier(**parameters)
+        assert not model.__sklearn_tags__().input_tags.allow_nan or "learner" not in parameters
+        assert repr(model).startswith("RACEClassifier(")
+
+
+def test_names_of_columns_that_do_not_exist(data):
+    X, Y = data
+    frame = pd.DataFrame(X, columns=list("vwxyz"))
+    model = RACEClassifier(categorical_features=["v", "colour", "shape"])
+    with pytest.raises(ValueError, match="categorical_features names columns that X does not have: colour, shape"):
+        model.fit(frame, Y)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("code", [0.5, -1.0, 1e12, 1e300])
+def test_nominal_columns_hold_codes_in_every_batch(data, convert, code, bank):
+    X, Y = data
+    wrong = X.copy()
+    wrong[3, 0] = code
+    model = RACEClassifier(categorical_features=[0], random_state=0, **bank)
+    match = rf"X holds {code:g} in a column of categorical_features".replace("+", r"\+")
+    with pytest.raises(ValueError, match=match):
+        model.partial_fit(convert(wrong), Y)
+    model.partial_fit(convert(X), Y)
+    learned, scores = model._learned, model.decision_function(convert(X))
+    for use in (lambda: model.partial_fit(convert(wrong), Y), lambda: model.predict(convert(wrong))):
+        with pytest.raises(ValueError, match=match):
+            use()
+        assert model._learned is learned
+    np.testing.assert_array_equal(model.decision_function(convert(X)), scores)
+
+
+def test_data_frames_of_labels_with_equal_names(data):
+    X, Y = data
+    with pytest.raises(ValueError, match="Label names must be distinct"):
+        RACEClassifier().fit(X, pd.DataFrame(Y, columns=list("abcdea")))
+
+
+def test_ridge_refuses_what_would_fill_the_memory():
+    X = sparse.csr_array((3, 100_000))
+    with pytest.raises(ValueError, match=r"ridge learner keeps an m × m matrix.*use learner='sgd'"):
+        RACEClassifier(method="regression", learner="ridge").fit(X, np.eye(3))

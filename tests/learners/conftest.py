@@ -1,0 +1,59 @@
+"""What the tests of all banks share: learning batch by batch, and seeing that nothing given was changed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """List the arrays inside tuples and sparse matrices."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
+    elif scipy.sparse.issparse(value):
+        yield from (value.data, value.indices, value.indptr)
+    elif isinstance(value, np.ndarray):
+        yield value
+
+
+@pytest.fixture(scope="session")
+def learn() -> Callable[..., Any]:
+    """Let a bank learn (X, H) cut into batches at the given rows."""
+
+    def learn(bank: Any, n_values: Any, X: Any, H: Any, cuts: Any = ()) -> Any:
+        state = bank.init(np.asarray(n_values), H.shape[1])
+        bounds = [0, *sorted(cuts), H.shape[0]]
+        for start, stop in pairwise(bounds):
+            if start < stop:
+                state = bank.update(state, X[start:stop], H[start:stop])
+        return state
+
+    return learn
+
+
+@pytest.fixture(scope="session")
+def assert_pure() -> Callable[..., Any]:
+    """Call a function whose arguments cannot be written to, and see that they hold what they held."""
+
+    def call(function: Callable[..., Any], *arguments: Any) -> Any:
+        before = [array.copy() for array in _arrays(arguments)]
+        for array in _arrays(arguments):
+            array.setflags(write=False)
+        try:
+            result = copy.deepcopy(function(*arguments))
+        finally:
+            for array in _arrays(arguments):
+                if array.base is None:
+                    array.setflags(write=True)
+        for now, then in zip(_arrays(arguments), before, strict=True):
+            np.testing.assert_array_equal(now, then)
+        return result
+
+    return call

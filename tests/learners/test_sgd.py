@@ -1,0 +1,238 @@
+"""SGD against the loop: one row, one step."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelrace.exceptions import DivergenceError
+from labelrace.learners.sgd import SGD
+
+SEEDS = st.integers(0, 2**32 - 1)
+# Java's order of ten rows, shuffled with seed 1: printed by a Java program.
+JAVA_ORDER_OF_TEN = [6, 9, 7, 8, 4, 2, 0, 3, 1, 5]
+
+
+class Loop:
+    """One linear model that learns row by row."""
+
+    def __init__(self, m, rate, penalty=0.0, penalty_per_row=False, normalised=False, first_epochs=1, order=None):
+        self.w, self.b = np.zeros(m), 0.0
+        self.rate, self.penalty, self.per_row = rate, penalty, penalty_per_row
+        self.normalised, self.epochs, self.order, self.n0 = normalised, first_epochs, order, None
+
+    def step(self, x, y):
+        rate = self.rate / (1 + sum(x * x)) if self.normalised else self.rate
+        z = y - (sum(self.w * x) + self.b)
+        self.w = self.w * (1 - self.rate * self.penalty / (self.n0 if self.per_row else 1))
+        self.w = self.w + rate * z * x
+        self.b += rate * z
+
+    def learn(self, X, y):
+        if self.n0 is None:
+            self.n0 = len(X)
+            order = range(len(X)) if self.order is None else self.order
+            for _ in range(self.epochs):
+                for i in order:
+                    self.step(X[i], y[i])
+        else:
+            for i in range(len(X)):
+                self.step(X[i], y[i])
+
+    def predict(self, X):
+        return np.array([sum(self.w * x) + self.b for x in X])
+
+
+def looped(batches, queries, **settings):
+    """Let one loop a pseudo label learn (X, H) batches."""
+    values = []
+    for c in range(batches[0][1].shape[1]):
+        loop = Loop(queries.shape[1], **settings)
+        for X, H in batches:
+            loop.learn(X, H[:, c])
+        values.append(loop.predict(queries))
+    return np.column_stack(values)
+
+
+def banked(bank, n_values, batches, queries, make=np.array):
+    state = bank.init(np.asarray(n_values), batches[0][1].shape[1])
+    for X, H in batches:
+        state = bank.update(state, make(X), H)
+    return bank.predict(bank.derive(state), make(queries))
+
+
+def some_batches(rng, sizes, m=4, k=3):
+    """Make features, a third of them zero, and targets that depend on them."""
+    W = rng.normal(size=(m, k))
+    for n in sizes:
+        X = rng.normal(size=(n, m)) * (rng.random((n, m)) < 0.67)
+        yield X, X @ W + rng.normal(size=(n, k))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    SEEDS,
+    st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    st.sampled_from([1e-4, 0.05, 0.1]),
+    st.sampled_from([0.0, 1e-4, 0.5]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_loop(seed, sizes, rate, penalty, penalty_per_row, normalised, first_epochs, sparse):
+    batches = list(some_batches(np.random.default_rng(seed), sizes))
+    settings = {"rate": rate, "penalty": penalty, "penalty_per_row": penalty_per_row}
+    settings |= {"normalised": normalised, "first_epochs": first_epochs}
+    queries = np.vstack([X for X, _ in batches])
+    make = scipy.sparse.csr_array if sparse else np.array
+    got = banked(SGD(**settings), [0] * 4, batches, queries, make)
+    np.testing.assert_allclose(got, looped(batches, queries, **settings), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 127, 128, 129])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_block_borders(n, normalised):
+    batches = list(some_batches(np.random.default_rng(n), [n, n]))
+    settings = {"rate": 0.05, "penalty": 0.3, "normalised": normalised, "first_epochs": 2}
+    got = banked(SGD(**settings), [0] * 4, batches, batches[0][0])
+    np.testing.assert_allclose(got, looped(batches, batches[0][0], **settings), rtol=1e-9, atol=1e-10)
+
+
+def test_batches_do_not_matter_after_the_first_row():
+    [(X, H)] = some_batches(np.random.default_rng(0), [150])
+    bank = SGD(rate=0.05, penalty=0.1)
+    whole = banked(bank, [0] * 4, [(X, H)], X)
+    pieces = [(X[i : i + 7], H[i : i + 7]) for i in range(0, 150, 7)]
+    np.testing.assert_allclose(banked(bank, [0] * 4, pieces, X), whole, atol=1e-12)
+
+
+def test_first_batch_is_shuffled_once_as_java_does():
+    batches = list(some_batches(np.random.default_rng(1), [10, 10]))
+    settings = {"rate": 0.1, "penalty": 0.2, "penalty_per_row": True, "first_epochs": 4}
+    got = banked(SGD(shuffle_seed=1, **settings), [0] * 4, batches, batches[0][0])
+    expected = looped(batches, batches[0][0], order=JAVA_ORDER_OF_TEN, **settings)
+    np.testing.assert_allclose(got, expected, atol=1e-11)
+    assert np.abs(got - looped(batches, batches[0][0], **settings)).max() > 1e-3
+
+
+def test_paper_s_settings():
+    batches = list(some_batches(np.random.default_rng(2), [10, 6]))
+    got = banked(SGD.weka(), [0] * 4, batches, batches[1][0])
+    settings = {"rate": 1e-4, "penalty": 1e-4, "penalty_per_row": True, "first_epochs": 500}
+    expected = looped(batches, batches[1][0], order=JAVA_ORDER_OF_TEN, **settings)
+    np.testing.assert_allclose(got, expected, atol=1e-10)
+
+
+def larger_mean_is_one(X, h, is_binary):
+    """Tell which features to turn round: those whose value 0 has the larger mean target."""
+    turned = np.zeros(X.shape[1], bool)
+    for j in np.flatnonzero(is_binary):
+        means = [np.mean(h[X[:, j] == value]) if (X[:, j] == value).any() else np.mean(h) for value in (0, 1)]
+        turned[j] = means[0] > means[1]
+    return turned
+
+
+def assert_turned_round(seed, sizes, make=np.array, **settings):
+    """Compare with loops that learn, for each pseudo label, from features that are really turned."""
+    rng = np.random.default_rng(seed)
+    n_values, is_binary = [2, 0, 2, 2, 0, 2], np.array([0, 0, 1, 1, 1, 1], bool)
+    batches, designs = [], []
+    for n in sizes:
+        X = np.where(np.array(n_values) > 0, rng.random((n, 6)) < 0.4, rng.normal(size=(n, 6)))
+        X[0], X[1] = [0, 1, 0, 0, 1, 0], [1, 0, 1, 1, 0, 0]
+        batches.append((X, rng.normal(size=(n, 3)) + X[:, [0]] - X[:, [2]]))
+        designs.append(X[:, [1, 4, 0, 2, 3, 5]])
+    expected = []
+    for c in range(3):
+        turned = larger_mean_is_one(designs[0], batches[0][1][:, c], is_binary)
+        own = [(np.where(turned, 1 - X, X), H[:, [c]]) for X, (_, H) in zip(designs, batches, strict=True)]
+        expected.append(looped(own, own[1][0], **settings))
+    got = banked(SGD(orient_binary=True, **settings), n_values, batches, batches[1][0], make)
+    np.testing.assert_allclose(got, np.hstack(expected), rtol=1e-8, atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(SEEDS, st.sampled_from([(10, 5), (70, 66)]), st.booleans(), st.sampled_from([1, 3]))
+def test_binary_features_turned_round(seed, sizes, sparse, first_epochs):
+    make = scipy.sparse.csr_array if sparse else np.array
+    assert_turned_round(seed, sizes, make, rate=0.03, penalty=0.2, penalty_per_row=True, first_epochs=first_epochs)
+
+
+def test_normalised_steps_on_features_turned_round():
+    """The rate is divided by the squared length of the row that is learned, which is the turned one."""
+    assert_turned_round(0, (10, 5), rate=0.5, penalty=0.0, normalised=True)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_binary_feature_with_one_value_is_not_turned(constant):
+    """A value that does not occur has the mean of all rows: a tie, and the feature stays."""
+    rng = np.random.default_rng(3)
+    X, H = np.full((20, 1), constant), rng.integers(-8, 9, size=(20, 4)) / 8
+    settings = {"rate": 0.1, "penalty": 0.0}
+    queries = np.array([[0.0], [1.0]])
+    got = banked(SGD(orient_binary=True, **settings), [2], [(X, H)], queries)
+    np.testing.assert_allclose(got, looped([(X, H)], queries, **settings), atol=1e-12)
+
+
+def test_nominal_features_are_indicators():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.integers(0, 3, 30), rng.normal(size=30)])
+    H = rng.normal(size=(30, 2))
+    coded = np.column_stack([X[:, 1], X[:, 0] == 1, X[:, 0] == 2]).astype(float)
+    settings = {"rate": 0.1, "penalty": 0.1}
+    got = banked(SGD(**settings), [3, 0], [(X, H)], X)
+    np.testing.assert_allclose(got, looped([(coded, H)], coded, **settings), atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[200], [64, 1], [30, 30], [5] * 40])
+def test_unscaled_features_are_an_error(sizes):
+    rng = np.random.default_rng(5)
+    batches = [(1000 * X, H) for X, H in some_batches(rng, sizes)]
+    with pytest.raises(DivergenceError, match="Scale the features"):
+        banked(SGD(rate=0.1), [0] * 4, batches, batches[0][0])
+
+
+@pytest.mark.parametrize("n", [20, 50, 64])
+def test_unscaled_features_are_an_error_at_once(n):
+    """A single block whose last step leaves weights of 1e90 and more has diverged, too."""
+    [(X, H)] = some_batches(np.random.default_rng(6), [n])
+    bank = SGD(rate=0.1)
+    with pytest.raises(DivergenceError):
+        bank.update(bank.init(np.zeros(4, int), 3), 1000 * X, H)
+
+
+def test_many_epochs_on_unscaled_features_are_an_error():
+    [(X, H)] = some_batches(np.random.default_rng(7), [50])
+    with pytest.raises(DivergenceError):
+        banked(SGD.weka(), [0] * 4, [(1000 * X, H)], X)
+
+
+def test_error_leaves_the_state():
+    batches = list(some_batches(np.random.default_rng(8), [80, 80]))
+    bank = SGD(rate=0.1)
+    state = bank.update(bank.init(np.zeros(4, int), 3), *batches[0])
+    before = bank.predict(bank.derive(state), batches[0][0])
+    with pytest.raises(DivergenceError):
+        bank.update(state, 1e4 * batches[1][0], batches[1][1])
+    np.testing.assert_array_equal(bank.predict(bank.derive(state), batches[0][0]), before)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_normalised_steps_are_stable_on_any_scale(scale):
+    [(X, H)] = some_batches(np.random.default_rng(9), [500])
+    got = banked(SGD(rate=1.5, normalised=True, penalty=0.0), [0] * 4, [(scale * X, H)], scale * X)
+    assert np.abs(got).max() < 100
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("orient_binary", [False, True])
+def test_update_changes_nothing(assert_pure, make, orient_binary):
+    rng = np.random.default_rng(10)
+    X, H = (rng.random((90, 4)) < 0.5).astype(float), rng.normal(size=(90, 3))
+    bank = SGD(rate=0.01, orient_binary=orient_binary, shuffle_seed=1)
+    state = assert_pure(bank.update, bank.init(np.array([2, 2, 0, 0]), 3), make(X), H)
+    before = bank.predict(bank.derive(state), make(X))
+    assert_pure(bank.update, state, make(X), H)
+    np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)
