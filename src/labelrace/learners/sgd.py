@@ -147,9 +147,9 @@ class SGD(Bank[SGDState]):
                 order = shuffled(len(H), self.shuffle_seed)
                 X, H = X[order], H[order]
             state = state._replace(first_rows=float(len(H)))
-        blocks = list(self._blocks(state, X))
         bound = _DIVERGED * (1.0 + np.abs(H).max())
         with np.errstate(over="ignore", invalid="ignore"):
+            blocks = list(self._blocks(state, X))
             for _ in range(epochs):
                 for block in blocks:
                     state = _learn_block(state, block, H[block.rows], bound)

@@ -2,6 +2,8 @@
 
 from labelrace.streams.batch import Dataset
 from labelrace.streams.categorical import CategoricalMask
-from labelrace.streams.load import load_dataset
+from labelrace.streams.load import load_dataset, open_stream
+from labelrace.streams.stream import Stream
+from labelrace.streams.write import convert, write_dataset
 
-__all__ = ["CategoricalMask", "Dataset", "load_dataset"]
+__all__ = ["CategoricalMask", "Dataset", "Stream", "convert", "load_dataset", "open_stream", "write_dataset"]

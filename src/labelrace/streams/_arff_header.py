@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from labelrace.streams._arff_text import Place, scan, skip_space
+from labelrace.streams._arff_text import scan, skip_space
+from labelrace.streams._source import Place, open_data
 
 __all__ = ["Attribute", "Header", "read_header"]
 
@@ -46,7 +47,7 @@ def read_header(path: Path) -> Header:
     first_line: dict[str, int] = {}
     types: dict[str, tuple[str, ...]] = {}
     offset = number = 0
-    with path.open("rb") as file:
+    with open_data(path) as file:
         for number, raw in enumerate(file, start=1):
             offset += len(raw)
             line = raw.decode(encoding).lstrip("\ufeff").strip()
@@ -79,7 +80,7 @@ def _encoding(path: Path) -> str:
     """Return "utf-8" if all of the file is that, else "latin-1", which any bytes are."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with path.open("rb") as file:
+        with open_data(path) as file:
             while block := file.read(_BLOCK):
                 decoder.decode(block)
         decoder.decode(b"", final=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams._arff_header import Header
-from labelrace.streams._arff_text import Place, shown
+from labelrace.streams._source import Place, plain_path, shown
 from labelrace.typing import BoolArray
 
 __all__ = ["LabelSource", "find_labels"]
@@ -21,7 +21,7 @@ __all__ = ["LabelSource", "find_labels"]
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
 
 # MEKA keeps its options in the relation's name, as in 'Music: -C 6'.
-_MEKA_COUNT = re.compile(r"(?:^|[\s:])-C\s+(-?\d+)(?=\s|$)")
+_MEKA_COUNT = re.compile(r"(?:^|[\s:])-C\s+(-?\d{1,9})(?=\s|$)", re.ASCII)
 
 
 def find_labels(header: Header, labels: LabelSource) -> BoolArray:
@@ -48,7 +48,7 @@ def find_labels(header: Header, labels: LabelSource) -> BoolArray:
 
 
 def _find_unaided(header: Header) -> BoolArray:
-    xml = header.path.with_suffix(".xml")
+    xml = plain_path(header.path).with_suffix(".xml")
     if xml.exists():
         return _by_xml(header, xml)
     meka = _MEKA_COUNT.search(header.relation)
@@ -95,6 +95,8 @@ def _by_xml(header: Header, xml: Path) -> BoolArray:
         root = ElementTree.parse(xml).getroot()
     except ElementTree.ParseError as error:
         raise Place(xml, error.position[0]).error(f"not a valid XML file ({error})") from error
+    except (LookupError, ValueError) as error:
+        raise DataFormatError(f"{xml}: not a valid XML file, or in an unknown encoding ({error})") from error
     # Mulan nests the elements of a label hierarchy; every one of them is a label, whatever the namespace.
     names = [element.get("name") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
     if None in names:

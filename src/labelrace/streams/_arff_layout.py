@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from labelrace.streams._arff_header import Header
-from labelrace.streams._arff_text import Place
+from labelrace.streams._source import Place
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = ["Entries", "Layout", "make_layout", "split_dense", "split_sparse"]

@@ -7,13 +7,15 @@ import re
 import numpy as np
 
 from labelrace.streams._arff_layout import Entries, Layout
-from labelrace.streams._arff_text import Place, scan, shown, skip_space
+from labelrace.streams._arff_text import scan, skip_space
+from labelrace.streams._source import Place, shown
 from labelrace.typing import FloatArray
 
 __all__ = ["parse_dense", "parse_sparse"]
 
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
+_MOST_DIGITS = 4000
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
@@ -99,9 +101,10 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
     index = match[1]
     if not (index.isascii() and index.isdigit()):
         raise place.error(f"{index!r} is not an attribute's index; write {{INDEX VALUE, ...}}")
-    if int(index) >= len(layout.codes):
+    # Python refuses to read numbers of thousands of digits.
+    if len(index) > _MOST_DIGITS or int(index) >= len(layout.codes):
         raise place.error(
-            f"index {index} is out of range; the header declares {len(layout.codes)} attributes, and the "
+            f"index {index[:40]} is out of range; the header declares {len(layout.codes)} attributes, and the "
             "first has index 0"
         )
     return int(index), match.end()

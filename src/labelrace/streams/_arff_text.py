@@ -1,30 +1,19 @@
-"""What the header and the rows of an ARFF file share: quoting, and errors that say where they are."""
+"""What the header and the rows of an ARFF file share: quoting."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import NamedTuple
 
-from labelrace.exceptions import DataFormatError
+from labelrace.streams._source import Place
 
-__all__ = ["Place", "scan", "shown", "skip_space"]
+__all__ = ["quoted", "scan", "skip_space"]
 
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _ESCAPE = re.compile(r"\\(.)")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]+")
+_ESCAPED = str.maketrans({"\\": "\\\\", "'": "\\'", **{sign: f"\\{letter}" for letter, sign in _CONTROL.items()}})
 _SPACE = re.compile(r"\s*")
-
-
-class Place(NamedTuple):
-    """A line of a file, to name in an error."""
-
-    path: Path
-    line: int
-
-    def error(self, what: str) -> DataFormatError:
-        """Return the error that says `what` is wrong here."""
-        return DataFormatError(f"{self.path}, line {self.line}: {what}")
 
 
 def skip_space(text: str, start: int) -> int:
@@ -56,6 +45,7 @@ def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[st
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> word = re.compile(r"[^,]*")
     >>> scan(r"'it\'s', 2", 0, word, Place(Path("a.arff"), 1))
     ("it's", True, 7)
@@ -74,7 +64,12 @@ def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[st
     return text[start:end].rstrip(), False, skip_space(text, end)
 
 
-def shown(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return up to `most` names, quoted, to list in an error."""
-    listed = ", ".join(map(repr, names[:most]))
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+def quoted(text: str) -> str:
+    r"""Return the text of a name or value as `scan` reads it, in quotes where it needs them.
+
+    Examples
+    --------
+    >>> print(quoted("hue"), quoted("it's, well"))
+    hue 'it\'s, well'
+    """
+    return text if _PLAIN.fullmatch(text) else f"'{text.translate(_ESCAPED)}'"

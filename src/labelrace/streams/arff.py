@@ -7,25 +7,25 @@ The header and the choice of labels are read first, then rows in chunks: all at 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from itertools import compress, islice
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
 
 from labelrace.streams import _arff_bulk, _arff_lines
 from labelrace.streams._arff_header import read_header
 from labelrace.streams._arff_labels import LabelSource, find_labels
 from labelrace.streams._arff_layout import Layout, make_layout, split_dense, split_sparse
-from labelrace.streams.batch import Dataset, check_batch_size
+from labelrace.streams._source import line_chunks, open_data, plain_path
+from labelrace.streams.batch import Dataset
 from labelrace.streams.categorical import CategoricalMask
-from labelrace.typing import AnyMatrix, SparseMatrix
+from labelrace.streams.stream import Batch, FileStream, collect
 
-__all__ = ["iter_arff", "read_arff"]
+__all__ = ["iter_arff", "open_arff", "read_arff"]
 
-# Enough rows for the bulk parser to pay, few enough for its arrays to stay small.
-_CHUNK_ROWS = 4096
+# Blank lines, and comments.
+_NO_ROW = (b"", b"%")
 
 
 def read_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> Dataset:
@@ -34,6 +34,7 @@ def read_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> Datas
     Parameters
     ----------
     path : path
+        Compressed if it ends in ``.gz`` or ``.bz2``.
     labels : int, path, sequence of str or None
         Which attributes are labels: the path of a Mulan XML file that names them; a count (n > 0: the last n
         attributes, n < 0: the first); or a list of names. By default the ``.xml`` file beside the ARFF file,
@@ -65,22 +66,10 @@ def read_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> Datas
     array([[1.5, 1. ],
            [nan, 0. ]])
     """
-    layout = _open(path, labels)
-    chunks = list(_chunks(layout, _CHUNK_ROWS))
-    features = [a for a, label in zip(layout.header.attributes, layout.is_label, strict=True) if not label]
-    label_names = tuple(layout.header.attributes[i].name for i in np.flatnonzero(layout.is_label))
-    if not chunks:
-        chunks = [(np.empty((0, len(features))), csr_array((0, len(label_names)), dtype=np.int8))]
-    X = _stack([x for x, _ in chunks])
-    Y = _stack([y for _, y in chunks])
-    mask = CategoricalMask([len(attribute.values) for attribute in features])
-    names = tuple(attribute.name for attribute in features)
-    return Dataset(X, Y, names, label_names, mask, layout.header.path.stem)
+    return collect(open_arff(path, labels))
 
 
-def iter_arff(
-    path: str | os.PathLike[str], labels: LabelSource = None, batch_size: int = 1000
-) -> Iterator[tuple[AnyMatrix, SparseMatrix]]:
+def iter_arff(path: str | os.PathLike[str], labels: LabelSource = None, batch_size: int = 1000) -> Iterator[Batch]:
     """Read an ARFF file batch by batch, so that its size does not matter.
 
     Parameters
@@ -95,18 +84,37 @@ def iter_arff(
     iterator of (X, Y)
         As in the `Dataset` that `read_arff` gives.
     """
-    check_batch_size(batch_size)
-    return _chunks(_open(path, labels), batch_size)
+    return open_arff(path, labels).batches(batch_size)
 
 
-def _open(path: str | os.PathLike[str], labels: LabelSource) -> Layout:
+def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
+    """Open an ARFF file as a stream; the parameters and errors are those of `read_arff`.
+
+    The header is read at once, and the file is gone through for its encoding: UTF-8, or else Latin-1.
+    """
     header = read_header(Path(path))
-    return make_layout(header, find_labels(header, labels))
+    layout = make_layout(header, find_labels(header, labels))
+    features = [a for a, label in zip(header.attributes, layout.is_label, strict=True) if not label]
+    return FileStream(
+        name=plain_path(header.path).stem,
+        feature_names=tuple(attribute.name for attribute in features),
+        label_names=tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label)),
+        categorical=CategoricalMask([len(attribute.values) for attribute in features]),
+        read=partial(_batches, layout),
+        nominal_values={i: attribute.values for i, attribute in enumerate(features) if attribute.values},
+    )
 
 
-def _chunks(layout: Layout, size: int) -> Iterator[tuple[AnyMatrix, SparseMatrix]]:
+def _batches(layout: Layout, size: int) -> Iterator[Batch]:
+    header = layout.header
+    with open_data(header.path) as file:
+        file.seek(header.data_offset)
+        yield from _parsed(layout, line_chunks(file, size, header.data_line, _NO_ROW))
+
+
+def _parsed(layout: Layout, chunks: Iterable[tuple[list[int], list[bytes]]]) -> Iterator[Batch]:
     sparse = None
-    for numbers, lines in _rows(layout, size):
+    for numbers, lines in chunks:
         if sparse is None:
             sparse = lines[0].startswith(b"{")
         if sparse:
@@ -119,27 +127,3 @@ def _chunks(layout: Layout, size: int) -> Iterator[tuple[AnyMatrix, SparseMatrix
             if values is None:
                 values = _arff_lines.parse_dense(lines, numbers, layout)
             yield split_dense(values, layout)
-
-
-def _rows(layout: Layout, size: int) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Yield the numbers and the texts of the lines that hold rows, `size` of them at a time."""
-    header = layout.header
-    with header.path.open("rb") as file:
-        file.seek(header.data_offset)
-        number, numbers, lines = header.data_line, list[int](), list[bytes]()
-        while block := [raw.strip() for raw in islice(file, size - len(lines))]:
-            holds_row = [line[:1] not in (b"", b"%") for line in block]
-            numbers += compress(range(number + 1, number + 1 + len(block)), holds_row)
-            lines += compress(block, holds_row)
-            number += len(block)
-            if len(lines) == size:
-                yield numbers, lines
-                numbers, lines = [], []
-        if lines:
-            yield numbers, lines
-
-
-def _stack(parts: list[AnyMatrix]) -> AnyMatrix:
-    if issparse(parts[0]):
-        return vstack(parts, format="csr")
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

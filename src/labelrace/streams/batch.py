@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
@@ -21,10 +21,12 @@ class Dataset:
         declaration; a missing value is NaN.
     Y : csr_array of int8, shape (n, labels)
         1 where the row has the label. Always sparse.
-    feature_names, label_names : tuple of str
+    feature_names, label_names : sequence of str
     categorical : CategoricalMask, or a plain boolean mask
         Which features are nominal.
     name : str
+    nominal_values : mapping from int to tuple of str
+        The texts of a nominal feature's values, by the feature's column, where they are known.
 
     Examples
     --------
@@ -40,10 +42,11 @@ class Dataset:
 
     X: AnyMatrix
     Y: SparseMatrix
-    feature_names: tuple[str, ...]
-    label_names: tuple[str, ...]
+    feature_names: Sequence[str]
+    label_names: Sequence[str]
     categorical: BoolArray
     name: str
+    nominal_values: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         features, labels = (len(self), len(self.feature_names)), (len(self), len(self.label_names))
@@ -56,6 +59,16 @@ class Dataset:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return len(self.feature_names)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of columns of Y."""
+        return len(self.label_names)
 
     def __repr__(self) -> str:
         cardinality = self.Y.sum() / max(len(self), 1)
