@@ -1,0 +1,44 @@
+"""How often each label occurs in tests, and how well it is predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from labelrace.measures.counts import Counts, confusion, f1
+from labelrace.measures.inputs import as_labels
+from labelrace.typing import AnyMatrix
+
+__all__ = ["LabelTally"]
+
+
+class LabelTally:
+    """Counts over all tests, label by label. It is an observer, as the evaluations take them.
+
+    Examples
+    --------
+    >>> tally = LabelTally()
+    >>> tally([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 0, 0]])
+    >>> tally.to_record()["f1"]
+    [0.666..., 0.0, None]
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counts | None = None
+
+    def __call__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix) -> None:
+        """Count a batch."""
+        truth = as_labels(Y_true, "Y_true")
+        new = confusion(truth, as_labels(Y_pred, "Y_pred", truth.shape)).per_label
+        old = self._counts
+        self._counts = new if old is None else Counts(*(a + b for a, b in zip(old, new, strict=True)))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return share of the tested rows and F of each label; None for one neither present nor predicted ever."""
+        if self._counts is None:
+            return {"kind": "labels", "frequency": [], "f1": []}
+        tp, fp, fn, tn = self._counts
+        frequency = (tp + fn) / (tp + fp + fn + tn)
+        values = [float(value) if seen else None for value, seen in zip(f1(self._counts), tp + fp + fn, strict=True)]
+        return {"kind": "labels", "frequency": np.asarray(frequency).tolist(), "f1": values}

@@ -1,0 +1,284 @@
+"""Many models, many runs."""
+
+import math
+import multiprocessing
+import os
+import signal
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+import labelrace
+from labelrace.evaluation import Checkpoint, ModelSpec, averages, prequential, read_run, run
+from labelrace.evaluation.pool import perform, process_context
+from labelrace.evaluation.worker import Task
+
+needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+MODELS = ["race-cls-fixed", ("race-cls-adaptive", {"n_components": 4})]
+
+
+def lasting(records):
+    """Return the records in order, without what differs from one time to the next."""
+    kept = [{key: value for key, value in one.items() if key not in ("seconds", "memory")} for one in records]
+    return sorted(kept, key=lambda one: (one["model"], one["run"], one.get("batch", math.inf), one["kind"] == "done"))
+
+
+@pytest.fixture
+def settings(data):
+    return {"source": data, "models": MODELS, "batch_size": 20, "runs": 2, "seed": 7}
+
+
+def test_records_follow_the_schema(settings, tmp_path):
+    manifest, records = run(**settings, out=tmp_path / "out", jobs=1)
+    assert (manifest, records) == read_run(tmp_path / "out")
+    assert list(manifest) == [
+        *("format", "version", "created", "protocol", "source", "models", "runs", "seed", "batch_size", "measures"),
+        "machine",
+    ]
+    assert manifest["format"] == 1
+    assert manifest["version"] == labelrace.__version__
+    assert manifest["protocol"] == "prequential"
+    assert list(manifest["source"]) == ["name", "kind", "checksum", "rows", "features", "labels", "cardinality"]
+    assert manifest["source"]["checksum"].startswith("sha256:")
+    assert manifest["models"][1] == {"name": "race-cls-adaptive", "parameters": {"n_components": 4}}
+    assert list(manifest["machine"]) == ["platform", "python", "numpy", "scipy", "scikit-learn", "cpus"]
+
+    assert [one["kind"] for one in records] == ["batch", "batch", "labels", "done"] * 4
+    batch, labels, done = records[0], records[2], records[3]
+    assert list(batch) == [
+        *("kind", "model", "run", "seed", "batch", "start", "end", "whole", "measures", "seconds", "memory"),
+    ]
+    assert list(batch["seconds"]) == ["predict", "learn", "measure"]
+    assert list(labels) == ["kind", "model", "run", "frequency", "f1"]
+    assert len(labels["frequency"]) == len(labels["f1"]) == 6
+    assert list(done) == ["kind", "model", "run", "rows", "seconds", "memory"]
+    assert done["rows"] == 60
+    # The first batch is learned too.
+    assert done["seconds"]["learn"] > sum(one["seconds"]["learn"] for one in records[:2])
+
+
+def test_records_are_what_prequential_gives(settings, data, tmp_path):
+    _, records = run(**settings, out=tmp_path / "out", jobs=1)
+    seeds = {one["run"]: one["seed"] for one in records if one["kind"] == "batch"}
+    assert len(set(seeds.values())) == 2
+    for number, seed in seeds.items():
+        model = labelrace.make_model("race-cls-adaptive", n_components=4, random_state=seed)
+        expected = list(prequential(model, data, 20))
+        mine = [one for one in records if (one["model"], one["run"]) == ("race-cls-adaptive", number)]
+        points = [Checkpoint.from_record(one) for one in mine if one["kind"] == "batch"]
+        assert [point.measures for point in points] == [point.measures for point in expected]
+        assert averages(points) == averages(expected)
+
+
+def test_labels_are_counted_over_all_tests(data, tmp_path):
+    _, records = run(data, "race-cls-fixed", batch_size=20, out=tmp_path, jobs=1)
+    model = labelrace.make_model("race-cls-fixed", random_state=records[0]["seed"])
+    predicted = []
+    for X, Y in data.batches(20):
+        if predicted or hasattr(model, "classes_"):
+            predicted.append(model.predict(X))
+        model.partial_fit(X, Y)
+    Y, P = data.Y.toarray()[20:], np.vstack(predicted)
+    np.testing.assert_allclose(records[-2]["frequency"], Y.mean(axis=0))
+    np.testing.assert_allclose(records[-2]["f1"], 2 * (Y * P).sum(axis=0) / (Y.sum(axis=0) + P.sum(axis=0)))
+
+
+def test_parallel_equals_serial(settings, tmp_path):
+    _, serial = run(**settings, out=tmp_path / "serial", jobs=1)
+    _, parallel = run(**settings, out=tmp_path / "parallel", jobs=2)
+    assert lasting(parallel) == lasting(serial)
+
+
+def test_holdout(settings, tmp_path):
+    manifest, records = run(**settings, out=tmp_path, jobs=1, protocol="holdout", iterations=2, test_share=0.33)
+    assert manifest["protocol"] == "holdout"
+    assert manifest["options"] == {"iterations": 2}
+    assert [one["kind"] for one in records] == ["batch", "batch", "labels", "done"] * 4
+    assert records[-1]["rows"] == 40
+
+
+def test_options_of_the_protocol(settings, tmp_path):
+    manifest, records = run(**settings, out=tmp_path, jobs=1, delay=1, missing=0.2, memory=True)
+    assert manifest["options"] == {"delay": 1, "missing": 0.2}
+    assert [one["kind"] for one in records[:3]] == ["batch", "labels", "done"]
+    assert records[2]["memory"] < 1e7
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_failures_stay_alone(data, tmp_path, jobs):
+    models = ["race-cls-fixed", ModelSpec("race-cls-fixed", {"n_components": -1}, label="broken")]
+    _, records = run(data, models, batch_size=20, runs=2, out=tmp_path / "out", jobs=jobs)
+    broken = [one for one in records if one["model"] == "broken"]
+    assert [(one["kind"], one["run"]) for one in lasting(broken)] == [("failed", 0), ("failed", 1)]
+    assert "n_components" in broken[0]["error"]
+    assert sum(one["kind"] == "done" for one in records) == 2
+
+
+def test_divergence_is_a_failure(dataset, tmp_path):
+    data = dataset()
+    data.X[:] *= 1e4
+    _, records = run(data, ["race-reg-fixed"], batch_size=20, out=tmp_path, jobs=1)
+    assert records[-1]["kind"] == "failed"
+    assert records[-1]["error"].startswith("DivergenceError")
+
+
+@needs_kill
+def test_a_process_that_dies_is_a_failure(data, dataset, tmp_path):
+    tasks = [
+        Task(ModelSpec("race-cls-fixed"), number, 0, source, "prequential", 20, ("micro_f1",), {})
+        for number, source in enumerate([dataset(n_rows=50_000), dataset(n_rows=50_000), data])
+    ]
+    last = {}
+    for record in perform(tasks, jobs=2):
+        if not last:
+            for process in multiprocessing.active_children():
+                os.kill(process.pid, signal.SIGKILL)
+        last[record["run"]] = record
+    assert [last[number]["kind"] for number in range(3)] == ["failed", "failed", "done"]
+    assert "exit code -9" in last[0]["error"]
+
+
+def test_resuming(settings, tmp_path):
+    _, complete = run(**settings, out=tmp_path / "complete", jobs=1)
+    out = tmp_path / "cut"
+
+    def stop(progress):
+        if progress.finished == 1 and progress.kind == "batch":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(**settings, out=out, jobs=1, on_progress=stop)
+    _, partial_records = read_run(out)
+    assert [one["kind"] for one in partial_records] == ["batch", "batch", "labels", "done", "batch"]
+
+    began = []
+    _, resumed = run(**settings, out=out, jobs=1, resume=True, on_progress=began.append)
+    assert lasting(resumed) == lasting(complete)
+    assert resumed[:4] == partial_records[:4]
+    assert sum(one.kind == "started" for one in began) == began[-1].total == 3
+
+    before = (out / "records.jsonl").read_bytes()
+    run(**settings, out=out, resume=True)
+    assert (out / "records.jsonl").read_bytes() == before
+
+
+def test_interrupted_in_parallel(settings, tmp_path):
+    def stop(progress):
+        if progress.kind == "batch":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(**settings, out=tmp_path / "out", jobs=2, on_progress=stop)
+    assert multiprocessing.active_children() == []
+    assert [one["kind"] for one in read_run(tmp_path / "out")[1]] == ["batch"]
+
+
+def test_what_cannot_be_resumed(settings, tmp_path):
+    run(**settings, out=tmp_path, jobs=1)
+    with pytest.raises(FileExistsError, match="not empty"):
+        run(**settings, out=tmp_path, jobs=1)
+    with pytest.raises(ValueError, match="seed is 7 there and 8 now"):
+        run(**{**settings, "seed": 8}, out=tmp_path, jobs=1, resume=True)
+    with pytest.raises(ValueError, match="measures is"):
+        run(**settings, measures="micro_f1", out=tmp_path, jobs=1, resume=True)
+
+
+def test_progress(settings, tmp_path):
+    seen = []
+    _, records = run(**settings, out=tmp_path, jobs=1, on_progress=seen.append)
+    assert [one.kind for one in seen] == ["started", "batch", "batch", "done"] * 4
+    assert [(one.rows, one.total_rows) for one in seen[:4]] == [(0, 60), (40, 60), (60, 60), (60, 60)]
+    assert [one.finished for one in seen[3::4]] == [1, 2, 3, 4]
+    first, second = (one["measures"]["micro_f1"] for one in records[:2])
+    assert seen[2].measures["micro_f1"] == pytest.approx((first + second) / 2)
+
+
+def test_repeats_can_be_skipped(data, tmp_path):
+    models = ["race-cls-fixed", ModelSpec("race-cls-fixed", {"random_state": 3}, label="always the same")]
+
+    def count(**options):
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        _, records = run(data, models, batch_size=20, runs=3, out=out, jobs=1, **options)
+        return sum(one["kind"] == "done" for one in records)
+
+    assert count() == 6
+    assert count(skip_repeats=True) == 4
+    assert count(skip_repeats=True, missing=0.1) == 6
+
+
+def test_sources(tmp_path, data):
+    path = tmp_path / "tiny.arff"
+    rows = [f"{x[0]},{x[1]},{y[0]},{y[1]}" for x, y in zip(data.X, data.Y.toarray(), strict=True)]
+    header = ["@relation tiny", "@attribute a numeric", "@attribute b numeric"]
+    header += ["@attribute c {0,1}", "@attribute d {0,1}", "@data"]
+    path.write_text("\n".join(header + rows))
+    for number, source in enumerate([path, str(path)]):
+        out = tmp_path / str(number)
+        manifest, records = run(source, ["race-cls-fixed"], labels=2, batch_size=30, out=out, jobs=1)
+        assert manifest["source"]["name"] == "tiny"
+        assert manifest["source"]["features"] == manifest["source"]["labels"] == 2
+        assert records[-1]["kind"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"models": []}, ValueError, "no models"),
+        ({"models": ["race-cls-fixed"] * 2}, ValueError, "two models"),
+        ({"models": ["rice"]}, ValueError, "rice"),
+        ({"models": [("race-cls-fixed", {"n_rabbits": 2})]}, ValueError, "n_rabbits"),
+        ({"measures": "happiness"}, ValueError, "happiness"),
+        ({"runs": 0}, ValueError, "at least 1 run"),
+        ({"jobs": 0}, ValueError, "at least 1 run"),
+        ({"batch_size": 0}, ValueError, "at least 1 row"),
+        ({"protocol": "guess"}, ValueError, "protocol must be"),
+        ({"delay": -1}, ValueError, "delay must be"),
+        ({"iterations": 2}, TypeError, "no option 'iterations'"),
+        ({"labels": 2}, ValueError, "labels tells"),
+        ({"source": 5}, TypeError, "a source is"),
+    ],
+)
+def test_mistakes_leave_no_folder(settings, tmp_path, wrong, error, message):
+    with pytest.raises(error, match=message):
+        run(**{**settings, **wrong}, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def state_of(path):
+    return (path.stat().st_ino, path.stat().st_size) if path.exists() and path.stat().st_size else None
+
+
+def wait_for_change(path, before, process):
+    deadline = time.monotonic() + 60
+    while state_of(path) == before and process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+@needs_kill
+@pytest.mark.parametrize(("jobs", "kills"), [(1, 18), (2, 2)])
+def test_killed_at_any_moment(settings, tmp_path, jobs, kills):
+    """A run that is killed again and again can be read each time, and ends up as if nothing had happened."""
+    settings |= {"batch_size": 6, "runs": 4}
+    start = time.perf_counter()
+    _, complete = run(**settings, out=tmp_path / "complete", jobs=1)
+    duration = time.perf_counter() - start
+    expected, out = lasting(complete), tmp_path / "killed"
+    rng = np.random.default_rng(jobs)
+    for kill in range(kills):
+        before = state_of(out / "records.jsonl")
+        target = partial(run, **settings, out=out, jobs=jobs, resume=True)
+        process = process_context().Process(target=target)
+        process.start()
+        if kill % 4 < 3:  # the others are killed while they begin
+            wait_for_change(out / "records.jsonl", before, process)
+        time.sleep(rng.uniform(0, duration / 8))
+        process.kill()
+        process.join()
+        process.close()
+        if (out / "manifest.json").exists():
+            _, records = read_run(out)
+            assert all(record in expected for record in lasting(records))
+    _, records = run(**settings, out=out, jobs=1, resume=True)
+    assert lasting(records) == expected
