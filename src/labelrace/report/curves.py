@@ -1,0 +1,132 @@
+"""How the measures went over the stream, and how each label fared: the data of the charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from labelrace.report.collect import Run, mean, plain, value_of
+from labelrace.typing import BoolArray, FloatArray
+
+__all__ = ["KINDS", "curves", "labels"]
+
+KINDS = ("batch", "windowed", "cumulative")
+_MOST_POINTS = 400
+
+_Runs = Mapping[str, Mapping[int, Run]]
+
+
+def curves(runs: _Runs, measures: Sequence[str], most_points: int = _MOST_POINTS) -> dict[str, Any]:
+    """Return the curves of every measure and model, as means over the runs.
+
+    ``batch`` is the value of each test batch; ``windowed`` the mean of the last ``window`` batches and ``cumulative``
+    that of all batches so far, both over whole batches, so that the cumulative curve of finished runs ends at the
+    value in the table.
+
+    Returns
+    -------
+    dict
+        ``rows``: where each point ends, in rows of the stream; ``batches``; ``window``; ``values``: by measure and
+        kind, one list per model.
+    """
+    ends = sorted({end for of_model in runs.values() for run in of_model.values() for end in run.tested})
+    window = max(2, round(math.sqrt(len(ends))))
+    last = _last_of_buckets(len(ends), most_points)
+    values: dict[str, dict[str, list[list[float | None]]]] = {}
+    for measure in measures:
+        values[measure] = {kind: [] for kind in KINDS}
+        for of_model in runs.values():
+            table, whole = _table(of_model, ends, measure)
+            lines = {
+                "batch": _bucket_means(mean(table), last),
+                "windowed": mean(_running(table, whole, window))[last],
+                "cumulative": mean(_running(table, whole, len(ends)))[last],
+            }
+            for kind, line in lines.items():
+                values[measure][kind].append([plain(value) for value in line])
+    return {"rows": [ends[place] for place in last], "batches": len(ends), "window": window, "values": values}
+
+
+def labels(runs: _Runs, chosen: Mapping[str, Sequence[Run]]) -> dict[str, Any] | None:
+    """Return how often each label occurs and the F each model reached on it, as means over the runs.
+
+    Frequencies are of the data, so all the models' records are averaged; F only over the chosen runs. None where no
+    run has such a record.
+
+    Returns
+    -------
+    dict or None
+        ``frequency``: share of the tested rows, per label; ``f1`` and ``trend``: one list per model, F of each label
+        and its mean with the labels that are about as frequent.
+    """
+    noted = [run.labels for of_model in runs.values() for run in of_model.values() if run.labels]
+    width = max((len(record["frequency"]) for record in noted), default=0)
+    if not width:
+        return None
+    frequency = mean(_stack([record["frequency"] for record in noted], width))
+    f1 = [mean(_stack([run.labels["f1"] for run in of_model if run.labels], width)) for of_model in chosen.values()]
+    return {
+        "frequency": [plain(value) for value in frequency],
+        "f1": [[plain(value) for value in line] for line in f1],
+        "trend": [[plain(value) for value in _trend(frequency, line)] for line in f1],
+    }
+
+
+def _trend(frequency: FloatArray, line: FloatArray) -> FloatArray:
+    """Return for each label the mean over its neighbours in the order of frequency."""
+    order = np.argsort(frequency, kind="stable")
+    reach = max(1, round(0.75 * math.sqrt(line.size)))
+    padded = np.pad(line[order], reach, constant_values=np.nan)
+    smooth = np.empty_like(line)
+    smooth[order] = mean(np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1), axis=1)
+    return smooth
+
+
+def _table(of_model: Mapping[int, Run], ends: Sequence[int], measure: str) -> tuple[FloatArray, BoolArray]:
+    """Return the values, runs by batches, and which of them count in means."""
+    table = np.full((len(of_model), len(ends)), np.nan)
+    whole = np.zeros(table.shape, dtype=bool)
+    places = {end: place for place, end in enumerate(ends)}
+    for row, run in enumerate(of_model.values()):
+        for end, batch in run.tested.items():
+            table[row, places[end]] = value_of(batch, measure)
+        whole[row, [places[end] for end in run.averaged]] = True
+    return table, whole
+
+
+def _running(table: FloatArray, whole: BoolArray, window: int) -> FloatArray:
+    """Return the mean of the whole ones among the last ``window`` values, NaN beyond the end of a run.
+
+    A partial batch leaves the mean as it was.
+    """
+    present = whole & ~np.isnan(table)
+    sums = np.cumsum(np.where(present, table, 0.0), axis=1)
+    counts = np.cumsum(present, axis=1)
+    width = table.shape[1]
+    if window < width:
+        sums = sums - np.pad(sums, ((0, 0), (window, 0)))[:, :width]
+        counts = counts - np.pad(counts, ((0, 0), (window, 0)))[:, :width]
+    reached = np.cumsum(~np.isnan(table[:, ::-1]), axis=1)[:, ::-1] > 0
+    return np.where(reached & (counts > 0), sums / np.maximum(counts, 1), np.nan)
+
+
+def _last_of_buckets(count: int, most: int) -> list[int]:
+    """Return the last place of each of at most ``most`` even stretches."""
+    buckets = min(count, most)
+    return [count * (bucket + 1) // buckets - 1 for bucket in range(buckets)]
+
+
+def _bucket_means(line: FloatArray, last: Sequence[int]) -> FloatArray:
+    starts = [0, *(place + 1 for place in last)]
+    return np.array([mean(line[start : stop + 1]) for start, stop in zip(starts, last, strict=False)])
+
+
+def _stack(lines: Sequence[Sequence[float | None]], width: int) -> FloatArray:
+    """Return lists of labels as rows of one table; a run that met fewer labels is padded with NaN."""
+    table = np.full((len(lines), width), np.nan)
+    for row, line in enumerate(lines):
+        table[row, : len(line)] = [np.nan if value is None else value for value in line]
+    return table

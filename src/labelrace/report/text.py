@@ -1,0 +1,144 @@
+"""Words and numbers as people read them: names of measures, decimals, times, the sentence on what was run."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = [
+    "as_bytes",
+    "as_count",
+    "as_signed",
+    "as_significant",
+    "as_value",
+    "decimals_for",
+    "headline",
+    "listing",
+    "measure_label",
+    "plural",
+    "printable",
+]
+
+_WORDS = {"f1": "F1", "auc": "AUC"}
+_MOST_DECIMALS = 5
+
+
+def measure_label(name: str) -> str:
+    """Return the name of a measure as a heading.
+
+    >>> measure_label("micro_f1"), measure_label("hamming_loss")
+    ('Micro F1', 'Hamming loss')
+    """
+    words = [_WORDS.get(word, word) for word in name.split("_")]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
+
+
+def decimals_for(values: Iterable[float | None]) -> int:
+    """Return how many decimals tell the values of one column apart: three significant digits of the largest.
+
+    >>> decimals_for([0.35, 0.2]), decimals_for([143.6]), decimals_for([0.031, None])
+    (3, 1, 4)
+    """
+    largest = max((abs(value) for value in values if value is not None), default=1.0)
+    for decimals, bound in enumerate((1000.0, 100.0, 10.0, 0.1, 0.01)):
+        if largest >= bound:
+            return decimals
+    return _MOST_DECIMALS if largest > 0 else 3
+
+
+def as_value(value: float | None, decimals: int, missing: str = "–") -> str:
+    """Return a number with a fixed count of decimals, or the mark for a missing one."""
+    return missing if value is None else f"{value:,.{decimals}f}"
+
+
+def as_significant(value: float | None, missing: str = "–") -> str:
+    """Return a number with three significant digits and no exponent, for times.
+
+    >>> [as_significant(x) for x in (0.012345, 3.14159, 24.6789, 59603.26)]
+    ['0.0123', '3.14', '24.7', '59,603']
+    """
+    if value is None:
+        return missing
+    for decimals, bound in enumerate((100.0, 10.0, 1.0, 0.1, 0.01, 0.001)):
+        if value >= bound:
+            return f"{value:,.{decimals}f}"
+    return "0" if value == 0 else f"{value:.2g}"
+
+
+def as_signed(value: float | None, missing: str = "–") -> str:
+    """Return a number with its sign, for log ratios.
+
+    >>> [as_signed(x) for x in (1.5, -0.25, 0.001)]
+    ['+1.50', '−0.25', '0']
+    """
+    if value is None:
+        return missing
+    return "0" if round(value, 2) == 0 else f"{value:+.2f}".replace("-", "−")
+
+
+def as_count(value: float | None, missing: str = "an unknown number of") -> str:
+    """Return a whole number with its thousands set apart."""
+    return missing if value is None else f"{value:,.0f}"
+
+
+def as_bytes(value: float | None, missing: str = "–") -> str:
+    """Return a size in the unit that suits it.
+
+    >>> as_bytes(3_500_000)
+    '3.50 MB'
+    """
+    if value is None:
+        return missing
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{as_significant(value)} {unit}"
+        value /= 1000
+    return f"{as_significant(value)} TB"
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return a count with its noun.
+
+    >>> plural(1, "model"), plural(1200, "row"), plural(0, "batch", "batches")
+    ('1 model', '1,200 rows', '0 batches')
+    """
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def listing(items: Iterable[str]) -> str:
+    """Return names as an enumeration.
+
+    >>> listing(["a", "b", "c"])
+    'a, b and c'
+    """
+    names = list(items)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def printable(text: str) -> str:
+    """Return the text without control and formatting characters, which could steer a terminal or break a line."""
+    return "".join(" " if char in "\n\r\t" else char for char in text if char in "\n\r\t" or _is_plain(char))
+
+
+def _is_plain(char: str) -> bool:
+    return unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
+
+
+def headline(manifest: Mapping[str, Any]) -> str:
+    """Return what was run, in one or two sentences."""
+    source, runs = manifest["source"], manifest["runs"]
+    models = plural(len(manifest["models"]), "model")
+    batches = f"batches of {plural(manifest['batch_size'], 'row')}"
+    if manifest["protocol"] == "holdout":
+        story = f"{models} learned {source['name']} in {batches}, tested on rows held out"
+    else:
+        story = f"{models} went through {source['name']} in {batches}, each batch tested first and then learned"
+    size = (
+        f"{as_count(source['rows'])} rows, {as_count(source['features'])} features, {as_count(source['labels'])} labels"
+    )
+    if source.get("cardinality") is not None:
+        size += f" ({as_significant(source['cardinality'])} on a row)"
+    over = f"means over {plural(runs, 'run')}" if runs > 1 else "those of a single run"
+    return f"{story}: {size}. Values are {over}."

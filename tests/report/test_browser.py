@@ -1,0 +1,192 @@
+"""The page in a browser: it draws, answers, and keeps to itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from labelrace.report import write_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium: put it on PATH or name it in CHROMIUM")
+
+# How many pixels of a chart have been drawn on, and in how many colours.
+INK = """selector => {
+  const canvas = document.querySelector(selector + ' canvas');
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const seen = new Set();
+  let drawn = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] > 200) { drawn += 1; seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]); }
+  }
+  return [drawn, seen.size];
+}"""
+IMAGE = "selector => document.querySelector(selector + ' canvas').toDataURL()"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Return a function that opens the page of a run; afterwards nothing may have been said or asked for."""
+    heard, contexts = [], []
+
+    def open_page(run, width=1280, scheme="light"):
+        path = write_report(run, tmp_path, formats=["html"])["report.html"]
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        context.set_default_timeout(8000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: heard.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        page.on("request", lambda request: request.url == path.as_uri() or heard.append(f"request: {request.url}"))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert heard == []
+
+
+def first_column(page):
+    return page.locator("#results tbody th .label").all_inner_texts()
+
+
+def test_every_switch(visit, make):
+    page = visit(make.race(batches=20, runs=2))
+    drawn, colors = page.evaluate(INK, "#curves")
+    assert drawn > 5000
+    assert colors > 6
+    seen = {page.evaluate(IMAGE, "#curves")}
+    for kind in ("Per batch", "Cumulative", "Windowed"):
+        page.get_by_role("radio", name=kind).check()
+        seen.add(page.evaluate(IMAGE, "#curves"))
+    assert len(seen) == 3
+    for measure in make.measures:
+        page.locator("#measure").select_option(measure)
+        assert page.evaluate(INK, "#curves")[0] > 5000
+    page.locator("summary").click()
+    assert page.get_by_text('"batch_size": 100').is_visible()
+
+
+def test_curves_end_at_the_tables_values(visit, race):
+    page = visit(race)
+    page.get_by_role("radio", name="Cumulative").check()
+    shown = page.locator("#curves-legend .number").all_inner_texts()
+    heading = page.locator("#results thead th").all_inner_texts()
+    place = next(i for i, text in enumerate(heading) if text.startswith("Micro F1"))
+    cells = page.locator(f"#results tbody td:nth-child({place + 1}) .value").all_inner_texts()
+    assert shown == cells
+
+
+def test_hover_and_keys_tell_values(visit, race):
+    page = visit(race)
+    for chart, word in (("curves", "At row"), ("labels", "Label")):
+        element, status = page.locator(f"#{chart}"), page.locator(f"#{chart}-status")
+        before = page.locator(f"#{chart}-legend .number").all_inner_texts()
+        element.press("ArrowLeft")
+        first = status.inner_text()
+        element.press("ArrowLeft")
+        assert first.startswith(word)
+        assert status.inner_text() not in ("", first)
+        element.hover(position={"x": 200, "y": 200})
+        assert page.locator(f"#{chart}-legend .number").all_inner_texts() != before
+
+
+@pytest.mark.parametrize("chart", ["curves", "labels"])
+def test_legend_hides_models(visit, race, chart):
+    page = visit(race)
+    full = page.evaluate(IMAGE, f"#{chart}")
+    button = page.locator(f"#{chart}-legend button").first
+    button.click()
+    page.mouse.move(0, 0)
+    assert button.get_attribute("aria-pressed") == "false"
+    page.wait_for_function(f"full => ({IMAGE})('#{chart}') !== full", arg=full)
+    button.press("Enter")
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_sorting(visit, race):
+    manifest, records = race
+    page = visit((manifest, [record for record in records if record["model"] != "obr"]))
+    heading = page.locator("#results thead th").filter(has_text="Time")
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    order = first_column(page)
+    assert [order[0], order[-2]] == ["majority", "oecc"]
+    # What has no value stays last, whichever way.
+    assert order[-1].startswith("obr")
+    heading.locator("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert first_column(page)[0] == "oecc"
+    assert first_column(page)[-1].startswith("obr")
+    page.locator("#results thead button").first.click()
+    assert first_column(page) == sorted(first_column(page))
+    assert heading.get_attribute("aria-sort") == "none"
+
+
+def test_dark_and_light(visit, race):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page = visit(race)
+    light, picture = page.evaluate(ground), page.evaluate(IMAGE, "#curves")
+    page.get_by_role("button", name="Dark theme").click()
+    assert page.evaluate(ground) != light
+    assert page.evaluate(IMAGE, "#curves") != picture
+    page.get_by_role("button", name="Light theme").click()
+    assert page.evaluate(ground) == light
+    system = visit(race, scheme="dark")
+    assert system.evaluate(ground) != light
+    assert system.get_by_role("button", name="Light theme").is_visible()
+
+
+def test_a_phone_does_not_scroll_sideways(visit, make):
+    models = {"race-with-" + "a-very-long-name-" * 3: (0.4, 0.1, 0.1), "x" * 60: (0.4, 0.1, 0.1), **make.models}
+    page = visit(make.race(batches=8, runs=2, models=models), width=360)
+    page.locator("summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert page.evaluate("document.querySelector('#curves canvas').getBoundingClientRect().right") <= 360
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.wait_for_function("() => document.querySelector('#curves .uplot').getBoundingClientRect().width > 600")
+
+
+def test_print_is_light_and_narrow(visit, race):
+    page = visit(race, scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    width = "document.querySelector('#curves .uplot').getBoundingClientRect().width"
+    assert page.evaluate(width) < 700
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(width) > 1000
+    assert page.evaluate("document.documentElement.dataset.theme === undefined")
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_little_data(visit, make, batches):
+    manifest = make.manifest(["race"], ["micro_f1"])
+    page = visit((manifest, [make.batch("race", 1, {"micro_f1": 0.5})] * batches))
+    if batches:
+        assert page.evaluate(INK, "#curves")[0] > 100
+        assert page.locator("#curves-legend .number").inner_text() == "0.500"
+    else:
+        assert page.get_by_text("No batch was tested.").is_visible()
+
+
+def test_names_are_text(visit, make):
+    name = "</script><img src=x onerror=alert(1)><b>bold</b>"
+    page = visit(
+        make.race(batches=4, runs=1, measures=("micro_f1",), models={name: (0.4, 0.1, 0.1), "b": (0.3, 0.1, 0.1)})
+    )
+    assert first_column(page)[0] == name
+    assert page.locator("#curves-legend .label").first.inner_text() == name
+    assert page.locator("img").count() == 0

@@ -1,0 +1,118 @@
+"""The page as text: it stands alone, and no name becomes markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from labelrace.report import summarize
+from labelrace.report.page import render_page
+
+HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
+
+
+class Page(HTMLParser):
+    """What a page consists of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.texts, self._open = [], [], {}, []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in {"meta", "link", "input", "br", "img"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def handle_startendtag(self, tag, attrs):
+        raise AssertionError(f"<{tag}/> is not HTML")
+
+
+def hostile_run(make):
+    manifest, records = make.race(batches=4, runs=1, measures=("micro_f1",), models={HOSTILE: (0.4, 0.1, 0.1)})
+    manifest["source"]["name"] = HOSTILE
+    manifest["source"]["checksum"] = HOSTILE
+    manifest["models"][0]["parameters"] = {HOSTILE: HOSTILE}
+    manifest["measures"] = ["micro_f1", HOSTILE]
+    records.append({"kind": "failed", "model": HOSTILE, "run": 1, "error": HOSTILE})
+    return manifest, records
+
+
+def test_page_is_well_formed_and_has_its_parts(race):
+    page = Page(render_page(summarize(*race)))
+    assert page._open == []
+    assert page.tags.count("h1") == 1
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {"results", "curves", "labels", "theme", "data", "measure"} <= set(ids)
+    assert page.tags.count("option") == 3
+
+
+@pytest.mark.parametrize("kind", ["usual", "hostile"])
+def test_page_asks_for_nothing(make, race, kind):
+    text = render_page(summarize(*(race if kind == "usual" else hostile_run(make))))
+    page = Page(text)
+    for tag, name, value in page.attributes:
+        assert not name.startswith("on")
+        if name in {"src", "href", "action", "data", "poster", "srcset", "formaction"}:
+            assert value.startswith("data:"), (tag, name, value)
+    assert not {"img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
+    assert "@import" not in text
+    assert not re.search(r"url\(\s*['\"]?http", text)
+    script = page.texts["script"][-1]
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts)\b", script)
+
+
+def test_hostile_names_stay_text(make):
+    text = render_page(summarize(*hostile_run(make)))
+    page = Page(text)
+    assert page.tags.count("script") == 2
+    assert "{{ 7 * 7 }}" in text
+    data = json.loads(page.texts["script"][0])
+    assert data["models"][0]["name"] == HOSTILE
+    assert any(HOSTILE in cell for cell in page.texts["h1"])
+
+
+def test_policy_lets_only_our_script_run(race):
+    page = Page(render_page(summarize(*race)))
+    policy = next(value for tag, name, value in page.attributes if tag == "meta" and "default-src" in value)
+    digest = base64.b64encode(hashlib.sha256(page.texts["script"][-1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_size(make):
+    text = render_page(summarize(*make.race(batches=100, runs=2)))
+    assert len(text.encode()) < 500_000
+
+
+def test_best_and_missing_values_are_shown(make, race):
+    manifest, records = race
+    records = [record for record in records if record["model"] != "obr"]
+    text = render_page(summarize(manifest, records))
+    assert "Not started: obr." in text
+    assert "0 of 3 runs" in text
+    assert 'class="best"' in text
+
+
+@pytest.mark.parametrize("records", [[], "one"])
+def test_page_of_little(make, records):
+    manifest = make.manifest(["race"], ["micro_f1"])
+    records = records and [make.batch("race", 1, {"micro_f1": None}), make.batch("race", 2, {"micro_f1": 0.5})]
+    page = Page(render_page(summarize(manifest, records)))
+    assert page._open == []
+    assert "labels" not in [value for _, name, value in page.attributes if name == "id"]

@@ -1,0 +1,76 @@
+"""Files of a report, and a report of a real run."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+
+import pytest
+
+from labelrace.evaluation import run
+from labelrace.report import summarize, write_report
+from labelrace.report.figures import draw_figures
+from labelrace.streams.synthetic import SyntheticStream
+
+
+@pytest.mark.parametrize("protocol", ["prequential", "holdout"])
+def test_report_of_a_real_run(tmp_path, protocol):
+    stream = SyntheticStream(n_rows=400, n_features=10, n_labels=6, seed=0)
+    models = ["race-cls-fixed", "negative"]
+    run(stream, models, out=tmp_path, protocol=protocol, batch_size=100, measures="all", jobs=1, seed=1)
+    paths = write_report(tmp_path)
+    assert sorted(paths) == ["report.csv", "report.html", "report.md", "report.tex"]
+    assert all(path.parent == tmp_path and path.stat().st_size > 100 for path in paths.values())
+    assert "race-cls-fixed" in paths["report.html"].read_text(encoding="utf-8")
+
+
+def test_report_of_a_folder_cut_off(tmp_path, race):
+    manifest, records = race
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    lines = "\n".join(json.dumps(record) for record in records[:100])
+    (tmp_path / "records.jsonl").write_text(lines[:-20])
+    paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
+    assert "Not started" in paths["report.md"].read_text(encoding="utf-8")
+
+
+def test_formats_and_folders_are_checked(tmp_path, race):
+    with pytest.raises(ValueError, match="'pdf'"):
+        write_report(race, tmp_path, formats=["pdf"])
+    with pytest.raises(ValueError, match="out"):
+        write_report(race)
+    with pytest.raises(FileNotFoundError):
+        write_report(tmp_path)
+
+
+def test_figures(tmp_path, make):
+    names = {"race $x$": (0.4, 0.1, 0.1), **make.models}
+    race = make.race(batches=5, runs=1, measures=("micro_f1", "coverage"), models=names)
+    paths = write_report(race, tmp_path, formats=["svg"])
+    assert sorted(paths) == ["curves.svg", "labels.svg", "time.svg"]
+    assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())
+    assert "race $x$" in paths["curves.svg"].read_text(encoding="utf-8")
+
+
+def test_figures_of_little(make):
+    manifest = make.manifest(["race"], ["micro_f1"])
+    summary = summarize(manifest, [make.batch("race", 1, {"micro_f1": 0.3})])
+    figures = draw_figures(summary)
+    assert sorted(figures) == ["curves.png", "time.png"]
+    assert all(content.startswith(b"\x89PNG") for content in figures.values())
+    assert draw_figures(summarize(manifest, [])) == {}
+
+
+def test_missing_matplotlib_is_named(monkeypatch, race):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError("no matplotlib")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"labelrace\[plots\]"):
+        draw_figures(summarize(*race))
