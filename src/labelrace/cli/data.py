@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 
 from labelrace.cli.options import Labels, Seed, Source, as_labels
-from labelrace.streams import convert as convert_file
-from labelrace.streams import load_dataset, write_dataset
-from labelrace.streams.catalog import catalog
-from labelrace.streams.catalog import fetch as fetch_dataset
-from labelrace.streams.synthetic import SyntheticStream, like
 
 __all__ = ["app"]
 
@@ -29,14 +23,17 @@ def list_() -> None:
 
     [dim]Example:[/dim] labelrace data list
     """
+    from labelrace.streams.catalog import catalog
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("name", no_wrap=True)
     for column in ("rows", "features", "labels"):
         table.add_column(column, justify="right")
-    table.add_column("where")
+    table.add_column("about")
+    table.add_column("where", overflow="fold")
     for entry in catalog():
-        where = str(entry.found) if entry.found is not None else f"[dim]{entry.note or 'labelrace data fetch'}[/dim]"
-        table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), where)
+        where = "[dim]not here[/dim]" if entry.found is None else str(entry.found)
+        table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     Console().print(table)
 
 
@@ -46,6 +43,10 @@ def info(source: Source, labels: Labels = None) -> None:
 
     [dim]Example:[/dim] labelrace data info enron.arff --labels enron.xml
     """
+    import numpy as np
+
+    from labelrace.streams import load_dataset
+
     data = load_dataset(source, as_labels(labels))
     counts = np.asarray(data.Y.sum(axis=0), dtype=float)
     cardinality = data.Y.sum() / max(len(data), 1)
@@ -79,6 +80,8 @@ def fetch(
 
     [dim]Example:[/dim] labelrace data fetch yeast
     """
+    from labelrace.streams.catalog import fetch as fetch_dataset
+
     with Progress(
         *Progress.get_default_columns(), DownloadColumn(), console=Console(stderr=True), transient=True
     ) as bar:
@@ -103,6 +106,8 @@ def convert(
 
     [dim]Example:[/dim] labelrace data convert enron.arff enron.svm --labels enron.xml
     """
+    from labelrace.streams import convert as convert_file
+
     convert_file(source, target, labels=as_labels(labels))
     typer.echo(target)
 
@@ -131,6 +136,9 @@ def make(
 
     [dim]Example:[/dim] labelrace data make drifting.arff --rows 5000 --features 40 --labels 30 --drift sudden
     """
+    from labelrace.streams import write_dataset
+    from labelrace.streams.synthetic import SyntheticStream, like
+
     wanted = {"n_features": features, "n_labels": labels, "cardinality": cardinality, "density": density}
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None} | {"drift": drift}
     if shape_of is not None:

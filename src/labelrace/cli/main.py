@@ -6,7 +6,6 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 from rich.console import Console
 
@@ -54,28 +53,35 @@ def _global(
 
 def main() -> None:
     """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
-    debug = "--debug" in sys.argv[1:]
     try:
         status = app(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _complain("Interrupted; what was done is kept.")
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has gone, as in `labelrace predict … | head`: nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except _EXPECTED as error:
-        if debug:
+    except Exception as error:
+        if "--debug" in sys.argv[1:]:
             raise
-        _complain(f"Error: {_sentence(error)}")
-        sys.exit(1)
+        sys.exit(_report(error))
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _sentence(error: BaseException) -> str:
+def _report(error: Exception) -> int:
+    """Tell of an error in one sentence and return the exit status; what is a defect shows its traceback."""
+    # A wrong call: typer knows how to show it. Its exceptions have no public base.
+    if hasattr(error, "show") and hasattr(error, "exit_code"):
+        error.show()
+        return int(error.exit_code)
+    if not isinstance(error, _EXPECTED):
+        raise error
+    _complain(f"Error: {_sentence(error)}")
+    return 1
+
+
+def _sentence(error: Exception) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError):
         text = f"not enough memory ({text})"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from labelrace.registry import describe_model, is_online, model_names
-
 __all__ = ["models"]
 
 
@@ -15,6 +13,8 @@ def models() -> None:
 
     [dim]Example:[/dim] labelrace models
     """
+    from labelrace.registry import describe_model, is_online, model_names
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)
     table.add_column("learns", no_wrap=True)

@@ -8,9 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from labelrace.registry import model_names
+# What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
+REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
-__all__ = ["Labels", "Models", "Seed", "Source", "as_labels", "as_measures", "as_parameters", "default_model"]
+__all__ = [
+    "REPORT_FORMATS",
+    "Labels",
+    "Models",
+    "Seed",
+    "Source",
+    "as_labels",
+    "as_measures",
+    "as_parameters",
+    "default_model",
+]
 
 Source = Annotated[
     str, typer.Argument(help="A data file, or the name of a dataset; see 'labelrace data list'.", show_default=False)
@@ -62,4 +73,6 @@ def as_parameters(texts: list[str] | None) -> dict[str, Any]:
 
 def default_model() -> str:
     """Return the model to use where none is named."""
+    from labelrace.registry import model_names
+
     return "race" if "race" in model_names() else "race-cls-adaptive"

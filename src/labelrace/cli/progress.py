@@ -27,7 +27,7 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(compact=True),
         TextColumn("[dim]{task.fields[now]}"),
     )
-    with Bars(*columns, console=console, transient=True) as bars:
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         overall = bars.add_task("all runs", total=None, now="")
         active: dict[tuple[str, int], TaskID] = {}
 

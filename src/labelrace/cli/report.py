@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from labelrace.evaluation import read_run
-from labelrace.report import FORMATS, print_table, summarize, write_report
+from labelrace.cli.options import REPORT_FORMATS
 
 __all__ = ["report"]
 
@@ -21,13 +20,16 @@ def report(
     ] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}; repeatable.", show_default=False),
+        typer.Option("--format", "-f", help=f"One of {', '.join(REPORT_FORMATS)}; repeatable.", show_default=False),
     ] = None,
 ) -> None:
     """Write the report of a run, or of as much of it as there is.
 
     [dim]Example:[/dim] labelrace report labelrace-runs/demo-1 -f html -f png
     """
+    from labelrace.evaluation import read_run
+    from labelrace.report import print_table, summarize, write_report
+
     manifest, records = read_run(folder)
     written = write_report((manifest, records), out or folder, formats or ("html", "csv", "md", "tex"))
     console = Console()

@@ -11,11 +11,6 @@ import typer
 from rich.console import Console
 
 from labelrace.cli.options import Labels, Models, Seed, as_labels, as_measures
-from labelrace.cli.progress import run_bars
-from labelrace.evaluation import run as evaluate_models
-from labelrace.registry import is_online, model_names
-from labelrace.report import print_table, summarize, write_report
-from labelrace.streams.synthetic import demo_stream
 
 __all__ = ["run"]
 
@@ -56,10 +51,18 @@ def run(
 
     labelrace run enron.arff --labels enron.xml --model race-cls-adaptive --model obr --batch-size 100 --runs 10
     """
+    from labelrace.cli.progress import run_bars
+    from labelrace.evaluation import run as evaluate_models
+    from labelrace.registry import is_online, model_names
+    from labelrace.report import print_table, summarize, write_report
+    from labelrace.streams.synthetic import demo_stream
+
     if resume and out is None:
         raise ValueError("--resume needs --out: the folder of the run to go on with.")
     chosen = models or [name for name in model_names() if is_online(name) or protocol == "holdout"]
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
+    if not resume and folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to go on with the run in it.")
     with run_bars(Console(stderr=True)) as show:
         manifest, records = evaluate_models(
             demo_stream() if source is None else source,

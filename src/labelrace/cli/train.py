@@ -11,20 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-import labelrace
 from labelrace.cli.options import Labels, Seed, Source, as_labels, as_parameters, default_model
-from labelrace.cli.rows import file_rows, text_rows
-from labelrace.evaluation.models import ModelSpec
 from labelrace.files import whole_file
-from labelrace.registry import is_online
-from labelrace.streams import open_stream
-from labelrace.streams.stream import collect
-from labelrace.typing import Array
 
 __all__ = ["predict", "train"]
 
@@ -47,6 +39,11 @@ def train(
 
     [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
+    from labelrace.evaluation.models import ModelSpec
+    from labelrace.registry import is_online
+    from labelrace.streams import open_stream
+    from labelrace.streams.stream import collect
+
     name = model or default_model()
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
@@ -63,13 +60,14 @@ def train(
 
 def _learn(model: Any, stream: Any, batch_size: int) -> int:
     """Learn batch by batch; at Ctrl-C stop after the last whole batch."""
-    rows = 0
+    rows, screen = 0, Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.completed} rows"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=screen,
         transient=True,
+        disable=not screen.is_terminal,
     )
     with bar, contextlib.suppress(KeyboardInterrupt):
         task = bar.add_task("", total=None)
@@ -109,12 +107,15 @@ def predict(
 
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
+    import labelrace
+    from labelrace.cli.rows import file_rows, text_rows
+
     if top is not None and top < 1:
         raise ValueError(f"--top {top} does not do: give a whole number of at least 1.")
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
         raise ValueError(f"--out {out} does not do: its name must end in .csv or .jsonl.")
     model = labelrace.load(model_file)
-    names = model.label_names_ if model.label_names_ is not None else np.arange(len(model.classes_)).astype(str)
+    names = model.label_names_ if model.label_names_ is not None else model.classes_.astype(str)
     if source == "-":
         feature_names = getattr(model, "feature_names_in_", None)
         known = None if feature_names is None else list(feature_names)
@@ -125,12 +126,13 @@ def predict(
     if out is None:
         _write(rows, sys.stdout, as_csv=False)
         return
-    with whole_file(out) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="", write_through=True) as text:
+    with whole_file(out) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
         _write(rows, text, as_csv=out.suffix.lower() == ".csv")
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], names: Array, top: int | None) -> Iterator[dict[str, Any]]:
+def _predictions(model: Any, batches: Iterator[Any], names: Any, top: int | None) -> Iterator[dict[str, Any]]:
     """Yield for each row its number and labels, and their scores if the best are asked for."""
     number = 0
     for X in batches:
@@ -140,7 +142,7 @@ def _predictions(model: Any, batches: Iterator[Any], names: Array, top: int | No
                 number += 1
             continue
         for scores in model.decision_function(X):
-            best = np.argsort(-scores, kind="stable")[:top]
+            best = (-scores).argsort(kind="stable")[:top]
             yield {"row": number, "labels": names[best].tolist(), "scores": [float(f"{s:.6g}") for s in scores[best]]}
             number += 1
 

@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.streams import Dataset, load_dataset
+from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
-from labelrace.streams.stream import FileStream
+from labelrace.streams.stream import FileStream, collect
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 
 __all__ = ["Source", "open_source"]
+
+
+# Files up to this size are loaded once, for all runs; larger ones are read anew by each, a batch at a time.
+_LOADED_BYTES = 64 * 1024**2
 
 
 class Source(NamedTuple):
@@ -52,8 +56,11 @@ def open_source(source: Any, labels: Any = None) -> Source:
     {'name': 'synthetic', 'kind': 'synthetic', 'rows': 100, 'features': 5, 'labels': 4, 'cardinality': 1.5}
     """
     if isinstance(source, (str, os.PathLike)):
-        data = load_dataset(source, labels)
-        return Source(data, _describe_dataset(data, _file_digest(source)))
+        stream, path = open_stream(source, labels), _path(source)
+        if path.stat().st_size > _LOADED_BYTES:
+            return Source(stream, {**_describe_stream(stream), "checksum": _file_digest(path)})
+        data = collect(stream)
+        return Source(data, _describe_dataset(data, _file_digest(path)))
     if labels is not None:
         raise ValueError("labels tells which attributes of a file are labels: it is not for data in memory or streams")
     if isinstance(source, Dataset):
@@ -89,9 +96,12 @@ def _describe_stream(stream: Any) -> dict[str, Any]:
     }
 
 
-def _file_digest(source: str | os.PathLike[str]) -> str:
-    path = Path(source)
-    with (path if path.is_file() else find_dataset(os.fspath(source))).open("rb") as file:
+def _path(source: str | os.PathLike[str]) -> Path:
+    return Path(source) if Path(source).is_file() else find_dataset(os.fspath(source))
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
