@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RACEEnsembleClassifier,
     )
     from labelrace.persistence import load
     from labelrace.registry import make_model, model_names
@@ -28,6 +29,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RACEEnsembleClassifier",
     "__version__",
     "load",
     "load_dataset",
@@ -45,6 +47,7 @@ _HOMES = {
     "OfflineRACEClassifier": "labelrace.estimators",
     "PLSTClassifier": "labelrace.estimators",
     "RACEClassifier": "labelrace.estimators",
+    "RACEEnsembleClassifier": "labelrace.estimators",
     "load": "labelrace.persistence",
     "load_dataset": "labelrace.streams",
     "make_model": "labelrace.registry",

@@ -6,7 +6,14 @@ built-in errors that scikit-learn's users already catch.
 
 from __future__ import annotations
 
-__all__ = ["DataFormatError", "DivergenceError", "LabelraceError", "MergeError", "ModelFileError"]
+__all__ = [
+    "DataFormatError",
+    "DivergenceError",
+    "DivergenceWarning",
+    "LabelraceError",
+    "MergeError",
+    "ModelFileError",
+]
 
 
 class LabelraceError(Exception):
@@ -19,6 +26,10 @@ class DataFormatError(LabelraceError, ValueError):
 
 class DivergenceError(LabelraceError, FloatingPointError):
     """A learner's parameters grew beyond all bounds; the model is as it was before the call."""
+
+
+class DivergenceWarning(UserWarning):
+    """A learner's steps were too long for the features and have been shortened."""
 
 
 class MergeError(LabelraceError, ValueError):

@@ -12,6 +12,7 @@ from labelrace.estimators import (
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RACEEnsembleClassifier,
 )
 
 __all__ = ["describe_model", "is_online", "make_model", "model_names"]
@@ -27,6 +28,9 @@ class _Model(NamedTuple):
 
 
 _MODELS = {
+    "race": _Model(
+        RACEEnsembleClassifier, False, {}, "the default: several encoders, a decoder that knows the learners' errors"
+    ),
     "race-cls-fixed": _Model(
         RACEClassifier,
         True,

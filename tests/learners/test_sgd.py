@@ -1,12 +1,14 @@
 """SGD against the loop: one row, one step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.exceptions import DivergenceError
+from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners.sgd import SGD
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -206,7 +208,22 @@ def test_unscaled_features_are_an_error_at_once(n):
 def test_many_epochs_on_unscaled_features_are_an_error():
     [(X, H)] = some_batches(np.random.default_rng(7), [50])
     with pytest.raises(DivergenceError):
-        banked(SGD.weka(), [0] * 4, [(1000 * X, H)], X)
+        banked(replace(SGD.weka(), on_divergence="error"), [0] * 4, [(1000 * X, H)], X)
+
+
+def test_shortened_steps_are_those_of_the_shorter_rate():
+    """The batch that diverges is learned again from where it began; later batches keep the shorter steps."""
+    batches = [(30 * X, H) for X, H in some_batches(np.random.default_rng(7), [80, 40])]
+    settings = {"penalty": 0.1, "first_epochs": 3}
+    with pytest.warns(DivergenceWarning, match="goes on with 1e-04"):
+        got = banked(SGD(rate=0.01, on_divergence="shorten", **settings), [0] * 4, batches, batches[0][0])
+    expected = banked(SGD(rate=1e-4, **settings), [0] * 4, batches, batches[0][0])
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_no_step_is_short_enough_for_infinity():
+    with pytest.warns(DivergenceWarning), pytest.raises(DivergenceError):
+        banked(SGD(on_divergence="shorten"), [0], [(np.full((3, 1), 1e200), np.ones((3, 1)))], np.zeros((1, 1)))
 
 
 def test_error_leaves_the_state():

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import labelrace
-from labelrace.cli import data, models, report, run, train
+from labelrace.cli import bench, data, models, report, run, train
 
 __all__ = ["app", "main"]
 
@@ -27,6 +27,7 @@ app.command()(train.predict)
 app.command()(models.models)
 app.command()(report.report)
 app.add_typer(data.app, name="data")
+app.add_typer(bench.app, name="bench")
 
 # What a wrong file, a wrong parameter or a full disk raises. Anything else is a defect, and shows a traceback.
 _EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)

@@ -2,6 +2,7 @@
 
 from labelrace.estimators.chains import ClassifierChainsClassifier
 from labelrace.estimators.constant import ConstantClassifier
+from labelrace.estimators.ensemble import RACEEnsembleClassifier
 from labelrace.estimators.offline import OfflineRACEClassifier, PLSTClassifier
 from labelrace.estimators.race import RACEClassifier
 from labelrace.estimators.relevance import BinaryRelevanceClassifier
@@ -13,4 +14,5 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RACEEnsembleClassifier",
 ]

@@ -216,6 +216,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._refuse_changed_parameters()
         persistence.save(self, path)
 
+    def _fitted(self) -> Learned:
+        """Return what was learned, or complain that nothing was."""
+        check_is_fitted(self)
+        return self._learned
+
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
         # States are immutable: remembering the references is remembering everything.

@@ -187,20 +187,17 @@ class RACEClassifier(OnlineClassifier):
     @property
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
-        check_is_fitted(self)
-        return self._learned.state.encoder.A
+        return self._fitted().state.encoder.A
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
-        check_is_fitted(self)
-        return self._learned.state.encoder.bias
+        return self._fitted().state.encoder.bias
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        check_is_fitted(self)
-        return self._learned.derived.beta
+        return self._fitted().derived.beta
 
     @property
     def n_components_(self) -> int:

@@ -16,15 +16,16 @@ as it is.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from labelrace import parameters
-from labelrace.exceptions import DivergenceError
+from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.java_random import shuffled
@@ -36,6 +37,8 @@ __all__ = ["SGD", "SGDState"]
 _BLOCK = 64
 # An error this many times the targets' size cannot come from learning.
 _DIVERGED = 1e8
+# Steps that are still too long at this length are not the reason for diverging.
+_SHORTEST = 1e-20
 
 
 class SGDState(NamedTuple):
@@ -53,6 +56,8 @@ class SGDState(NamedTuple):
         What is subtracted from the features, for each pseudo label; None for nothing.
     first_rows : float
         Size of the first batch, 0 before it.
+    rate : float
+        The step's length: what the settings say, unless it had to be shortened.
     """
 
     n_values: IntArray
@@ -60,6 +65,7 @@ class SGDState(NamedTuple):
     intercepts: FloatArray
     origin: FloatArray | None
     first_rows: float
+    rate: float
 
 
 class _Block(NamedTuple):
@@ -90,6 +96,9 @@ class SGD(Bank[SGDState]):
         How often the first batch is gone through. Every later batch is gone through once.
     shuffle_seed : int or None
         Shuffles the first batch, once, as Weka does with this seed; None for the order given.
+    on_divergence : {"error", "shorten"}
+        What happens where the steps are too long for the features: an error, or the batch is learned again with steps
+        a tenth as long, which then stay so, and a warning.
     orient_binary : bool
         Whether a binary feature is coded, for each pseudo label, as 1 for the value with the larger mean target in
         the first batch, as in Weka.
@@ -112,6 +121,7 @@ class SGD(Bank[SGDState]):
     first_epochs: int = 1
     shuffle_seed: int | None = None
     orient_binary: bool = False
+    on_divergence: Literal["error", "shorten"] = "error"
 
     task: ClassVar[Task] = "regression"
 
@@ -119,16 +129,20 @@ class SGD(Bank[SGDState]):
         parameters.check_number("rate", self.rate, 0, open_low=True)
         parameters.check_number("penalty", self.penalty, 0)
         parameters.check_whole("first_epochs", self.first_epochs, 1)
+        parameters.check_choice("on_divergence", self.on_divergence, ("error", "shorten"))
 
     @classmethod
     def weka(cls) -> SGD:
-        """Return the settings and habits of the learner that the paper used."""
-        return cls(penalty_per_row=True, first_epochs=500, shuffle_seed=1, orient_binary=True)
+        """Return the settings and habits of the learner that the paper used.
+
+        On unscaled features the original went on with NaN; here the steps are shortened.
+        """
+        return cls(penalty_per_row=True, first_epochs=500, shuffle_seed=1, orient_binary=True, on_divergence="shorten")
 
     def init(self, n_values: IntArray, n_components: int) -> SGDState:
         """Make models with zero weights."""
         weights = np.zeros((columns.width(n_values), n_components))
-        return SGDState(n_values, weights, np.zeros(n_components), None, 0.0)
+        return SGDState(n_values, weights, np.zeros(n_components), None, 0.0, self.rate)
 
     def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
@@ -136,8 +150,25 @@ class SGD(Bank[SGDState]):
         Raises
         ------
         DivergenceError
-            Where the errors grow beyond all bounds.
+            Where the errors grow beyond all bounds and the settings do not allow for shorter steps.
         """
+        while True:
+            try:
+                return self._learn(state, X, H)
+            except DivergenceError:
+                if self.on_divergence == "error" or state.rate < _SHORTEST:
+                    raise
+                shorter = state.rate / 10
+                warnings.warn(
+                    f"SGD diverged with steps of {state.rate:.0e}; it goes on with {shorter:.0e}. "
+                    "It would learn faster on scaled features (StandardScaler).",
+                    DivergenceWarning,
+                    stacklevel=2,
+                )
+                state = state._replace(rate=shorter)
+
+    def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
+        """Take the steps of a batch."""
         X, H, epochs = columns.design(X, state.n_values), columns.dense(H), 1
         if state.first_rows == 0:
             epochs = self.first_epochs
@@ -158,14 +189,14 @@ class SGD(Bank[SGDState]):
     def _blocks(self, state: SGDState, X: AnyMatrix) -> Iterator[_Block]:
         """Cut a batch into blocks, each with its triangular system."""
         rows = state.first_rows if self.penalty_per_row else 1.0
-        decay = 1.0 - self.rate * self.penalty / rows
+        decay = 1.0 - state.rate * self.penalty / rows
         for start in range(0, X.shape[0], _BLOCK):
             block = slice(start, min(start + _BLOCK, X.shape[0]))
             x = X[block]
             inner = columns.dense(x @ x.T)
             about_origin = _about_origin(inner, x, state.origin)
             lengths = np.diagonal(about_origin, axis1=1, axis2=2) if self.normalised else np.zeros((1, len(inner)))
-            rates = self.rate / (1.0 + lengths)
+            rates = state.rate / (1.0 + lengths)
             powers = np.power(decay, np.arange(len(inner) + 1.0))
             lag = np.clip(np.subtract.outer(np.arange(len(inner)), np.arange(len(inner))) - 1, 0, None)
             systems = np.tril((powers[lag] * about_origin + 1.0) * rates[:, None, :], -1)
@@ -208,7 +239,7 @@ def _origin(X: AnyMatrix, H: FloatArray, n_values: IntArray) -> FloatArray:
 
 def _learn_block(state: SGDState, block: _Block, Y: FloatArray, bound: float) -> SGDState:
     """Take the steps of one block."""
-    _, weights, intercepts, origin, _ = state
+    weights, intercepts, origin = state.weights, state.intercepts, state.origin
     before = block.X @ weights - _at_origin(state)
     right = Y - block.powers[:-1, None] * before - intercepts
     errors = _errors(block.systems, right)

@@ -16,7 +16,7 @@ _NUMERIC = ("numeric", "real", "integer")
 _BARE_NAME = re.compile(r"[^\s{]*")
 _BARE_VALUE = re.compile(r"[^,{}]*")
 _BARE_RELATION = re.compile(r".*")
-_BLOCK = 1 << 20
+_BLOCK = 1 << 16
 
 
 class Attribute(NamedTuple):

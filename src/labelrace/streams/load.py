@@ -25,7 +25,8 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
         cache folder. The suffix tells the format: ``.arff``; ``.svm``, ``.libsvm`` or ``.svmlight``; ``.xc``, the
         Extreme Classification repository's; ``.txt``, one of these two; ``.mat``; ``.csv`` or ``.tsv``; ``.jsonl``
         or ``.ndjson``; ``.parquet``; ``.npz``. Any of them may be compressed, with ``.gz`` or ``.bz2`` behind.
-        ``.mat`` and ``.npz`` files are loaded whole, as their formats do not allow otherwise.
+        ``.mat`` and ``.npz`` files, and compressed Parquet files, are loaded whole, as their formats do not allow
+        otherwise.
     labels : int, str, path, sequence of str or None
         What the labels are. By default the file itself, or the one beside it, tells: Mulan's ``.xml`` for ARFF,
         the ``.schema.json`` that `write_dataset` leaves for others. For ARFF and tables a list of names, or a count

@@ -1,0 +1,143 @@
+"""What most formats cannot say about their columns, kept as JSON beside the file or within it.
+
+A CSV file does not tell labels from features, nor the code 1 from the number 1; svmlight has no names at all.
+`labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside
+an ARFF file. Whoever opens the file without saying what its labels are gets them from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams._source import MOST_COLUMNS, plain_path
+from labelrace.streams.stream import NumberedNames, Stream, nominal_texts
+
+__all__ = ["Schema", "read_schema", "schema_from", "schema_of", "schema_path", "schema_text"]
+
+_VERSION = 1
+
+
+class Schema(NamedTuple):
+    """The columns of a file.
+
+    Parameters
+    ----------
+    features, labels : sequence of str
+        Their names.
+    nominal : mapping from int to tuple of str
+        The texts of a nominal feature's values, by the feature's column.
+    options : mapping from str to bool or str
+        How the file is written, in the words of its reader's options.
+    """
+
+    features: Sequence[str]
+    labels: Sequence[str]
+    nominal: Mapping[int, tuple[str, ...]]
+    options: Mapping[str, bool | str]
+
+
+def schema_of(stream: Stream, **options: bool | str) -> Schema:
+    """Return the schema of a stream; it may go through the stream once to count nominal values."""
+    return Schema(stream.feature_names, stream.label_names, nominal_texts(stream), options)
+
+
+def schema_path(path: Path) -> Path:
+    """Return where the schema of a data file is.
+
+    Examples
+    --------
+    >>> schema_path(Path("news.csv.gz")).name
+    'news.csv.schema.json'
+    """
+    plain = plain_path(path)
+    return plain.with_name(f"{plain.name}.schema.json")
+
+
+def schema_text(schema: Schema) -> bytes:
+    """Return the schema as JSON."""
+    content = {
+        "labelrace_schema": _VERSION,
+        "features": _names_to_json(schema.features),
+        "labels": _names_to_json(schema.labels),
+        "nominal": {str(column): list(texts) for column, texts in schema.nominal.items()},
+        "options": dict(schema.options),
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1).encode()
+
+
+def read_schema(path: Path) -> Schema | None:
+    """Return the schema beside a data file, if there is one."""
+    beside = schema_path(path)
+    return schema_from(beside.read_bytes(), beside) if beside.is_file() else None
+
+
+def schema_from(text: bytes, origin: Path) -> Schema:
+    """Parse the JSON of a schema.
+
+    Parameters
+    ----------
+    text : bytes
+    origin : path
+        The file to name in an error.
+    """
+    try:
+        content = json.loads(text)
+        version = content["labelrace_schema"]
+        if version != _VERSION:
+            raise DataFormatError(f"{origin}: a schema of version {version!r}; this labelrace reads version {_VERSION}")
+        schema = Schema(
+            _names_from_json(content["features"]),
+            _names_from_json(content["labels"]),
+            {int(column): _texts(texts) for column, texts in content["nominal"].items()},
+            {name: _option(value) for name, value in content["options"].items()},
+        )
+        _check(schema)
+    except DataFormatError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise DataFormatError(
+            f"{origin}: not a schema written by labelrace, or a damaged one ({type(error).__name__}: {error}); "
+            "remove it and give labels=, or write the data again"
+        ) from error
+    return schema
+
+
+def _names_to_json(names: Sequence[str]) -> Any:
+    if isinstance(names, NumberedNames):
+        return {"prefix": names.prefix, "first": names.first, "length": names.length}
+    return list(names)
+
+
+def _names_from_json(content: Any) -> Sequence[str]:
+    if isinstance(content, list):
+        return _texts(content)
+    prefix, first, length = content["prefix"], content["first"], content["length"]
+    if not isinstance(prefix, str) or type(first) is not int or type(length) is not int:
+        raise TypeError("numbered names need a prefix, a first number and a length")
+    if first < 0 or not 0 <= length <= MOST_COLUMNS:
+        raise ValueError(f"there cannot be {length} columns from number {first} on")
+    return NumberedNames(prefix, first, length)
+
+
+def _texts(content: Any) -> tuple[str, ...]:
+    if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
+        raise TypeError("expected a list of texts")
+    return tuple(content)
+
+
+def _option(value: Any) -> bool | str:
+    if not isinstance(value, (bool, str)):
+        raise TypeError(f"an option cannot be {value!r}")
+    return value
+
+
+def _check(schema: Schema) -> None:
+    for column, texts in schema.nominal.items():
+        if not 0 <= column < len(schema.features):
+            raise ValueError(f"nominal column {column} is not among {len(schema.features)} features")
+        if not texts or len(set(texts)) < len(texts):
+            raise ValueError(f"the values of nominal column {column} are none, or not different")

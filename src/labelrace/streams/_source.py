@@ -1,0 +1,157 @@
+"""Data files as bytes and lines: compressed or not, and errors that say where they are."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import compress, islice
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple, cast
+
+from labelrace.exceptions import DataFormatError, LabelraceError
+from labelrace.files import whole_file
+
+__all__ = [
+    "MOST_COLUMNS",
+    "Place",
+    "foreign",
+    "line_chunks",
+    "new_data",
+    "open_data",
+    "plain_path",
+    "seekable_data",
+    "shown",
+]
+
+# A file that declares more features or labels than this is damaged, and memory must not be given to it.
+MOST_COLUMNS = 10**8
+
+_COMPRESSED = (".gz", ".bz2")
+
+
+class Place(NamedTuple):
+    """A line of a file, to name in an error; or a row, where lines make no sense."""
+
+    path: Path
+    line: int
+    unit: str = "line"
+
+    def error(self, what: str) -> DataFormatError:
+        """Return the error that says `what` is wrong here."""
+        return DataFormatError(f"{self.path}, {self.unit} {self.line}: {what}")
+
+
+def shown(names: list[str] | tuple[str, ...], most: int = 5) -> str:
+    """Return up to `most` names, quoted, to list in an error."""
+    listed = ", ".join(map(repr, names[:most]))
+    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+
+
+def plain_path(path: Path) -> Path:
+    """Return the path without ``.gz`` or ``.bz2``.
+
+    Examples
+    --------
+    >>> plain_path(Path("news.csv.gz")).name
+    'news.csv'
+    """
+    return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+
+
+@contextmanager
+def open_data(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``."""
+    if not path.exists():
+        raise FileNotFoundError(f"no such data file: {path}")
+    try:
+        with _opened(path) as file:
+            yield file
+    except (EOFError, zlib.error, OSError) as error:
+        # The system's own errors have a number, those of damaged compressed files do not.
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    match path.suffix.lower():
+        case ".gz":
+            # Buffered, as lines are read much faster so.
+            return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb"))))
+        case ".bz2":
+            return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", bz2.open(path, "rb"))))
+        case _:
+            return path.open("rb")
+
+
+@contextmanager
+def seekable_data(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file whose format needs random access; a compressed one is read into memory."""
+    with open_data(path) as file:
+        yield file if plain_path(path) == path else io.BytesIO(file.read())
+
+
+@contextmanager
+def foreign(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever another library raises over the content of a file into a `DataFormatError`.
+
+    Such libraries do not say what they raise over damaged files, and it is nearly everything.
+    """
+    try:
+        yield
+    except LabelraceError:
+        raise
+    except Exception as error:
+        # A damaged file may send the library to a place before its start; that is not the system's fault.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise DataFormatError(f"{path}: not a readable {kind} file, or a damaged one ({reason})") from error
+
+
+@contextmanager
+def new_data(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing, whole or not at all, compressed if its suffix says so."""
+    with whole_file(path) as file:
+        match path.suffix.lower():
+            case ".gz":
+                # No name and no time in the header: the same data makes the same file.
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                    yield cast("BinaryIO", packed)
+            case ".bz2":
+                with bz2.BZ2File(file, "wb") as bz2_packed:
+                    yield cast("BinaryIO", bz2_packed)
+            case _:
+                yield file
+
+
+def line_chunks(
+    file: IO[bytes], size: int, line: int = 0, skipped: tuple[bytes, ...] = (b"",)
+) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Yield the numbers and the stripped texts of the lines that hold rows, `size` of them at a time.
+
+    Parameters
+    ----------
+    file : binary file
+    size : int
+    line : int
+        The number of the line that was read last.
+    skipped : tuple of bytes
+        The first bytes of lines that hold no row: an empty one for blank lines, the signs of comments.
+    """
+    numbers, lines = list[int](), list[bytes]()
+    while block := [raw.strip() for raw in islice(file, size - len(lines))]:
+        holds_row = [text[:1] not in skipped for text in block]
+        numbers += compress(range(line + 1, line + 1 + len(block)), holds_row)
+        lines += compress(block, holds_row)
+        line += len(block)
+        if len(lines) == size:
+            yield numbers, lines
+            numbers, lines = [], []
+    if lines:
+        yield numbers, lines

@@ -1,0 +1,169 @@
+"""CSV, TSV and JSONL files, with their schema beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from labelrace.files import write_whole
+from labelrace.streams._cells import canonical_rows, check_distinct, code_texts, entry_texts, number_texts
+from labelrace.streams._schema import schema_of, schema_path, schema_text
+from labelrace.streams._source import new_data
+from labelrace.streams.delimited import delimiter_of
+from labelrace.streams.stream import Stream, nominal_texts
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
+
+__all__ = ["check_columns", "label_lists_of", "write_csv", "write_jsonl"]
+
+
+def write_csv(
+    stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None, separator: str = ";"
+) -> int:
+    """Write a stream as a CSV or TSV file with its schema beside it; return the number of rows.
+
+    Parameters
+    ----------
+    stream : Stream
+    path : path
+    batch_size : int
+    label_column : str or None
+        The column for lists of labels; without it each label has a column of 0 and 1, after the features.
+    separator : str
+        What stands between the labels of a list.
+    """
+    check_columns(stream, label_column)
+    if label_column is not None:
+        _check_separable(stream, separator)
+    delimiter = delimiter_of(path)
+    values = {column: _quoted_values(texts, delimiter) for column, texts in nominal_texts(stream).items()}
+    options = {} if label_column is None else {"label_column": label_column, "separator": separator}
+    schema = schema_text(schema_of(stream, **options))
+    names = [*stream.feature_names, *(stream.label_names if label_column is None else [label_column])]
+    rows = 0
+    with new_data(path) as file:
+        file.write(f"{delimiter.join(_quoted(name, delimiter) for name in names)}\n".encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            columns = _feature_columns(X, values, stream)
+            if label_column is None:
+                columns += np.where(Y.toarray().T != 0, "1", "0").tolist()
+            else:
+                columns.append([_quoted(separator.join(names), delimiter) for names in label_lists_of(Y, stream)])
+            lines = map(delimiter.join, zip(*columns, strict=True))
+            file.write("".join(f"{line}\n" for line in lines).encode())
+        write_whole(schema_path(path), schema)
+    return rows
+
+
+def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = "labels") -> int:
+    """Write a stream as a JSONL file with its schema beside it; return the number of rows.
+
+    The rows of a sparse stream have no keys for zeros. Missing values are null.
+
+    Parameters
+    ----------
+    stream : Stream
+    path : path
+    batch_size : int
+    label_column : str or None
+        The key of the list of labels; with None each label has a key of its own, with 0 or 1.
+    """
+    check_columns(stream, label_column)
+    values = nominal_texts(stream)
+    sparse, rows = False, 0
+    with new_data(path) as file:
+        for X, Y in stream.batches(batch_size):
+            sparse = issparse(X)
+            rows += X.shape[0]
+            objects = _sparse_objects(X, values, stream) if sparse else _dense_objects(X, values, stream)
+            lines = (
+                json.dumps(features | labels, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+                for features, labels in zip(objects, _label_objects(Y, label_column, sparse, stream), strict=True)
+            )
+            file.write("".join(f"{line}\n" for line in lines).encode())
+        options: dict[str, bool | str] = {"sparse": sparse}
+        if label_column is not None:
+            options["label_column"] = label_column
+        write_whole(schema_path(path), schema_text(schema_of(stream, **options)))
+    return rows
+
+
+def check_columns(stream: Stream, label_column: str | None) -> None:
+    """Raise ValueError unless the names of a table's columns would be distinct and readable."""
+    check_distinct(stream)
+    if label_column is not None and (label_column in stream.feature_names or not label_column.rstrip("*")):
+        raise ValueError(f"label_column={label_column!r} is empty or a feature's name; give another")
+    if label_column is not None and label_column.endswith("*"):
+        raise ValueError(f"label_column={label_column!r} would be taken for a prefix when read; give another")
+
+
+def label_lists_of(Y: SparseMatrix, stream: Stream) -> Iterator[list[str]]:
+    """Yield the names of each row's labels."""
+    rows = canonical_rows(Y)
+    names = [stream.label_names[column] for column in rows.indices.tolist()]
+    for start, end in pairwise(rows.indptr.tolist()):
+        yield names[start:end]
+
+
+def _check_separable(stream: Stream, separator: str) -> None:
+    for name in stream.label_names:
+        if not name or not separator or separator in name or name != name.strip():
+            raise ValueError(
+                f"the label {name!r} cannot be told from others in a list separated by {separator!r}; give another "
+                "separator=, or write a column per label"
+            )
+
+
+def _quoted(text: str, delimiter: str) -> str:
+    if any(sign in text for sign in (delimiter, '"', "\n", "\r", "\ufeff")) or not text:
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _quoted_values(texts: tuple[str, ...], delimiter: str) -> tuple[str, ...]:
+    if "" in texts:
+        raise ValueError("an empty text is a nominal value, which CSV cannot tell from a missing one; write JSONL")
+    return tuple(_quoted(text, delimiter) for text in texts)
+
+
+def _feature_columns(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> list[list[str]]:
+    dense = X.toarray() if issparse(X) else X
+    return [
+        code_texts(dense[:, column], values[column], stream.feature_names[column], "")
+        if column in values
+        else [text.replace("nan", "") for text in number_texts(dense[:, column])]
+        for column in range(stream.n_features)
+    ]
+
+
+def _dense_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
+    names = tuple(stream.feature_names)
+    columns = [
+        code_texts(X[:, i], values[i], names[i], None) if i in values else _or_null(X[:, i]) for i in range(len(names))
+    ]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _sparse_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
+    rows = canonical_rows(X)
+    cells = entry_texts(rows, _or_null(rows.data), values, stream.feature_names, None)
+    names = [stream.feature_names[column] for column in rows.indices.tolist()]
+    for start, end in pairwise(rows.indptr.tolist()):
+        yield dict(zip(names[start:end], cells[start:end], strict=True))
+
+
+def _or_null(numbers: FloatArray) -> list[Any]:
+    return np.where(np.isnan(numbers), None, numbers).tolist()  # type: ignore[call-overload]
+
+
+def _label_objects(Y: SparseMatrix, label_column: str | None, sparse: bool, stream: Stream) -> Iterator[dict[str, Any]]:
+    zeros = {} if sparse else dict.fromkeys(stream.label_names, 0)
+    for names in label_lists_of(Y, stream):
+        yield zeros | dict.fromkeys(names, 1) if label_column is None else {label_column: names}

@@ -1,0 +1,156 @@
+"""Our own compact form: NumPy arrays in a zip file, dense or by compressed rows, and the schema.
+
+The arrays are ``X``, or ``X_data``, ``X_indices`` and ``X_indptr`` if X is sparse; ``Y_indices`` and ``Y_indptr``;
+and ``schema``, the bytes of the JSON text that `labelrace.streams._schema` describes. No pickles.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from scipy.sparse import csr_array, issparse
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams._cells import canonical_rows
+from labelrace.streams._schema import Schema, schema_from, schema_of, schema_text
+from labelrace.streams._source import foreign, new_data, plain_path, seekable_data
+from labelrace.streams.batch import Dataset
+from labelrace.streams.stream import Stream, nominal_mask
+from labelrace.typing import AnyMatrix, Array, SparseMatrix
+
+__all__ = ["open_npz", "write_npz"]
+
+
+def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
+    """Read a file that `labelrace.streams.write_dataset` wrote, whole: its format does not allow to read it by rows.
+
+    Parameters
+    ----------
+    path : path
+    labels : None
+        The file itself says what its labels are.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is damaged, or another kind of ``.npz`` file.
+    """
+    path = Path(path)
+    if labels is not None:
+        raise ValueError(f"{path}: an .npz file says itself what its labels are; leave labels= out")
+    with seekable_data(path) as file, foreign(path, ".npz"):
+        with np.load(file, allow_pickle=False) as content:
+            if not isinstance(content, np.lib.npyio.NpzFile) or "schema" not in content:
+                raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
+            arrays = dict(content)
+        schema = schema_from(_array(arrays, "schema", 1, "u").astype(np.uint8).tobytes(), path)
+        X, Y = _features(arrays, schema), _labels(arrays, schema)
+        mask = nominal_mask(len(schema.features), schema.nominal)
+        return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
+
+
+def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
+    array = arrays[name]
+    if array.ndim != ndim or array.dtype.kind != kind:
+        raise ValueError(f"{name} has {array.ndim} axes and type {array.dtype}")
+    return array
+
+
+def _features(arrays: dict[str, Array], schema: Schema) -> AnyMatrix:
+    if "X" in arrays:
+        return _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
+    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), len(schema.features))
+
+
+def _labels(arrays: dict[str, Array], schema: Schema) -> SparseMatrix:
+    ones = np.ones(arrays["Y_indices"].size, dtype=np.int8)
+    return _sparse(arrays, "Y", ones, len(schema.labels))
+
+
+def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> SparseMatrix:
+    indices, indptr = _array(arrays, f"{name}_indices", 1, "i"), _array(arrays, f"{name}_indptr", 1, "i")
+    matrix = csr_array((values, indices, indptr), shape=(len(indptr) - 1, width))
+    matrix.check_format(full_check=True)
+    if not matrix.has_canonical_format:
+        raise ValueError(f"{name} has columns out of order or twice")
+    return matrix
+
+
+class _Spools:
+    """Arrays that grow in temporary files, until their lengths are known and they can be stored."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._types: dict[str, np.dtype[Any]] = {}
+
+    def append(self, name: str, rows: Array, dtype: str) -> int:
+        """Add rows to the array called `name`; return how many it had before."""
+        self._types[name] = np.dtype(dtype)
+        with (self._folder / name).open("ab") as file:
+            file.write(np.ascontiguousarray(rows, dtype=dtype).tobytes())
+        before, *rest = self._shapes.get(name, (0, *rows.shape[1:]))
+        self._shapes[name] = (before + len(rows), *rest)
+        return before
+
+    def append_sparse(self, name: str, matrix: SparseMatrix) -> None:
+        """Add the rows of a sparse matrix without their values."""
+        before = self.append(f"{name}_indices", matrix.indices, "<i4")
+        self.append(f"{name}_indptr", matrix.indptr[1:].astype(np.int64) + before, "<i8")
+
+    def store(self, file: IO[bytes]) -> None:
+        """Write all the arrays as an ``.npz`` file."""
+        # Without the way back, as a compressed file has none (though gzip's says it has).
+        forward: Any = SimpleNamespace(write=file.write, flush=file.flush)
+        with zipfile.ZipFile(forward, "w") as archive:
+            for name, shape in self._shapes.items():
+                # The date that ZipInfo begins with: the same data makes the same file.
+                info = zipfile.ZipInfo(f"{name}.npy")
+                info.compress_type = zipfile.ZIP_DEFLATED
+                header = {
+                    "descr": npy.dtype_to_descr(self._types[name]),
+                    "fortran_order": False,
+                    "shape": shape,
+                }
+                with (self._folder / name).open("rb") as spool, archive.open(info, "w", force_zip64=True) as member:
+                    npy.write_array_header_2_0(member, header)
+                    shutil.copyfileobj(spool, member)
+
+
+def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
+    """Write a stream in our own compact form; return the number of rows."""
+    schema = np.frombuffer(schema_text(schema_of(stream)), dtype=np.uint8)
+    rows = 0
+    folder = tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    with new_data(path) as file, folder as spooled:
+        spools = _Spools(Path(spooled))
+        spools.append("schema", schema, "|u1")
+        spools.append("Y_indptr", np.zeros(1), "<i8")
+        spools.append("Y_indices", np.empty(0), "<i4")
+        for X, Y in stream.batches(batch_size):
+            if rows == 0 and issparse(X):
+                spools.append("X_indptr", np.zeros(1), "<i8")
+            rows += X.shape[0]
+            _append_features(spools, X)
+            spools.append_sparse("Y", canonical_rows(Y))
+        if rows == 0:
+            spools.append("X", np.empty((0, stream.n_features)), "<f8")
+        spools.store(file)
+    return rows
+
+
+def _append_features(spools: _Spools, X: AnyMatrix) -> None:
+    if issparse(X):
+        canonical = canonical_rows(X)
+        spools.append("X_data", canonical.data, "<f8")
+        spools.append_sparse("X", canonical)
+    else:
+        spools.append("X", X, "<f8")

@@ -1,0 +1,67 @@
+"""A stream's memory is that of a batch, however long the file."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
+from labelrace.streams.stream import FileStream
+
+BATCH, FEATURES, LABELS = 100, 6, 3
+NOISE = 100_000  # bytes: when garbage goes, and the footer of a Parquet file
+SUFFIXES = [".arff", ".svm", ".xc", ".csv", ".jsonl", ".parquet", ".svm.gz"]
+
+
+def repeated(times):
+    """Return a stream of some rows, over and over."""
+    random = np.random.default_rng(0)
+    X = np.round(random.normal(size=(BATCH, FEATURES)), 3)
+    X[:, 0] = random.integers(0, 3, BATCH)
+    Y = csr_array((random.random((BATCH, LABELS)) < 0.3).astype(np.int8))
+    names = tuple(f"f{i}" for i in range(FEATURES)), tuple(f"l{i}" for i in range(LABELS))
+    mask = CategoricalMask([3] + [0] * (FEATURES - 1))
+    return FileStream("long", *names, mask, lambda size: iter([(X, Y)] * times), {0: ("a", "b", "c")})
+
+
+def peak(action):
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_reading_is_flat(tmp_path, suffix):
+    path = tmp_path / f"long{suffix}"
+    labels = {".csv": LABELS, ".jsonl": "labels", ".parquet": LABELS}.get(suffix)
+
+    def stream():  # with its scan, where there is one
+        return sum(X.shape[0] for X, _ in open_stream(path, labels).batches(BATCH))
+
+    peaks = []
+    for times in (20, 50):
+        write_dataset(repeated(times), path, batch_size=BATCH)
+        path.with_name(f"long{suffix.removesuffix('.gz')}.schema.json").unlink(missing_ok=True)
+        assert stream() == times * BATCH
+        peaks.append(peak(stream))
+    assert peaks[1] < 1.1 * peaks[0] + NOISE
+    whole = peak(lambda: load_dataset(path, labels))
+    assert whole > peaks[1] + 30 * BATCH * FEATURES * 8 - NOISE
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".npz"])
+def test_writing_is_flat(tmp_path, suffix):
+    path = tmp_path / f"long{suffix}"
+    write_dataset(repeated(2), path)
+    short, long = (peak(lambda times=times: write_dataset(repeated(times), path)) for times in (10, 50))
+    assert long < 1.1 * short + NOISE
+
+
+def test_dataset_in_memory_is_not_copied(tmp_path):
+    X, Y = np.zeros((20_000, 20)), csr_array((20_000, 5), dtype=np.int8)
+    data = Dataset(X, Y, tuple(map(str, range(20))), tuple("abcde"), np.zeros(20, dtype=bool), "zeros")
+    assert peak(lambda: write_dataset(data, tmp_path / "zeros.svm")) < X.nbytes / 2
