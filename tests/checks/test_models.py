@@ -1,0 +1,53 @@
+"""Every model of the registry passes the suite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labelrace import RACEClassifier, checks
+from labelrace.registry import make_model, model_names
+
+
+class Reordered(np.random.Generator):
+    """Draws the same numbers for labels in any order: rows are labels, but for the last, the bias."""
+
+    def __init__(self, order):
+        super().__init__(np.random.PCG64(0))
+        self.order = [*order, len(order)]
+
+    def uniform(self, low, high, size):
+        return super().uniform(low, high, size)[self.order]
+
+
+def reorder(model, order):
+    return model.set_params(random_state=Reordered(order))
+
+
+# For models that draw encoders and cannot be given any.
+PERMUTES = {"race": reorder}
+
+
+def each_check():
+    for model_name in model_names():
+        permute = PERMUTES.get(model_name, checks.permute_known)
+        for name, check in checks.iter_checks(make_model(model_name), permute=permute):
+            yield pytest.param(check, id=f"{model_name}-{name}")
+
+
+@pytest.mark.parametrize("check", list(each_check()))
+def test_registry(check):
+    check()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RACEClassifier(),
+        RACEClassifier(method="regression", encoding="adaptive"),
+        RACEClassifier(method="regression", learner="ridge", n_components="log2_squared", forgetting=0.9),
+    ],
+    ids=["default", "adaptive regression", "ridge"],
+)
+def test_other_parameters(model):
+    assert checks.check_model(model) == {}
