@@ -215,9 +215,9 @@ def test_shortened_steps_are_those_of_the_shorter_rate():
     """The batch that diverges is learned again from where it began; later batches keep the shorter steps."""
     batches = [(30 * X, H) for X, H in some_batches(np.random.default_rng(7), [80, 40])]
     settings = {"penalty": 0.1, "first_epochs": 3}
-    with pytest.warns(DivergenceWarning, match="goes on with 1e-04"):
+    with pytest.warns(DivergenceWarning, match="goes on with 1e-03"):
         got = banked(SGD(rate=0.01, on_divergence="shorten", **settings), [0] * 4, batches, batches[0][0])
-    expected = banked(SGD(rate=1e-4, **settings), [0] * 4, batches, batches[0][0])
+    expected = banked(SGD(rate=1e-3, **settings), [0] * 4, batches, batches[0][0])
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 

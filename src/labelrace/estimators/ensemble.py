@@ -14,7 +14,7 @@ from labelrace.estimators.base import OnlineClassifier
 from labelrace.learners import columns
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.typing import FloatArray, IntArray
+from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["RACEEnsembleClassifier"]
 
@@ -65,8 +65,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
     >>> for name in ("race", "race-cls-adaptive"):
     ...     model = labelrace.make_model(name, random_state=0)
     ...     print(name, f"{averages(prequential(model, stream))['example_f1']:.2f}")
-    race 0.71
-    race-cls-adaptive 0.40
+    race 0.68
+    race-cls-adaptive 0.46
     """
 
     def __init__(
@@ -97,13 +97,21 @@ class RACEEnsembleClassifier(OnlineClassifier):
 
     def _init(self, algorithm: Ensemble, n_values: IntArray, n_labels: int) -> State:
         k = validation.component_count("log2", n_labels)
-        n_classifiers = k * max(self.n_encoders, math.ceil(_FEWEST_CLASSIFIERS / k))
+        n_encoders = max(self.n_encoders, math.ceil(_FEWEST_CLASSIFIERS / k))
         n_regressors = 0 if algorithm.ridge is None else min(k * k, _MOST_REGRESSORS, n_labels)
         rng = validation.generator(self.random_state)
-        sizes = [k] * (n_classifiers // k) + ([n_regressors] if n_regressors else [])
-        drawn = [encoder.draw(n_labels, size, rng) for size in sizes]
+        # Where there are as many pseudo labels as labels, nothing is compressed: the labels are their own.
+        plain = encoder.given(np.eye(n_labels), np.zeros(n_labels))
+        drawn = [plain] if k * n_encoders >= n_labels else [encoder.draw(n_labels, k, rng) for _ in range(n_encoders)]
+        n_classifiers = sum(e.A.shape[1] for e in drawn)
+        if n_regressors:
+            drawn.append(plain if n_regressors == n_labels else encoder.draw(n_labels, n_regressors, rng))
         side_by_side = encoder.given(np.hstack([e.A for e in drawn]), np.concatenate([e.bias for e in drawn]))
         return algorithm.init(side_by_side, n_classifiers, n_values)
+
+    def _init_like(self, algorithm: Ensemble, n_labels: int, tensors: dict[str, Array]) -> State:
+        A, n_classifiers = tensors["state.encoder.A"], len(tensors["state.learners.rows"]) - 1
+        return algorithm.init(encoder.given(np.zeros(A.shape), np.zeros(A.shape[1])), n_classifiers, self._n_values)
 
     @property
     def encoder_(self) -> FloatArray:
