@@ -175,3 +175,13 @@ def test_nothing_is_ever_unpickled(path, monkeypatch):
     path.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ModelFileError):
         labelrace.load(path)
+
+
+def test_a_class_of_ones_own_is_not_saved(tmp_path):
+    class Mine(labelrace.RACEClassifier):
+        pass
+
+    X = np.eye(4)
+    with pytest.raises(ValueError, match="Mine is not one of labelrace's own classifiers"):
+        Mine().fit(X, X).save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())

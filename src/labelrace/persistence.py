@@ -38,6 +38,10 @@ _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridg
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier; see its method `save`."""
+    if type(model) is not getattr(labelrace, type(model).__name__, None):
+        raise ValueError(
+            f"{type(model).__name__} is not one of labelrace's own classifiers: it could not be loaded again."
+        )
     learned = _compacted(model._learned)
     tensors = _flatten(learned.state, "state") | {"n_values": model._n_values}
     parameters = {

@@ -82,9 +82,9 @@ def fetch(
     """
     from labelrace.streams.catalog import fetch as fetch_dataset
 
-    with Progress(
-        *Progress.get_default_columns(), DownloadColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
+    screen = Console(stderr=True)
+    columns = (*Progress.get_default_columns(), DownloadColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         tasks: dict[str, TaskID] = {}
 
         def show(file: str, done: int, total: int) -> None:

@@ -32,6 +32,8 @@ app.add_typer(bench.app, name="bench")
 # What a wrong file, a wrong parameter or a full disk raises. Anything else is a defect, and shows a traceback.
 _EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
 
+_INTERRUPTED = 130
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -55,11 +57,13 @@ def _global(
 def main() -> None:
     """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="labelrace", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        _complain("Interrupted; what was done is kept.")
-        sys.exit(130)
-    except BrokenPipeError:
+        status = _INTERRUPTED
+    except (BrokenPipeError, SystemExit) as error:
+        # typer makes an exit with status 1 of a broken pipe.
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
         # Whoever read our output has gone, as in `labelrace predict … | head`: nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -67,6 +71,9 @@ def main() -> None:
         if "--debug" in sys.argv[1:]:
             raise
         sys.exit(_report(error))
+    # Some versions of typer return this status, others raise.
+    if status == _INTERRUPTED:
+        _complain("Interrupted; what was done is kept.")
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -83,7 +90,8 @@ def _report(error: Exception) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    text = str(error) or type(error).__name__
+    # Other libraries explain themselves on further lines; --debug shows them.
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
     if isinstance(error, MemoryError):
         text = f"not enough memory ({text})"
     elif isinstance(error, OSError) and error.strerror:

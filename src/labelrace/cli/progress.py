@@ -43,8 +43,9 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
                 if pair in active:
                     bars.remove_task(active.pop(pair))
                 if progress.kind == "failed":
-                    text = f"{progress.model}, run {progress.run + 1}: {progress.error}"
-                    bars.console.print(text, style="red", markup=False)
+                    reason = (progress.error or "").partition("\n")[0]
+                    text = f"{progress.model}, run {progress.run + 1}: {reason}"
+                    bars.console.print(text, style="red", markup=False, soft_wrap=True)
 
         yield show
 

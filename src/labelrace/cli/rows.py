@@ -13,6 +13,7 @@ import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
+from labelrace.streams.batch import check_batch_size
 from labelrace.typing import AnyMatrix, FloatArray
 
 __all__ = ["file_rows", "text_rows"]
@@ -36,6 +37,7 @@ def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_siz
 
     What the first line begins with tells which. CSV may have a header. Features that an object does not name are 0.
     """
+    check_batch_size(batch_size)
     filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(filled, None)
     if first is None:
@@ -52,10 +54,10 @@ def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_siz
 
 def _csv_rows(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, FloatArray]]:
     for place, (number, line) in enumerate(numbered):
-        [cells] = csv.reader([line])
         try:
+            [cells] = csv.reader([line])
             yield number, np.array([float(cell or "nan") for cell in cells])
-        except ValueError:
+        except (ValueError, csv.Error):
             if place == 0:
                 continue  # the header
             raise DataFormatError(
@@ -74,7 +76,7 @@ def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]
         raise DataFormatError(f"{where}: this is not JSON ({error}).") from None
     except KeyError as error:
         raise DataFormatError(f"{where}: the model has no feature {error}.") from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise DataFormatError(f"{where}: give an object or an array of numbers.") from None
 
 

@@ -82,10 +82,12 @@ def run(
     summary = summarize(manifest, records)
     if as_json:
         typer.echo(json.dumps(summary))
-        return
-    console = Console()
-    print_table(summary, console)
-    console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
+    else:
+        console = Console()
+        print_table(summary, console)
+        console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
+    if not any(record["kind"] == "done" for record in records):
+        raise typer.Exit(1)  # each model has failed, and the report says why
 
 
 def _protocol(text: str) -> Literal["prequential", "holdout"]:

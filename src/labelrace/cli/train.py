@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -122,41 +124,43 @@ def predict(
         batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
     else:
         batches = file_rows(source, as_labels(labels), batch_size)
-    rows = _predictions(model, batches, names, top)
+    # A model may have learned from data frames; rows have their features in its order, but not their names.
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
+    predicted = _predictions(model, batches, names, top)
     if out is None:
-        _write(rows, sys.stdout, as_csv=False)
+        _write(predicted, sys.stdout, as_csv=False)
         return
     with whole_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-        _write(rows, text, as_csv=out.suffix.lower() == ".csv")
+        _write(predicted, text, as_csv=out.suffix.lower() == ".csv")
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], names: Any, top: int | None) -> Iterator[dict[str, Any]]:
-    """Yield for each row its number and labels, and their scores if the best are asked for."""
-    number = 0
+def _predictions(model: Any, batches: Iterator[Any], names: Any, top: int | None) -> Iterator[list[dict[str, Any]]]:
+    """Yield for each row of a batch its number and labels, and their scores if the best are asked for."""
+    number = itertools.count()
     for X in batches:
         if top is None:
-            for row in model.predict(X).astype(bool):
-                yield {"row": number, "labels": names[row].tolist()}
-                number += 1
-            continue
-        for scores in model.decision_function(X):
-            best = (-scores).argsort(kind="stable")[:top]
-            yield {"row": number, "labels": names[best].tolist(), "scores": [float(f"{s:.6g}") for s in scores[best]]}
-            number += 1
+            found = model.predict(X).astype(bool)
+            yield [{"row": next(number), "labels": names[row].tolist()} for row in found]
+        else:
+            yield [{"row": next(number), **_best(scores, names, top)} for scores in model.decision_function(X)]
 
 
-def _write(rows: Iterator[dict[str, Any]], file: TextIO, *, as_csv: bool) -> None:
-    """Write rows as they come: JSON lines, or CSV with semicolons between labels."""
-    if not as_csv:
-        for row in rows:
-            file.write(json.dumps(row) + "\n")
-        file.flush()
-        return
+def _best(scores: Any, names: Any, top: int) -> dict[str, Any]:
+    best = (-scores).argsort(kind="stable")[:top]
+    return {"labels": names[best].tolist(), "scores": [float(f"{score:.6g}") for score in scores[best]]}
+
+
+def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
+    """Write batches as they come, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
     writer = csv.writer(file)
-    for place, row in enumerate(rows):
-        if place == 0:
-            writer.writerow(row)
-        writer.writerow([";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()])
-    file.flush()
+    for place, rows in enumerate(batches):
+        if as_csv and place == 0:
+            writer.writerow(rows[0])
+        for row in rows:
+            if as_csv:
+                writer.writerow([";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()])
+            else:
+                file.write(json.dumps(row) + "\n")
+        file.flush()
