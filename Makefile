@@ -6,14 +6,14 @@ READY  := $(VENV)/.ready
 .PHONY: demo test lint bench lock clean
 
 demo: $(READY)
-	$(PYTHON) examples/demo.py
+	$(VENV)/bin/labelrace run
 
 test: $(READY)
 	$(PYTHON) -m pytest -n auto
 
 lint: $(READY)
-	$(VENV)/bin/ruff format --check src tests benchmarks examples
-	$(VENV)/bin/ruff check src tests benchmarks examples
+	$(VENV)/bin/ruff format --check src tests benchmarks
+	$(VENV)/bin/ruff check src tests benchmarks
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
@@ -39,4 +39,4 @@ lock:
 		--no-emit-index-url --no-header --no-annotate -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache

@@ -156,7 +156,7 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
     # Learners that meet new values of nominal features know them better than the classifier does.
     model._n_values = tensors.get("state.learners.n_values", tensors["n_values"])
-    algorithm = model._algorithm()
+    algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
     empty = model._init_like(algorithm, len(model.classes_), tensors)
     model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
     return model

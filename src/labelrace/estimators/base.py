@@ -44,6 +44,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     label_names_: Array | None
     n_features_in_: int
     _n_values: IntArray
+    _began_with: dict[str, Any]
     _learned: Learned
 
     @abstractmethod
@@ -111,7 +112,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self.classes_ = np.arange(labels.shape[1])
             self._n_values = self._kinds_of_features(checked)
-            algorithm = self._algorithm()
+            algorithm, self._began_with = self._algorithm(), self.get_params(deep=False)
             self._learned = Learned(algorithm, self._init(algorithm, self._n_values, labels.shape[1]))
         self._refuse_changed_parameters()
         for _ in range(self._times_shown()):
@@ -239,7 +240,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return checked
 
     def _refuse_changed_parameters(self) -> None:
-        if self._algorithm() != self._learned.algorithm:
+        # Comparing references is quick, and where none has changed it is enough.
+        untouched = all(self.__dict__[name] is value for name, value in self._began_with.items())
+        if not untouched and self._algorithm() != self._learned.algorithm:
             raise ValueError(
                 "The parameters are not those that learning began with: set them back, or start anew with fit."
             )

@@ -59,12 +59,12 @@ def log_odds(moments: Moments, rows: FloatArray, smoothing: float) -> LogOdds:
     mu = (_by_class(moments.sums) + smoothing * mean) / n
     v = (_by_class(moments.squares) + smoothing * (safe + mean**2)) / n - mu**2
     # The imagined rows alone give this much: a bound that round-off must not cross.
-    v = np.maximum(v, smoothing * safe / n)
+    np.maximum(v, smoothing * safe / n, out=v)
     weights = varies / v
-    (linear,), (quadratic,), (at_shift,) = (
-        np.diff(part, axis=0) for part in (weights * mu, -0.5 * weights, -0.5 * (weights * mu**2 + varies * np.log(v)))
-    )
-    return LogOdds(moments.shift, linear, quadratic, at_shift, at_shift.sum(axis=0))
+    pull = weights * mu
+    at_shift = pull * mu + varies * np.log(v)
+    at_shift = 0.5 * (at_shift[0] - at_shift[1])
+    return LogOdds(moments.shift, pull[1] - pull[0], 0.5 * (weights[0] - weights[1]), at_shift, at_shift.sum(axis=0))
 
 
 def _by_class(sums: FloatArray) -> FloatArray:
