@@ -57,6 +57,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "label_names": _names(model.label_names_),
         "feature_names": _names(getattr(model, "feature_names_in_", None)),
     }
+    if hasattr(model, "source_"):
+        header["source"] = model.source_
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(header)
     write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
@@ -154,6 +156,8 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     model.label_names_ = _as_names(header["label_names"], len(model.classes_))
     if header["feature_names"] is not None:
         model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
+    if "source" in header:
+        model.source_ = header["source"]
     # Learners that meet new values of nominal features know them better than the classifier does.
     model._n_values = tensors.get("state.learners.n_values", tensors["n_values"])
     algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)

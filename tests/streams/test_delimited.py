@@ -151,7 +151,6 @@ def test_errors(table, row, message):
         ("q*", r"labels='q\*' does not fit the 2 columns 'x', 'y'"),
         (3, "labels=3 does not fit"),
         (0, "labels=0 does not fit"),
-        ([], r"labels=\[\] does not fit"),
         (["x", "y"], "all columns are labels"),
     ],
 )

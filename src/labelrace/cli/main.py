@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -56,6 +57,7 @@ def _global(
 
 def main() -> None:
     """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
+    warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
     try:
         status = app(prog_name="labelrace", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

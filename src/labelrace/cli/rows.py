@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -13,23 +14,50 @@ import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
+from labelrace.streams._source import plain_path
 from labelrace.streams.batch import check_batch_size
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["file_rows", "text_rows"]
+__all__ = ["file_rows", "source_of", "text_rows"]
+
+# Formats whose columns of text are coded by what the file at hand holds.
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
-def file_rows(source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
+def source_of(stream: Any) -> dict[str, Any]:
+    """Tell what a model must know of the file it learned: the features, and the texts of nominal values."""
+    texts = getattr(stream, "nominal_values", {})
+    return {
+        "feature_names": list(stream.feature_names),
+        "nominal_values": {str(column): list(values) for column, values in texts.items()},
+    }
+
+
+def file_rows(model: Any, source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
     """Yield the features of a data file; its labels, if it has any, are left out."""
+    known = getattr(model, "source_", None)
+    options = _values_of(known, source)
     try:
-        stream = open_stream(source, labels)
+        stream = open_stream(source, labels, **options)
     except DataFormatError:
         if labels is not None:
             raise
         # Nothing tells which columns are labels: all of them are features.
-        stream = open_stream(source, [])
+        stream = open_stream(source, [], **options)
+    if known is not None and options and source_of(stream) != known:
+        raise DataFormatError(
+            f"{source}: its columns, or the values of its nominal ones, are not those that the model has learned."
+        )
     for X, _ in stream.batches(batch_size):
         yield X
+
+
+def _values_of(known: dict[str, Any] | None, source: str) -> dict[str, Any]:
+    """Return the option with which a table is read by the codes the model knows; other formats have none."""
+    if known is None or not known["nominal_values"] or plain_path(Path(source)).suffix.lower() not in _TABLES:
+        return {}
+    names = known["feature_names"]
+    return {"values": {names[int(column)]: texts for column, texts in known["nominal_values"].items()}}
 
 
 def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_size: int) -> Iterator[AnyMatrix]:
@@ -47,22 +75,30 @@ def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_siz
         places = {name: place for place, name in enumerate(names or map(str, range(n_features)))}
         rows: Iterable[Any] = (_json_row(line, number, places) for number, line in numbered)
     else:
-        rows = _csv_rows(numbered)
+        rows = _csv_rows(numbered, n_features)
     while batch := list(itertools.islice(rows, batch_size)):
         yield _stack(batch, n_features)
 
 
-def _csv_rows(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, FloatArray]]:
+def _csv_rows(numbered: Iterable[tuple[int, str]], n_features: int) -> Iterator[tuple[int, FloatArray]]:
     for place, (number, line) in enumerate(numbered):
         try:
             [cells] = csv.reader([line])
+            if place == 0 and len(cells) == n_features and not any(map(_is_number, cells)):
+                continue  # the header
             yield number, np.array([float(cell or "nan") for cell in cells])
         except (ValueError, csv.Error):
-            if place == 0:
-                continue  # the header
             raise DataFormatError(
                 f"standard input, line {number}: a cell is not a number: {line.strip()[:80]!r}."
             ) from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
 
 
 def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]:
@@ -70,14 +106,19 @@ def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]
     try:
         row = json.loads(line)
         if isinstance(row, dict):
-            return number, {places[name]: float(value) for name, value in row.items()}
-        return number, np.array([np.nan if value is None else float(value) for value in row])
+            return number, {places[name]: _number(value) for name, value in row.items()}
+        return number, np.array([_number(value) for value in row])
     except json.JSONDecodeError as error:
         raise DataFormatError(f"{where}: this is not JSON ({error}).") from None
     except KeyError as error:
         raise DataFormatError(f"{where}: the model has no feature {error}.") from None
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise DataFormatError(f"{where}: give an object or an array of numbers.") from None
+
+
+def _number(value: Any) -> float:
+    """Read a number; null is a missing one."""
+    return np.nan if value is None else float(value)
 
 
 def _stack(batch: list[tuple[int, Any]], n_features: int) -> AnyMatrix:

@@ -41,6 +41,7 @@ def train(
 
     [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
+    from labelrace.cli.rows import source_of
     from labelrace.evaluation.models import ModelSpec
     from labelrace.registry import is_online
     from labelrace.streams import open_stream
@@ -56,6 +57,8 @@ def train(
         data = collect(stream)
         rows = len(data)
         learner.fit(data.X, data.Y)
+    # Codes of nominal values come from a file; another one must be read with the same.
+    learner.source_ = source_of(stream)
     learner.save(out)
     typer.echo(f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}")
 
@@ -123,7 +126,7 @@ def predict(
         known = None if feature_names is None else list(feature_names)
         batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
     else:
-        batches = file_rows(source, as_labels(labels), batch_size)
+        batches = file_rows(model, source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     predicted = _predictions(model, batches, names, top)

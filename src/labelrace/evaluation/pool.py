@@ -10,7 +10,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import suppress
@@ -111,17 +113,36 @@ def process_context() -> Any:
     context = multiprocessing.get_context("forkserver")
     # Imported once, by the server, rather than by each process. "__main__" is what it imports anyway.
     context.set_forkserver_preload(["__main__", __name__])
+    _start_server()
     return context
+
+
+def _start_server() -> None:
+    """Start the fork server deaf to Ctrl-C, which a terminal sends to it as well and which it would complain about."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    from multiprocessing import forkserver
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _work(task: Task, pipe: Connection) -> None:
     # Ctrl-C reaches all processes of a terminal, but it is the parent that ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.showwarning = _show_in_a_line
     # The pipe is broken when the parent is gone: there is nobody to tell, and nothing left to do.
     with pipe, suppress(BrokenPipeError):
         for record in records_of(task):
             pipe.send(record)
+
+
+def _show_in_a_line(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"Warning: {message}", file=sys.stderr)
 
 
 def _end_with_parent() -> None:

@@ -14,7 +14,7 @@ import scipy.sparse
 
 from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
-from labelrace.streams.stream import FileStream, collect
+from labelrace.streams.stream import collect
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 
@@ -87,7 +87,7 @@ def _describe_stream(stream: Any) -> dict[str, Any]:
     cardinality = getattr(stream, "cardinality", None)
     return {
         "name": getattr(stream, "name", type(stream).__name__),
-        "kind": "file" if isinstance(stream, FileStream) else "synthetic",
+        "kind": "synthetic" if isinstance(stream, SyntheticStream) else "file",
         "checksum": _parameters_digest(stream),
         "rows": len(stream) if hasattr(stream, "__len__") else None,
         "features": int(X.shape[1]),

@@ -75,8 +75,6 @@ def _by_count(header: Header, count: int, origin: str) -> BoolArray:
 
 
 def _by_names(header: Header, names: list[str], origin: str) -> BoolArray:
-    if not names:
-        raise DataFormatError(f"{header.path}: {origin} names no labels; at least one is needed")
     known = [attribute.name for attribute in header.attributes]
     absent = sorted(set(names).difference(known), key=names.index)
     if absent:
@@ -101,6 +99,8 @@ def _by_xml(header: Header, xml: Path) -> BoolArray:
     names = [element.get("name") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
     if None in names:
         raise DataFormatError(f"{xml}: <label> element {names.index(None) + 1} has no name attribute")
+    if not names:
+        raise DataFormatError(f"{xml}: there is no <label> element; at least one is needed")
     return _by_names(header, [name for name in names if name is not None], str(xml))
 
 

@@ -144,7 +144,9 @@ def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, p
             f"{path}: {len(absent)} of the labels are not among the columns: {shown(absent)}; the columns are "
             f"{shown(tuple(names))}"
         )
-    if not wanted or (isinstance(labels, (int, np.integer)) and len(wanted) != abs(labels)):
+    # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
+    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
+    if unfit or (isinstance(labels, str) and not wanted):
         raise DataFormatError(f"{path}: labels={labels!r} does not fit the {len(names)} columns {shown(tuple(names))}")
     if len(wanted) == len(names):
         raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")

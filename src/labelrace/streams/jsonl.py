@@ -173,7 +173,7 @@ def _batches(layout: Layout, sparse: bool, size: int) -> Iterator[Batch]:
                 _column(cells, position, numbers, layout)
                 for position, cells in zip(choice.labels, columns, strict=True)
             ]
-            yield X, binary_labels(np.column_stack(labels), numbers, layout)
+            yield X, binary_labels(np.column_stack([np.empty((len(numbers), 0)), *labels]), numbers, layout)
 
 
 def _dense_features(rows: list[_Row], numbers: list[int], layout: Layout) -> FloatArray:

@@ -82,7 +82,7 @@ def open_parquet(
                 f"{path}: column {names[position]!r} holds {types[position]}, which is no number; leave it out, "
                 "convert it, or correct labels="
             )
-    return as_stream(layout, partial(_batches, layout, arrow))
+    return as_stream(layout, partial(_batches, layout))
 
 
 def write_parquet(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None) -> int:
@@ -188,7 +188,8 @@ def _scan(
     return kinds, found
 
 
-def _batches(layout: Layout, arrow: _Arrow, size: int) -> Iterator[Batch]:
+def _batches(layout: Layout, size: int) -> Iterator[Batch]:
+    arrow = _pyarrow("pyarrow")
     names, choice = layout.names, layout.choice
     first = 1
     for table in _tables(layout.path, size, names, arrow):
@@ -202,7 +203,7 @@ def _batches(layout: Layout, arrow: _Arrow, size: int) -> Iterator[Batch]:
             yield X, label_lists(lists, numbers, layout)
         else:
             columns = [_column(table.column(names[i]), i, numbers, layout, arrow) for i in choice.labels]
-            yield X, binary_labels(np.column_stack(columns), numbers, layout)
+            yield X, binary_labels(np.column_stack([np.empty((len(numbers), 0)), *columns]), numbers, layout)
 
 
 def _column(column: _Arrow, position: int, numbers: range, layout: Layout, arrow: _Arrow) -> FloatArray:

@@ -1,0 +1,90 @@
+"""Every subcommand has a help that shows what to type."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import labelrace
+from labelrace.cli.main import app
+
+
+def commands(group, path=()):
+    """Return all subcommands by their words."""
+    found = {}
+    for name, one in group.commands.items():
+        found |= commands(one, (*path, name)) if hasattr(one, "commands") else {(*path, name): one}
+    return found
+
+
+ROOT = typer.main.get_command(app)
+COMMANDS = commands(ROOT)
+EXPECTED = {("run",), ("train",), ("predict",), ("models",), ("report",)} | {
+    ("data", name) for name in ("list", "info", "fetch", "convert", "make")
+}
+
+
+def examples(command):
+    return [line.partition("labelrace ")[2] for line in command.help.splitlines() if "labelrace " in line]
+
+
+def test_subcommands():
+    assert COMMANDS.keys() >= EXPECTED
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help(works, words):
+    out = works(*words, "--help")
+    assert "Usage: labelrace " + " ".join(words) in out
+    assert "Example" in out
+    assert works(*words, "-h") == out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_examples_can_be_typed(words):
+    command = COMMANDS[words]
+    assert examples(command)
+    for example in examples(command):
+        typed = shlex.split(example)
+        assert typed[: len(words)] == list(words)
+        command.make_context(words[-1], typed[len(words) :])
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_all_parameters_are_explained(words):
+    for parameter in COMMANDS[words].params:
+        assert parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("words", [(), ("data",)])
+def test_help_without_a_subcommand(command, words):
+    out = "".join(command(*words)[1:])
+    assert "Usage: labelrace" in out
+    assert ("convert" if words else "predict") in out
+
+
+def test_version_and_the_help_import_nothing_heavy():
+    program = """if True:
+        import sys
+        from labelrace.cli.main import main
+        for arguments in (["--version"], ["--help"], ["run", "--help"], ["data", "--help"]):
+            sys.argv = ["labelrace", *arguments]
+            try:
+                main()
+            except SystemExit as ended:
+                assert ended.code == 0
+        print(sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "scipy", "sklearn", "pandas"}))
+    """
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    lines = ended.stdout.splitlines()
+    assert lines[0] == labelrace.__version__
+    assert lines[-1] == "[]"
+    assert ended.stderr == ""
+
+
+def test_models(works):
+    out = works("models")
+    for name in labelrace.model_names():
+        assert f"\n{name} " in f"\n{out}"

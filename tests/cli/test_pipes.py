@@ -1,0 +1,48 @@
+"""``labelrace predict`` between pipes, in a process of its own."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+
+import pytest
+
+import labelrace
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot wait for pipes")
+
+
+def answer(process):
+    """Return the next line, which must come while standard input is open."""
+    ready, _, _ = select.select([process.stdout], [], [], 60)
+    assert ready, "no answer"
+    return json.loads(process.stdout.readline())
+
+
+def test_answers_come_at_once_and_the_reader_may_leave(data, model_file):
+    """As in ``… | labelrace predict model - | head -3``, with a source that takes its time."""
+    program = "from labelrace.cli.main import main; main()"
+    arguments = [sys.executable, "-c", program, "predict", str(model_file), "-", "--batch-size", "1"]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    expected = labelrace.load(model_file).predict(data.X[:3]).astype(bool)
+    with subprocess.Popen(arguments, bufsize=0, **streams) as process:
+        for number in range(3):
+            process.stdin.write(json.dumps(data.X[number].tolist()).encode() + b"\n")
+            found = answer(process)
+            assert found["row"] == number
+            assert [name in found["labels"] for name in data.label_names] == expected[number].tolist()
+        process.stdout.close()
+        process.stdin.write(b"[1, 2, 3, 4, 5]\n" * 20)
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_that_has_left_before_a_short_answer():
+    """What is in the buffer when the command ends is no error either."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = "from labelrace.cli.main import main; main()"
+    with os.fdopen(writing, "wb") as nobody:
+        ended = subprocess.run([sys.executable, "-c", program, "data", "--help"], stdout=nobody, stderr=subprocess.PIPE)
+    assert (ended.returncode, ended.stderr) == (0, b"")
