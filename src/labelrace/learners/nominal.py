@@ -16,8 +16,10 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Counts", "LogOdds", "grow", "init", "log_odds", "merge", "predict", "update"]
 
-# Features worked on at once: their intermediate results stay in the processor's cache.
-_BLOCK = 4096
+# Numbers worked on at once: intermediate results of this size stay in the processor's cache.
+_BLOCK = 1 << 15
+# Pseudo labels that are few.
+_FEW = 32
 # Ratios multiplied before a logarithm is taken. Counts up to 10⁹ cannot overflow: (10⁹)³² < 10³⁰⁸.
 _PRODUCT = 32
 
@@ -117,20 +119,26 @@ def _binary(counts: Counts, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     are ``log(aq/bp)`` and the constant sums ``log(p/q)``, up to the denominators: logarithms of products, as
     logarithms are what costs.
     """
-    ones, zeros = rows[:-1, None], (rows[-1] - rows[:-1])[:, None]
+    n_components = len(rows) - 1
+    # Long rows are what NumPy is fast on: few pseudo labels go first, many go last.
+    few = n_components < _FEW
+    axis, column = (1, np.s_[:, None]) if few else (0, np.s_[None, :])
+    ones, zeros = rows[:-1][column], (rows[-1] - rows[:-1])[column]
     weights = np.empty(counts.ones.shape)
     constant = len(counts.total) * np.log((zeros + 2) / (ones + 2)).ravel()
-    for start in range(0, len(weights), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        # Pseudo labels go first within a block: long rows are what NumPy is fast on.
-        a = np.add(counts.ones[block].T, 1.0, order="C")
-        b = counts.total[block] + 2.0 - a
+    size = max(1, _BLOCK // n_components)
+    for start in range(0, len(weights), size):
+        block = slice(start, start + size)
+        a = np.add(counts.ones[block].T if few else counts.ones[block], 1.0, order="C")
+        b = (counts.total[block] if few else counts.total[block, None]) + 2.0 - a
         ratio = ones + 2.0 - a
         ratio /= zeros + 2.0 - b
         a /= b
         a /= ratio
-        weights[block] = np.log(a, out=a).T
-        constant += np.log(np.multiply.reduceat(ratio, np.arange(0, ratio.shape[1], _PRODUCT), axis=1)).sum(axis=1)
+        np.log(a, out=a)
+        weights[block] = a.T if few else a
+        products = np.multiply.reduceat(ratio, np.arange(0, ratio.shape[axis], _PRODUCT), axis=axis)
+        constant += np.log(products).sum(axis=axis)
     return weights, constant
 
 
