@@ -55,7 +55,8 @@ def test_names_that_do_not_exist():
 
 def test_errors_are_of_the_kinds_that_users_catch_already():
     for name in exceptions.__all__:
-        assert issubclass(getattr(exceptions, name), exceptions.LabelraceError)
+        base = UserWarning if name.endswith("Warning") else exceptions.LabelraceError
+        assert issubclass(getattr(exceptions, name), base)
     for kind in (exceptions.DataFormatError, exceptions.MergeError, exceptions.ModelFileError):
         assert issubclass(kind, ValueError)
     assert issubclass(exceptions.DivergenceError, ArithmeticError)

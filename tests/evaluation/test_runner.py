@@ -14,6 +14,7 @@ import labelrace
 from labelrace.evaluation import Checkpoint, ModelSpec, averages, prequential, read_run, run
 from labelrace.evaluation.pool import perform, process_context
 from labelrace.evaluation.worker import Task
+from labelrace.learners.sgd import SGD
 
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 MODELS = ["race-cls-fixed", ("race-cls-adaptive", {"n_components": 4})]
@@ -119,7 +120,8 @@ def test_failures_stay_alone(data, tmp_path, jobs):
 def test_divergence_is_a_failure(dataset, tmp_path):
     data = dataset()
     data.X[:] *= 1e4
-    _, records = run(data, ["race-reg-fixed"], batch_size=20, out=tmp_path, jobs=1)
+    diverging = ModelSpec("race-reg-fixed", {"learner": SGD(rate=1.0)})
+    _, records = run(data, [diverging], batch_size=20, out=tmp_path, jobs=1)
     assert records[-1]["kind"] == "failed"
     assert records[-1]["error"].startswith("DivergenceError")
 

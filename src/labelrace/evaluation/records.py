@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ if sys.platform != "win32":
     import fcntl
 
 __all__ = ["FORMAT", "Record", "appending", "locked", "read_run", "rewrite_records", "write_manifest"]
+
+# Seconds that a folder in use is waited for.
+_PATIENCE = 2.0
 
 Record: TypeAlias = dict[str, Any]
 
@@ -99,13 +103,23 @@ def locked(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BlockingIOError(f"another process is writing into {folder}: wait for it, or end it") from error
+        _lock(handle, folder)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> None:
+    """Lock a folder; a process that was killed a moment ago may still be ending, so a busy one gets some time."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise BlockingIOError(f"another process is writing into {folder}: wait for it, or end it") from error
+            time.sleep(0.05)
 
 
 def _line(record: Record) -> bytes:
