@@ -52,7 +52,7 @@ def test_every_model_is_measured_on_every_shape(small):
             assert all(m.predict > 0 and m.learn > 0 and m.memory > 0 for m in line)
     assert set(summary.at_base()) == {"race-cls-fixed", "negative", "obr", "occ"}
     compared = {(rival, model) for rival, model, _ in summary.ratios()}
-    assert ("scikit-learn MultiOutputClassifier", "obr") in compared
+    assert ("scikit-learn, binary relevance", "obr") in compared
     assert all(ratio > 0 for _, _, by_shape in summary.ratios() for ratio in by_shape.values())
     assert told[-1][1] == told[-1][2] - 1
 

@@ -28,17 +28,17 @@ class Rival(NamedTuple):
 
 def rivals() -> tuple[list[Rival], list[str]]:
     """Return those that can be measured here, and the packages of those that cannot."""
-    found = [Rival("scikit-learn MultiOutputClassifier", _SklearnRelevance, by_row=False, like="obr")]
+    found = [Rival("scikit-learn, binary relevance", _SklearnRelevance, by_row=False, like="obr")]
     optional = {
-        "river": Rival("River ClassifierChain", _RiverChain, by_row=True, like="occ"),
-        "vowpalwabbit": Rival("Vowpal Wabbit multilabel_oaa", _VowpalWabbit, by_row=True, like="obr"),
+        "river": Rival("River, classifier chain", _RiverChain, by_row=True, like="occ"),
+        "vowpalwabbit": Rival("Vowpal Wabbit, one against all", _VowpalWabbit, by_row=True, like="obr"),
     }
     absent = [package for package in optional if importlib.util.find_spec(package) is None]
     return [*found, *(rival for package, rival in optional.items() if package not in absent)], absent
 
 
 class _SklearnRelevance:
-    """One Bernoulli naive Bayes a label."""
+    """MultiOutputClassifier: one Bernoulli naive Bayes a label."""
 
     def __init__(self, n_labels: int) -> None:
         self._classes = [np.arange(2)] * n_labels
@@ -52,7 +52,7 @@ class _SklearnRelevance:
 
 
 class _RiverChain:
-    """A chain of Bernoulli naive Bayes, which learns row by row from dicts."""
+    """ClassifierChain of Bernoulli naive Bayes, which learns row by row from dicts."""
 
     def __init__(self, n_labels: int) -> None:
         from river.multioutput import ClassifierChain
@@ -70,7 +70,7 @@ class _RiverChain:
 
 
 class _VowpalWabbit:
-    """One against all, on hashed features."""
+    """multilabel_oaa, on hashed features."""
 
     def __init__(self, n_labels: int) -> None:
         workspace = importlib.import_module("vowpalwabbit").Workspace

@@ -82,7 +82,7 @@ def _growth_table(summary: SpeedSummary) -> Table:
 
 def _rival_table(summary: SpeedSummary) -> Table:
     shapes = list(dict.fromkeys(m.shape for _, m in summary.rivals))
-    table = _table("Library", "than", *(f"{shape.labels} labels" for shape in shapes))
+    table = _table("Library", "than", *(f"{shape.labels}\nlabels" for shape in shapes))
     for name, model, ratios in summary.ratios():
         texts = [f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" for ratio in ratios.values()]
         table.add_row(name, model, *texts)

@@ -77,8 +77,8 @@ def predict(odds: LogOdds, X: AnyMatrix) -> FloatArray:
     """Add up the log odds of all features; what is missing adds nothing."""
     add_up = _add_up_sparse if scipy.sparse.issparse(X) else _add_up_dense
     result = add_up(odds, X, None)
-    # A missing value shows in the result, which is much smaller than X: most batches need not be searched for one.
-    if np.isnan(result).any() and (absent := columns.missing(X)) is not None:
+    # A missing value makes its row of the result NaN: most batches need not be searched for one.
+    if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
         return add_up(odds, X, absent)
     return result
 

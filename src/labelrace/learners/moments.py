@@ -69,13 +69,14 @@ def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
     sums, squares = _batch_sums(moments.shift, X, H1, None)
     missing = moments.missing
     # A missing value shows in the sums, which are much smaller than X: most batches need not be searched for one.
-    if np.isnan(sums).any() and (absent := columns.missing(X)) is not None:
-        sums, squares = _batch_sums(moments.shift, X, H1, absent)
-        missing = columns.add_missing(missing, absent, H)
     if not np.isfinite(squares).all():
-        raise DivergenceError(
-            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
-        )
+        absent = columns.missing(X)
+        missing = columns.add_missing(missing, absent, H)
+        sums, squares = _batch_sums(moments.shift, X, H1, absent)
+        if not np.isfinite(squares).all():
+            raise DivergenceError(
+                "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+            )
     return Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing)
 
 
