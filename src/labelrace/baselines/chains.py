@@ -34,7 +34,9 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 __all__ = ["Chains", "State"]
 
 # Links taken one by one before their part in all later links is added by one product.
-_BLOCK = 64
+_BLOCK = 48
+# Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
+_ROWS = 32
 
 
 class State(NamedTuple):
@@ -98,16 +100,21 @@ class Chains(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
-        rows = state.learners.rows[-1]
-        ones = np.diag(state.together)
-        # Row i is the feature, column j the class. With a, b the rows in which label i is present, and p, q those in
-        # which it is absent, in class 1 and class 0, plus one; the classes' sizes are the columns' denominators.
-        a = state.together + 1.0
-        b = ones[:, None] - state.together + 1.0
-        p, q = ones + 2.0 - a, rows - ones + 2.0 - b
-        absent = np.log(p / q)
-        present = np.log(a / b) - absent
-        absent += np.log((rows - ones + 2.0) / (ones + 2.0))
+        rows, ones = state.learners.rows[-1], np.diag(state.together)
+        absent, present = np.empty_like(state.together), np.empty_like(state.together)
+        # The classes' sizes are the denominators of a column.
+        sizes = np.log((rows - ones + 2.0) / (ones + 2.0))
+        for start in range(0, len(ones), _ROWS):
+            block = slice(start, start + _ROWS)
+            # Row i is the feature, column j the class. With a, b the rows in which label i is present, and p, q those
+            # in which it is absent, in class 1 and class 0, plus one.
+            a = state.together[block] + 1.0
+            b = ones[block, None] + 2.0 - a
+            p, q = ones + 2.0 - a, rows - ones + 2.0 - b
+            odds = np.log(p / q, out=absent[block])
+            np.log(a / b, out=present[block])
+            present[block] -= odds
+            odds += sizes
         return Derived(self.bank.derive(state.learners), absent, present, state.orders)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
@@ -144,14 +151,15 @@ def chain_odds(features: FloatArray, absent: FloatArray, present: FloatArray, or
 
     ``features`` is what the features say, (l, n); it, ``absent`` and ``present`` are in the labels' own order.
     """
-    place = np.argsort(order)
     # At first all labels before a link count as absent; presence is added link by link.
-    all_absent = np.where(place[:, None] < place, absent, 0.0).sum(axis=0)
-    odds = (features + all_absent[:, None])[order]
+    all_absent = np.triu(absent[order].take(order, axis=1), 1).sum(axis=0)
+    adds_to = present[order].take(order, axis=1)
+    odds = features[order]
+    odds += all_absent[:, None]
     for start in range(0, len(order), _BLOCK):
         stop = start + _BLOCK
         block = odds[start:stop]
-        adds = present[np.ix_(order[start:stop], order[start:])]
+        adds = adds_to[start:stop, start:]
         for i in range(len(block) - 1):
             # A rank-one update in place: block[i + 1:] += adds * (is label i present?), without a temporary.
             is_present = (block[i] >= 0).astype(float)
