@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg.blas import dger
 from scipy.special import expit
 
 from labelrace.algorithm import Algorithm
-from labelrace.learners import columns
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -95,7 +95,9 @@ class Chains(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
-        together = state.together + columns.dense(Y.T @ Y)
+        counted = scipy.sparse.coo_array(Y.T @ Y)
+        together = state.together.copy()
+        together[counted.coords] += counted.data
         return State(self.bank.update(state.learners, X, Y), together, state.orders)
 
     def derive(self, state: State) -> Derived:
@@ -151,15 +153,17 @@ def chain_odds(features: FloatArray, absent: FloatArray, present: FloatArray, or
 
     ``features`` is what the features say, (l, n); it, ``absent`` and ``present`` are in the labels' own order.
     """
-    # At first all labels before a link count as absent; presence is added link by link.
-    all_absent = np.triu(absent[order].take(order, axis=1), 1).sum(axis=0)
-    adds_to = present[order].take(order, axis=1)
     odds = features[order]
-    odds += all_absent[:, None]
+    # At first all labels before a link count as absent; presence is added link by link.
+    all_absent = np.zeros(len(order))
     for start in range(0, len(order), _BLOCK):
         stop = start + _BLOCK
         block = odds[start:stop]
-        adds = adds_to[start:stop, start:]
+        links, later = order[start:stop], order[start:]
+        if_absent, adds = absent[links].take(later, axis=1), present[links].take(later, axis=1)
+        all_absent[start:stop] += np.triu(if_absent[:, : len(block)], 1).sum(axis=0)
+        all_absent[stop:] += if_absent[:, len(block) :].sum(axis=0)
+        block += all_absent[start:stop, None]
         for i in range(len(block) - 1):
             # A rank-one update in place: block[i + 1:] += adds * (is label i present?), without a temporary.
             is_present = (block[i] >= 0).astype(float)
