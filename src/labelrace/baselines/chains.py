@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg.blas import dger
 from scipy.special import expit
 
 from labelrace.algorithm import Algorithm
@@ -34,7 +33,7 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 __all__ = ["Chains", "State"]
 
 # Links taken one by one before their part in all later links is added by one product.
-_BLOCK = 48
+_BLOCK = 32
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
 _ROWS = 32
 
@@ -121,19 +120,20 @@ class Chains(Algorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that at least half of the chains mark."""
-        return self._mean(derived, X, lambda odds: odds >= 0) >= 0.5
+        votes = self._sum(derived, X, lambda odds: odds >= 0, np.int32)
+        return 2 * votes >= len(derived.orders)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Average the chains' probabilities; 0 is even odds and the range is -1 to 1."""
-        return 2.0 * self._mean(derived, X, expit) - 1.0
+        return 2.0 * self._sum(derived, X, expit, np.float64) / len(derived.orders) - 1.0
 
-    def _mean(self, derived: Derived, X: AnyMatrix, vote: Callable[[FloatArray], Array]) -> FloatArray:
-        """Let every chain vote, and average."""
+    def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[FloatArray], Array], kind: Any) -> Array:
+        """Let every chain vote, and add up."""
         features = np.ascontiguousarray(self.bank.predict(derived.learners, X).T)
-        votes = np.zeros_like(features)
+        votes = np.zeros(features.shape, dtype=kind)
         for order in derived.orders:
             votes[order] += vote(chain_odds(features, derived.absent, derived.present, order))
-        return votes.T / len(derived.orders)
+        return votes.T
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Say why two models cannot be merged exactly; None if they can."""
@@ -156,6 +156,7 @@ def chain_odds(features: FloatArray, absent: FloatArray, present: FloatArray, or
     odds = features[order]
     # At first all labels before a link count as absent; presence is added link by link.
     all_absent = np.zeros(len(order))
+    is_present, step = np.empty(odds.shape[1]), np.empty((_BLOCK, odds.shape[1]))
     for start in range(0, len(order), _BLOCK):
         stop = start + _BLOCK
         block = odds[start:stop]
@@ -165,9 +166,10 @@ def chain_odds(features: FloatArray, absent: FloatArray, present: FloatArray, or
         all_absent[stop:] += if_absent[:, len(block) :].sum(axis=0)
         block += all_absent[start:stop, None]
         for i in range(len(block) - 1):
-            # A rank-one update in place: block[i + 1:] += adds * (is label i present?), without a temporary.
-            is_present = (block[i] >= 0).astype(float)
-            dger(1.0, is_present, adds[i, i + 1 : len(block)], a=block[i + 1 :].T, overwrite_a=True)
+            # No BLAS for these small steps: a second library's threads would get in the way of the product below.
+            np.greater_equal(block[i], 0.0, out=is_present)
+            rest = block[i + 1 :]
+            rest += np.multiply(adds[i, i + 1 : len(block), None], is_present, out=step[: len(rest)])
         if stop < len(order):
             odds[stop:] += adds[:, _BLOCK:].T @ (block >= 0).astype(float)
     return odds
