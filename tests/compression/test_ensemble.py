@@ -144,3 +144,11 @@ def test_a_batch_without_labels():
     [(X, Y), (X2, _), _] = batches()
     model = labelrace.make_model("race", random_state=0).partial_fit(X, Y).partial_fit(X2, np.zeros((30, 40)))
     assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_many_labels_make_no_table_of_their_own():
+    """With 50,000 labels an l × l array would take 20 GB."""
+    Y = scipy.sparse.random_array((40, 50_000), density=1e-4, format="csr", rng=0)
+    Y.data[:] = 1
+    model = labelrace.make_model("race", random_state=0).partial_fit(np.random.default_rng(0).normal(size=(40, 5)), Y)
+    assert model.encoder_.shape == (50_000, 3 * 16 + 100)

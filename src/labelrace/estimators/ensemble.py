@@ -41,7 +41,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         Encoders of ``⌈log₂ l⌉`` pseudo labels each for naive Bayes; there are more where that makes fewer than 24.
     use_ridge : bool or "auto"
         Whether ridge regression learns ``⌈log₂ l⌉²`` (at most 100) pseudo labels of its own. "auto" is yes up to 1500
-        columns of features without missing values in the first batch.
+        columns of features. Missing values (NaN) are skipped only where it is not used.
     label_names : sequence of str or None
         Names of the labels, if ``Y`` is not a data frame, whose columns have names.
 
@@ -100,12 +100,15 @@ class RACEEnsembleClassifier(OnlineClassifier):
         n_encoders = max(self.n_encoders, math.ceil(_FEWEST_CLASSIFIERS / k))
         n_regressors = 0 if algorithm.ridge is None else min(k * k, _MOST_REGRESSORS, n_labels)
         rng = validation.generator(self.random_state)
-        # Where there are as many pseudo labels as labels, nothing is compressed: the labels are their own.
-        plain = encoder.given(np.eye(n_labels), np.zeros(n_labels))
-        drawn = [plain] if k * n_encoders >= n_labels else [encoder.draw(n_labels, k, rng) for _ in range(n_encoders)]
+        # Where there would be as many pseudo labels as labels, nothing is compressed: the labels are their own.
+        if k * n_encoders >= n_labels:
+            drawn = [_plain(n_labels)]
+        else:
+            drawn = [encoder.draw(n_labels, k, rng) for _ in range(n_encoders)]
         n_classifiers = sum(e.A.shape[1] for e in drawn)
         if n_regressors:
-            drawn.append(plain if n_regressors == n_labels else encoder.draw(n_labels, n_regressors, rng))
+            compresses = n_regressors < n_labels
+            drawn.append(encoder.draw(n_labels, n_regressors, rng) if compresses else _plain(n_labels))
         side_by_side = encoder.given(np.hstack([e.A for e in drawn]), np.concatenate([e.bias for e in drawn]))
         return algorithm.init(side_by_side, n_classifiers, n_values)
 
@@ -132,3 +135,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
     def threshold_(self) -> float:
         """The score above which a label is predicted."""
         return self._fitted().state.threshold
+
+
+def _plain(n_labels: int) -> encoder.State:
+    """Make the encoder that leaves labels as they are."""
+    return encoder.given(np.eye(n_labels), np.zeros(n_labels))
