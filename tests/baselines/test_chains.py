@@ -63,13 +63,23 @@ def test_equals_naive_chains(bank, n_chains, seed):
     np.testing.assert_allclose(model.decision_function(X), np.mean(np.tanh(odds / 2), axis=0), atol=1e-9)
 
 
-@pytest.mark.parametrize("n_labels", [63, 64, 65, 130])
+@pytest.mark.parametrize("n_labels", [1, 32, 33, 65, 130])
 def test_blocks_of_links_do_not_show(n_labels):
     (X, Y), (X2, _) = batches_of(1, n_batches=2, n_labels=n_labels)
     model = ClassifierChainsClassifier(1, [2, 3], random_state=3).fit(X, Y)
     naive = NaiveChain(model._learned.state.orders[0], NaiveBayes())
     naive.learn(X, Y)
     np.testing.assert_array_equal(model.predict(X2), naive.log_odds(X2) >= 0)
+
+
+def test_following_chains_in_groups_does_not_show(monkeypatch):
+    (X, Y), (X2, _) = batches_of(6, n_batches=2, n_labels=70)
+    model = ClassifierChainsClassifier(5, [2, 3], random_state=3).fit(X, Y)
+    at_once = model.predict(X2), model.decision_function(X2)
+    # Two chains at once, two more, and one.
+    monkeypatch.setattr("labelrace.baselines.chains._CELLS", 2 * 70 * 70)
+    np.testing.assert_array_equal(model.predict(X2), at_once[0])
+    np.testing.assert_allclose(model.decision_function(X2), at_once[1], atol=1e-12)
 
 
 def test_first_link_is_binary_relevance():

@@ -7,8 +7,10 @@ it learns, the predicted ones when it predicts. With naive Bayes its log odds ar
                         + Σ over labels i before j of log P(yᵢ | j) / P(yᵢ | not j),
 
 and the terms of the second part follow from the co-occurrence counts ``YᵀY``. So binary relevance's sums and one
-``l × l`` table serve every link of every chain. Predicting goes through the labels in blocks: within a block link by
-link, and one product adds what a finished block says about all labels after it.
+``l × l`` table serve every link of every chain. That labels are absent is a constant of a link, known before any row is
+seen; presence adds a label's log odds ratio with the link's. Predicting halves a chain again and again: the first half
+is a chain itself, and one product adds what it found to the second. Short chains are followed link by link, all chains
+of the ensemble at once.
 
 References
 ----------
@@ -32,10 +34,12 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["Chains", "State"]
 
-# Links taken one by one before their part in all later links is added by one product.
+# Chains of at most so many links are followed link by link, longer ones by halves.
 _BLOCK = 32
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
 _ROWS = 32
+# Numbers in an array of the chains that are followed at once: 2²⁴ are 128 MB.
+_CELLS = 2**24
 
 
 class State(NamedTuple):
@@ -63,14 +67,16 @@ class Derived(NamedTuple):
     ----------
     learners
         The features' part.
-    absent, present : (l, l) arrays
-        What an absent label says for each other label, and what its presence adds to that.
+    all_absent : (E, l) array
+        For each chain, what a link hears from the labels before it if all of them are absent.
+    present : (l, l) array
+        What the presence of a label adds to that for another: their log odds ratio, hence symmetric.
     orders : (E, l) array
         The chains.
     """
 
     learners: Any
-    absent: FloatArray
+    all_absent: FloatArray
     present: FloatArray
     orders: IntArray
 
@@ -102,9 +108,9 @@ class Chains(Algorithm[State]):
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
         rows, ones = state.learners.rows[-1], np.diag(state.together)
-        absent, present = np.empty_like(state.together), np.empty_like(state.together)
-        # The classes' sizes are the denominators of a column.
-        sizes = np.log((rows - ones + 2.0) / (ones + 2.0))
+        positions = np.argsort(state.orders, axis=1).astype(np.int32)
+        all_absent, present = np.zeros(positions.shape), np.empty_like(state.together)
+        sizes = (rows - ones + 2.0) / (ones + 2.0)
         for start in range(0, len(ones), _ROWS):
             block = slice(start, start + _ROWS)
             # Row i is the feature, column j the class. With a, b the rows in which label i is present, and p, q those
@@ -112,11 +118,18 @@ class Chains(Algorithm[State]):
             a = state.together[block] + 1.0
             b = ones[block, None] + 2.0 - a
             p, q = ones + 2.0 - a, rows - ones + 2.0 - b
-            odds = np.log(p / q, out=absent[block])
-            np.log(a / b, out=present[block])
-            present[block] -= odds
-            odds += sizes
-        return Derived(self.bank.derive(state.learners), absent, present, state.orders)
+            p /= q
+            b *= p
+            np.log(np.divide(a, b, out=a), out=present[block])
+            # P(absent | 1) / P(absent | 0), less one: a product with 0 or 1, plus one, then takes or leaves a factor.
+            ratio = np.multiply(p, sizes, out=p)
+            ratio -= 1.0
+            for said, position in zip(all_absent, positions, strict=True):
+                # The logarithm of a product: one for a column instead of one for an entry.
+                factors = np.multiply(ratio, position[block, None] < position, out=q)
+                factors += 1.0
+                said += np.log(factors.prod(axis=0))
+        return Derived(self.bank.derive(state.learners), all_absent, present, state.orders)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that at least half of the chains mark."""
@@ -131,8 +144,19 @@ class Chains(Algorithm[State]):
         """Let every chain vote, and add up."""
         features = np.ascontiguousarray(self.bank.predict(derived.learners, X).T)
         votes = np.zeros(features.shape, dtype=kind)
-        for order in derived.orders:
-            votes[order] += vote(chain_odds(features, derived.absent, derived.present, order))
+        n_labels, n_rows = features.shape
+        at_once = max(1, _CELLS // max(1, n_labels * max(n_labels, n_rows)))
+        for start in range(0, len(derived.orders), at_once):
+            orders = derived.orders[start : start + at_once]
+            odds = np.empty((len(orders), n_labels, n_rows))
+            adds = np.empty((len(orders), n_labels, n_labels))
+            for number, order in enumerate(orders):
+                features.take(order, axis=0, out=odds[number], mode="clip")
+                odds[number] += derived.all_absent[start + number, order, None]
+                permute(derived.present, order, adds[number])
+            follow(odds, np.empty_like(odds), adds)
+            for order, found in zip(orders, odds, strict=True):
+                votes += vote(found)[np.argsort(order)]
         return votes.T
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
@@ -148,28 +172,30 @@ class Chains(Algorithm[State]):
         return State(learners, one.together + other.together, one.orders)
 
 
-def chain_odds(features: FloatArray, absent: FloatArray, present: FloatArray, order: IntArray) -> FloatArray:
-    """Compute the log odds of all links of one chain: (l, n), links in the chain's order.
+def permute(present: FloatArray, order: IntArray, out: FloatArray) -> None:
+    """Bring the table into a chain's order, as far as it is used: what a link, a row, hears from those before it."""
+    for start in range(0, len(order), _ROWS):
+        stop = start + _ROWS
+        # Rows first, and few of them: what the second step picks from is in the processor's cache.
+        present[order[start:stop]].take(order[:stop], axis=1, out=out[start:stop, :stop], mode="clip")
 
-    ``features`` is what the features say, (l, n); it, ``absent`` and ``present`` are in the labels' own order.
+
+def follow(odds: FloatArray, is_present: FloatArray, adds: FloatArray) -> None:
+    """Follow the chains: add to the log odds of each link what the labels present before it add.
+
+    The first half of a chain is a chain, one product tells the second half what it found, and the second half is a
+    chain again. Writes into ``odds`` and ``is_present``, which are (E, l, n), the links in their chain's order.
     """
-    odds = features[order]
-    # At first all labels before a link count as absent; presence is added link by link.
-    all_absent = np.zeros(len(order))
-    is_present, step = np.empty(odds.shape[1]), np.empty((_BLOCK, odds.shape[1]))
-    for start in range(0, len(order), _BLOCK):
-        stop = start + _BLOCK
-        block = odds[start:stop]
-        links, later = order[start:stop], order[start:]
-        if_absent, adds = absent[links].take(later, axis=1), present[links].take(later, axis=1)
-        all_absent[start:stop] += np.triu(if_absent[:, : len(block)], 1).sum(axis=0)
-        all_absent[stop:] += if_absent[:, len(block) :].sum(axis=0)
-        block += all_absent[start:stop, None]
-        for i in range(len(block) - 1):
-            # No BLAS for these small steps: a second library's threads would get in the way of the product below.
-            np.greater_equal(block[i], 0.0, out=is_present)
-            rest = block[i + 1 :]
-            rest += np.multiply(adds[i, i + 1 : len(block), None], is_present, out=step[: len(rest)])
-        if stop < len(order):
-            odds[stop:] += adds[:, _BLOCK:].T @ (block >= 0).astype(float)
-    return odds
+    n_links = odds.shape[1]
+    if n_links > _BLOCK:
+        half = n_links // 2
+        follow(odds[:, :half], is_present[:, :half], adds[:, :half, :half])
+        for chain in range(len(odds)):
+            odds[chain, half:] += adds[chain, half:, :half] @ is_present[chain, :half]
+        follow(odds[:, half:], is_present[:, half:], adds[:, half:, half:])
+        return
+    for i in range(n_links):
+        link = odds[:, i]
+        if i:
+            link += (adds[:, i : i + 1, :i] @ is_present[:, :i])[:, 0]
+        np.greater_equal(link, 0.0, out=is_present[:, i])
