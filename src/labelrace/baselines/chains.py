@@ -8,9 +8,7 @@ it learns, the predicted ones when it predicts. With naive Bayes its log odds ar
 
 and the terms of the second part follow from the co-occurrence counts ``YᵀY``. So binary relevance's sums and one
 ``l × l`` table serve every link of every chain. That labels are absent is a constant of a link, known before any row is
-seen; presence adds a label's log odds ratio with the link's. Predicting halves a chain again and again: the first half
-is a chain itself, and one product adds what it found to the second. Short chains are followed link by link, all chains
-of the ensemble at once.
+seen; presence adds a label's log odds ratio with the link's. How chains are followed is in `following`.
 
 References
 ----------
@@ -29,17 +27,17 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace.algorithm import Algorithm
+from labelrace.baselines import following
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["Chains", "State"]
 
-# Chains of at most so many links are followed link by link, longer ones by halves.
-_BLOCK = 32
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
 _ROWS = 32
-# Numbers in an array of the chains that are followed at once: 2²⁴ are 128 MB.
-_CELLS = 2**24
+# Numbers in an array of the chains that are followed at once: 2²³ are 32 MB in single precision. The C library keeps
+# freed memory up to that for the next batch; larger arrays are new, and zeroed, every time.
+_CELLS = 2**23
 
 
 class State(NamedTuple):
@@ -102,7 +100,8 @@ class Chains(Algorithm[State]):
         """Learn a batch."""
         counted = scipy.sparse.coo_array(Y.T @ Y)
         together = state.together.copy()
-        together[counted.coords] += counted.data
+        # One index is faster than a pair.
+        together.reshape(-1)[np.ravel_multi_index(counted.coords, together.shape)] += counted.data
         return State(self.bank.update(state.learners, X, Y), together, state.orders)
 
     def derive(self, state: State) -> Derived:
@@ -133,30 +132,26 @@ class Chains(Algorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that at least half of the chains mark."""
-        votes = self._sum(derived, X, lambda odds: odds >= 0, np.int32)
+        votes = self._sum(derived, X, following.marks, np.float32)
         return 2 * votes >= len(derived.orders)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Average the chains' probabilities; 0 is even odds and the range is -1 to 1."""
-        return 2.0 * self._sum(derived, X, expit, np.float64) / len(derived.orders) - 1.0
+        votes = self._sum(derived, X, lambda links: expit(following.log_odds(links)), np.float64)
+        return 2.0 * votes / len(derived.orders) - 1.0
 
-    def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[FloatArray], Array], kind: Any) -> Array:
+    def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[following.Links], Array], kind: Any) -> Array:
         """Let every chain vote, and add up."""
         features = np.ascontiguousarray(self.bank.predict(derived.learners, X).T)
         votes = np.zeros(features.shape, dtype=kind)
         n_labels, n_rows = features.shape
         at_once = max(1, _CELLS // max(1, n_labels * max(n_labels, n_rows)))
         for start in range(0, len(derived.orders), at_once):
-            orders = derived.orders[start : start + at_once]
-            odds = np.empty((len(orders), n_labels, n_rows))
-            adds = np.empty((len(orders), n_labels, n_labels))
-            for number, order in enumerate(orders):
-                features.take(order, axis=0, out=odds[number], mode="clip")
-                odds[number] += derived.all_absent[start + number, order, None]
-                permute(derived.present, order, adds[number])
-            follow(odds, np.empty_like(odds), adds)
-            for order, found in zip(orders, odds, strict=True):
-                votes += vote(found)[np.argsort(order)]
+            group = slice(start, start + at_once)
+            orders = derived.orders[group]
+            found = vote(following.Links(features, derived.all_absent[group], derived.present, orders))
+            for order, chain in zip(orders, found, strict=True):
+                votes += chain.take(np.argsort(order), axis=0)
         return votes.T
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
@@ -171,31 +166,14 @@ class Chains(Algorithm[State]):
         learners = self.bank.merge(one.learners, other.learners)
         return State(learners, one.together + other.together, one.orders)
 
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far, at the end of every chain.
 
-def permute(present: FloatArray, order: IntArray, out: FloatArray) -> None:
-    """Bring the table into a chain's order, as far as it is used: what a link, a row, hears from those before it."""
-    for start in range(0, len(order), _ROWS):
-        stop = start + _ROWS
-        # Rows first, and few of them: what the second step picks from is in the processor's cache.
-        present[order[start:stop]].take(order[:stop], axis=1, out=out[start:stop, :stop], mode="clip")
-
-
-def follow(odds: FloatArray, is_present: FloatArray, adds: FloatArray) -> None:
-    """Follow the chains: add to the log odds of each link what the labels present before it add.
-
-    The first half of a chain is a chain, one product tells the second half what it found, and the second half is a
-    chain again. Writes into ``odds`` and ``is_present``, which are (E, l, n), the links in their chain's order.
-    """
-    n_links = odds.shape[1]
-    if n_links > _BLOCK:
-        half = n_links // 2
-        follow(odds[:, :half], is_present[:, :half], adds[:, :half, :half])
-        for chain in range(len(odds)):
-            odds[chain, half:] += adds[chain, half:, :half] @ is_present[chain, :half]
-        follow(odds[:, half:], is_present[:, half:], adds[:, half:, half:])
-        return
-    for i in range(n_links):
-        link = odds[:, i]
-        if i:
-            link += (adds[:, i : i + 1, :i] @ is_present[:, :i])[:, 0]
-        np.greater_equal(link, 0.0, out=is_present[:, i])
+        Chains in random order are no longer quite random then: a late label hears from those before it, and they do not
+        hear from it. Anywhere else it would change what the other links predict.
+        """
+        n_known = len(state.together)
+        together = np.pad(state.together, (0, n_labels - n_known))
+        late = np.tile(np.arange(n_known, n_labels), (len(state.orders), 1))
+        learners = self.bank.grow_components(state.learners, n_labels)
+        return State(learners, together, np.hstack([state.orders, late]))

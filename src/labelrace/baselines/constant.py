@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.algorithm import Algorithm
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["Constant", "State"]
 
@@ -87,3 +87,15 @@ class Constant(Algorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Add counts."""
         return State(one.counts + other.counts, one.rows + other.rows, other.last_cardinality)
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far."""
+        return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
+
+    def why_no_new_features(self) -> str | None:
+        """Say why features cannot be added: they can, as none is looked at."""
+        return None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Go on not looking at features."""
+        return state

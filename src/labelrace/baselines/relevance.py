@@ -1,7 +1,8 @@
 """Online binary relevance: one learner for each label, independent of the others.
 
-A bank of learners is what it needs, with the labels themselves in place of pseudo labels: 0/1 for classifiers, -1/1 for
-regressors. All labels are learned by one product.
+A bank of learners is what it needs, with the labels themselves in place of pseudo labels. All labels are learned by one
+product. Regressors score an absent label -1 and a present one 1; they learn 0 and 2 and the 1 is taken off afterwards,
+so that labels stay sparse and a label that was always absent has taught its learner nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from labelrace.algorithm import Algorithm
-from labelrace.learners import columns
 from labelrace.learners.bank import Bank
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -41,7 +43,7 @@ class Relevance(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
-        targets = Y if self.bank.task == "classification" else 2.0 * columns.dense(Y) - 1.0
+        targets = Y if self.bank.task == "classification" else 2.0 * Y
         return State(self.bank.update(state.learners, X, targets))
 
     def derive(self, state: State) -> Any:
@@ -50,7 +52,8 @@ class Relevance(Algorithm[State]):
 
     def scores(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Compute the log odds, or values, of all labels."""
-        return self.bank.predict(derived, X)
+        predicted = self.bank.predict(derived, X)
+        return predicted if self.bank.task == "classification" else predicted - 1.0
 
     def predict(self, derived: Any, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are at least as likely as not."""
@@ -66,3 +69,11 @@ class Relevance(Algorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Join two models which learned different rows."""
         return State(self.bank.merge(one.learners, other.learners))
+
+    def why_no_new_labels(self) -> str | None:
+        """Say why labels cannot be added: where learners cannot."""
+        return self.bank.why_no_new_components()
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels, with learners that have always seen them absent."""
+        return State(self.bank.grow_components(state.learners, n_labels))
