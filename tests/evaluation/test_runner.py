@@ -13,8 +13,10 @@ import pytest
 import labelrace
 from labelrace.evaluation import Checkpoint, ModelSpec, averages, prequential, read_run, run
 from labelrace.evaluation.pool import perform, process_context
+from labelrace.evaluation.tally import as_reliability
 from labelrace.evaluation.worker import Task
 from labelrace.learners.sgd import SGD
+from labelrace.measures import expected_calibration_error
 
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 MODELS = ["race-cls-fixed", ("race-cls-adaptive", {"n_components": 4})]
@@ -284,3 +286,26 @@ def test_killed_at_any_moment(settings, tmp_path, jobs, kills):
             assert all(record in expected for record in lasting(records))
     _, records = run(**settings, out=out, jobs=1, resume=True)
     assert lasting(records) == expected
+
+
+def test_calibration_is_that_of_the_probabilities_of_all_tests(data, tmp_path):
+    told = []
+    settings = {"source": data, "models": ["obr"], "batch_size": 20, "jobs": 1}
+    manifest, records = run(**settings, out=tmp_path / "out", calibration=True, on_progress=told.append)
+    assert manifest["options"] == {"calibration": True}
+    assert [one["kind"] for one in records] == ["batch", "batch", "labels", "calibration", "done"]
+    assert {one.kind for one in told} == {"started", "batch", "done"}
+    model, tested = labelrace.make_model("obr", categorical_features=data.categorical), []
+    list(prequential(model, data, 20, probability_observer=lambda Y, P: tested.append((Y.toarray(), P))))
+    Y, P = (np.vstack(parts) for parts in zip(*tested, strict=True))
+    assert as_reliability(records[3]).error == pytest.approx(expected_calibration_error(Y, P), abs=1e-12)
+    with pytest.raises(ValueError, match="calibration"):
+        run(**settings, out=tmp_path / "out", resume=True)
+    with pytest.raises(ValueError, match="holdout"):
+        run(**settings, out=tmp_path / "other", protocol="holdout", calibration=True)
+
+
+def test_asking_for_probabilities_changes_no_other_record(settings, tmp_path):
+    _, without = run(**settings, out=tmp_path / "without", jobs=1)
+    _, with_them = run(**settings, out=tmp_path / "with", jobs=1, calibration=True)
+    assert lasting(without) == lasting([one for one in with_them if one["kind"] != "calibration"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labelrace.bench.canvas import INK, LINE, MUTED, add_title, as_png, new_figure
 from labelrace.bench.charts import compared_cells
 from labelrace.bench.cliques import cliques
 from labelrace.bench.ranking import Comparison, RankTable
 from labelrace.bench.summary import HeatRow, PaperSummary, PaperTable, Sweep
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report import palette
+from labelrace.report.canvas import FAST, INK, LINE, MIDDLE, MUTED, SLOW, add_title, as_file, new_figure
 from labelrace.report.text import as_signed, measure_label
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ __all__ = ["draw_paper"]
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = ("majority",), "s"
-_FAST, _MIDDLE, _SLOW = "#4c93d9", "#f4f6f8", "#e07b39"
 
 
 def draw_paper(summary: PaperSummary) -> dict[str, bytes]:
@@ -38,7 +37,7 @@ def draw_paper(summary: PaperSummary) -> dict[str, bytes]:
             figures[f"ranks-table-{table.number}.png"] = _critical_differences(table, shown)
     if summary.sweeps:
         figures["sweep.png"] = _sweeps(summary.sweeps)
-    return {name: as_png(figure) for name, figure in figures.items()}
+    return {name: as_file(figure) for name, figure in figures.items()}
 
 
 def _scatter(summary: PaperSummary) -> Figure:
@@ -88,7 +87,7 @@ def _heat(rows: Sequence[HeatRow]) -> Figure:
     numbers = [[float("nan") if ratio is None else ratio for ratio in line] for line in table]
     span = max(1.0, *(abs(ratio) for line in table for ratio in line if ratio is not None))
     figure, (panel,) = new_figure(1, 1, (2.4 + 0.95 * len(names), 1.3 + 0.42 * len(rows)))
-    colors = LinearSegmentedColormap.from_list("time", [_FAST, _MIDDLE, _SLOW])
+    colors = LinearSegmentedColormap.from_list("time", [FAST, MIDDLE, SLOW])
     panel.pcolormesh(numbers, cmap=colors, vmin=-span, vmax=span, edgecolors="white", linewidth=2)
     panel.invert_yaxis()
     panel.grid(False)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Sequence
-from importlib import resources
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from labelrace.bench.charts import rank_charts, scatter_chart, sweep_charts
 from labelrace.bench.published import Facts
@@ -17,13 +11,19 @@ from labelrace.bench.sources import SourceFacts
 from labelrace.bench.summary import HeatRow, PaperSummary
 from labelrace.evaluation import is_loss
 from labelrace.measures import PAPER_MEASURES
-from labelrace.report import palette
+from labelrace.report.shell import render
 from labelrace.report.text import as_signed, as_significant, listing, measure_label, plural
 
-__all__ = ["render_paper"]
+__all__ = ["FILTERS", "SCRIPTS", "STYLES", "render_paper"]
 
-_STYLES = (("report", "page.css"), ("report", "charts.css"), ("bench", "bench.css"))
-_SCRIPTS = (("report", "theme.js"), ("bench", "scroll.js"))
+# What all pages of benchmarks are made with.
+STYLES = ("page.css", "charts.css", "bench:bench.css")
+SCRIPTS = ("theme.js", "bench:scroll.js")
+FILTERS: dict[str, Callable[..., Any]] = {
+    "measure_label": measure_label,
+    "is_loss": is_loss,
+    "as_significant": as_significant,
+}
 _REASONS = ("rounding", "chance", "spread", "differs")
 _COLORS = 8
 
@@ -33,13 +33,15 @@ def render_paper(summary: PaperSummary) -> str:
     runs = plural(summary.settings["runs"], "run")
     measured = [fact.source.title for fact in summary.facts]
     machine = summary.settings["machine"]
-    script = Markup('(() => {\n"use strict";\n%s\n})();\n') % Markup("\n".join(_static(*place) for place in _SCRIPTS))
-    return _template().render(
-        style=Markup("\n".join(_static(*place) for place in _STYLES)),
-        script=script,
-        # The page's policy lets this script run, and no other that a name may smuggle in.
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        colors=[(palette.color(place), palette.color(place, dark=True)) for place in range(_COLORS)],
+    return render(
+        "paper.html",
+        package="bench",
+        styles=STYLES,
+        scripts=SCRIPTS,
+        colors=_COLORS,
+        notes=summary.notes,
+        filters=FILTERS,
+        brand="labelrace bench",
         title="RACE: the paper and labelrace",
         lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {listing(measured)}. Means over "
         f"{runs}; methods without randomness ran once.",
@@ -54,22 +56,6 @@ def render_paper(summary: PaperSummary) -> str:
         sweeps=sweep_charts(summary.sweeps),
         sweep_measures=PAPER_MEASURES,
     )
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("labelrace.bench"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"measure_label": measure_label, "is_loss": is_loss, "as_significant": as_significant}
-    return environment.get_template("paper.html")
-
-
-def _static(package: str, name: str) -> str:
-    return (resources.files(f"labelrace.{package}") / "static" / name).read_text(encoding="utf-8")
 
 
 def _bars(summary: PaperSummary) -> list[dict[str, Any]]:

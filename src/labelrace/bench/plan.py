@@ -64,6 +64,11 @@ class Part:
         return f"runs/{self.source.folder}/{self.kind}"
 
     @property
+    def title(self) -> str:
+        """What progress calls it."""
+        return f"{self.source.title}, {self.kind}"
+
+    @property
     def cost(self) -> float:
         """About how long one run of all its models takes, in no particular unit."""
         facts, _ = paper_datasets()[self.source.name]

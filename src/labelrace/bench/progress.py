@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -15,10 +16,20 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from labelrace.bench.plan import Part
 from labelrace.evaluation import Progress
 
-__all__ = ["PlanBar", "bench_bars"]
+__all__ = ["Piece", "PlanBar", "bench_bars"]
+
+
+class Piece(Protocol):
+    """A part of a plan: which one, what it is called, and about how long it takes."""
+
+    @property
+    def folder(self) -> str: ...  # noqa: D102
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def cost(self) -> float: ...  # noqa: D102
 
 
 @contextmanager
@@ -46,7 +57,7 @@ class PlanBar:
         self._task = bars.add_task("looking for datasets", total=None, now="")
         self._before: dict[str, float] = {}
 
-    def set_plan(self, plan: Sequence[Part]) -> None:
+    def set_plan(self, plan: Sequence[Piece]) -> None:
         """Take the plan's length."""
         total = 0.0
         for part in plan:
@@ -54,16 +65,16 @@ class PlanBar:
             total += part.cost
         self._bars.update(self._task, total=total)
 
-    def show(self, part: Part, progress: Progress) -> None:
+    def show(self, part: Piece, progress: Progress) -> None:
         """Tell how far a part is."""
         done = progress.finished / max(progress.total, 1)
         now = f"{progress.model}, run {progress.run + 1} of {self._runs}"
         self._bars.update(
             self._task,
-            description=f"{part.source.title}, {part.kind}",
+            description=part.title,
             completed=self._before[part.folder] + part.cost * done,
             now=now,
         )
         if progress.kind == "failed":
-            text = f"{part.source.title}, {now}: {progress.error}"
+            text = f"{part.title}, {now}: {progress.error}"
             self._bars.console.print(text, style="red", markup=False)

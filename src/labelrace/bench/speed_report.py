@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelrace.bench.canvas import INK, add_title, as_png, can_draw, new_figure
 from labelrace.bench.shapes import Shape
 from labelrace.bench.speed import Measurement, SpeedSummary, slope
 from labelrace.bench.tables import as_csv
 from labelrace.bench.write import write_files
 from labelrace.report import palette
+from labelrace.report.canvas import INK, add_title, as_file, can_draw, line_style, new_figure
 from labelrace.report.text import as_bytes, as_significant, listing
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def write_speed(summary: SpeedSummary, out: str | os.PathLike[str]) -> dict[str,
     rows += [_row("labels", m) for _, m in summary.rivals]
     contents = {"speed.csv": as_csv(rows).encode()}
     if can_draw():
-        contents["speed.png"] = as_png(_figure(summary))
+        contents["speed.png"] = as_file(_figure(summary))
     return write_files(contents, out)
 
 
@@ -108,12 +108,11 @@ def _figure(summary: SpeedSummary) -> Figure:
     for place, panel in enumerate(panels):
         (title, value), axis = values[place // len(summary.axes)], list(summary.axes)[place % len(summary.axes)]
         for number, line in enumerate(summary.axes[axis].values()):
-            dash = palette.dash(number)
             panel.plot(
                 [getattr(m.shape, axis) for m in line],
                 [value(m) for m in line],
                 color=palette.color(number),
-                ls=(0, [length / 2 for length in dash]) if dash else "-",
+                ls=line_style(number),
                 marker="o",
                 ms=3,
                 lw=1.4,

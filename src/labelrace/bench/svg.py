@@ -91,12 +91,12 @@ class Frame:
             Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(kind, x1, y1, x2, y2)
         )
 
-    def curve(self, xs: Sequence[float], ys: Sequence[float], kind: str) -> None:
-        """Draw a line through points of the axes, with a dot at each."""
+    def curve(self, xs: Sequence[float], ys: Sequence[float], kind: str, *, dots: bool = True) -> None:
+        """Draw a line through points of the axes, with or without a dot at each."""
         points = [(x, y) for x, y in zip(xs, ys, strict=True) if math.isfinite(y)]
         path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
         self._parts.append(Markup('<polyline class="{}" points="{}"/>').format(kind, path))
-        for x, y in points:
+        for x, y in points if dots else ():
             self.dot(x, y, kind, 2.5)
 
     def dot(self, x: float, y: float, kind: str, radius: float = 4, title: str = "") -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labelrace.bench.canvas import can_draw
 from labelrace.bench.latex import latex_tables
 from labelrace.bench.page import render_paper
 from labelrace.bench.summary import PaperSummary
 from labelrace.bench.tables import csv_files
 from labelrace.files import write_whole
+from labelrace.report.canvas import can_draw
 
 __all__ = ["write_files", "write_paper"]
 

@@ -19,6 +19,7 @@ __all__ = [
     "Source",
     "as_labels",
     "as_measures",
+    "as_names",
     "as_parameters",
     "default_model",
 ]
@@ -55,6 +56,11 @@ def as_labels(text: str | None) -> Any:
 def as_measures(text: str) -> str | list[str]:
     """Turn the text of ``--measures`` into what `evaluate` takes."""
     return text if text in ("paper", "all") else text.split(",")
+
+
+def as_names(text: str) -> list[str]:
+    """Turn names with commas between them into a list."""
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def as_parameters(texts: list[str] | None) -> dict[str, Any]:

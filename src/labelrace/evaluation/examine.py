@@ -24,6 +24,9 @@ class Examiner:
     observer : callable, optional
         Called with true and predicted labels of each tested batch, for what the measures do not tell. Its time
         does not count.
+    probability_observer : callable, optional
+        Called with true labels and probabilities of each tested batch. The model is asked for them then, and that time
+        does not count either.
 
     Examples
     --------
@@ -31,10 +34,16 @@ class Examiner:
     (False, True)
     """
 
-    def __init__(self, measures: str | Iterable[str], observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        measures: str | Iterable[str],
+        observer: Observer | None = None,
+        probability_observer: Observer | None = None,
+    ) -> None:
         self.measures = measure_names(measures)
         self.needs_scores = _need_scores(self.measures)
         self._observer = observer
+        self._probability_observer = probability_observer
 
     def test(self, model: Any, X: AnyMatrix, Y: AnyMatrix, watch: Stopwatch) -> dict[str, float]:
         """Predict a batch and return its measures."""
@@ -45,6 +54,8 @@ class Examiner:
             values = evaluate(Y, predicted, scores, measures=self.measures)
         if self._observer is not None:
             self._observer(Y, predicted)
+        if self._probability_observer is not None:
+            self._probability_observer(Y, model.predict_proba(X))
         return values
 
 

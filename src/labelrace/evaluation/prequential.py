@@ -28,6 +28,7 @@ def prequential(
     memory: bool = False,
     untested: bool = False,
     observer: Observer | None = None,
+    probability_observer: Observer | None = None,
 ) -> Iterator[Checkpoint]:
     """Evaluate a model on a stream: each batch is a test first, and then a lesson.
 
@@ -59,6 +60,8 @@ def prequential(
         rows for what is learned at the end, so that the times are complete.
     observer : callable, optional
         Called with true and predicted labels of each tested batch.
+    probability_observer : callable, optional
+        Called with true labels and ``predict_proba`` of each tested batch. Neither is timed.
 
     Yields
     ------
@@ -82,7 +85,7 @@ def prequential(
         raise TypeError(f"{type(model).__name__} learns all data at once, not batch by batch: use holdout")
     if delay < 0:
         raise ValueError(f"delay must be 0 batches or more, got {delay!r}")
-    examiner = Examiner(measures, observer)
+    examiner = Examiner(measures, observer, probability_observer)
     hider = LabelHider(model, missing, seed)
     batches = batches_of(data, batch_size)
     whole_size = batch_size if hasattr(data, "batches") else None

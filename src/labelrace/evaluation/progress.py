@@ -59,7 +59,7 @@ class Watcher:
     def tell(self, record: Record) -> None:
         """Tell of a record."""
         kind, pair = record["kind"], (record["model"], record["run"])
-        if self._on_progress is None or kind == "labels":
+        if self._on_progress is None or kind in ("labels", "calibration"):
             return
         means = self._means.setdefault(pair, RunningMeans())
         if kind == "batch":

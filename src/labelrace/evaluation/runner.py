@@ -23,7 +23,7 @@ from labelrace.measures import measure_names
 __all__ = ["run"]
 
 # Parameters of an evaluation that are not options of a run: it sets them itself.
-_SET_BY_RUN = ("model", "data", "batch_size", "measures", "seed", "untested", "observer")
+_SET_BY_RUN = ("model", "data", "batch_size", "measures", "seed", "untested", "observer", "probability_observer")
 
 
 def run(
@@ -40,6 +40,7 @@ def run(
     jobs: int | None = None,
     resume: bool = False,
     skip_repeats: bool = False,
+    calibration: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
     **options: Any,
 ) -> tuple[dict[str, Any], list[Record]]:
@@ -76,6 +77,10 @@ def run(
     skip_repeats : bool
         Whether to leave out what could only repeat run 0: further runs of a model without randomness, where nothing
         else depends on the seed.
+    calibration : bool
+        Whether to ask the models for probabilities too, those that give any, and to record how far these can be
+        trusted: a record of kind "calibration" with the sums of a `labelrace.measures.calibration.Reliability`. The
+        times are those without. Prequential only.
     on_progress : callable, optional
         Called with a `Progress` when a pair of model and run starts, after each batch, and when it is done or fails.
     **options
@@ -108,13 +113,17 @@ def run(
     specs, names = as_specs(models), tuple(measure_names(measures))
     if runs < 1 or (jobs is not None and jobs < 1):
         raise ValueError(f"there must be at least 1 run and 1 job, got runs={runs!r} and jobs={jobs!r}")
+    if calibration and protocol != "prequential":
+        raise ValueError(f"calibration is recorded in prequential runs, not in those of protocol {protocol!r}")
     changed = _check_options(protocol, batch_size, options)
+    if calibration:
+        changed["calibration"] = True
     data, description = open_source(source, labels)
     manifest = make_manifest(
         protocol, description, specs, runs=runs, seed=seed, batch_size=batch_size, measures=names, options=changed
     )
     pairs = [
-        Task(spec, number, _run_seed(seed, number), data, protocol, batch_size, names, options)
+        Task(spec, number, _run_seed(seed, number), data, protocol, batch_size, names, options, calibration)
         for number in range(runs)
         for spec in specs
         if number == 0 or not (skip_repeats and _only_repeats(spec, protocol, options))

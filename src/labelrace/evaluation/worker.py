@@ -14,7 +14,7 @@ from labelrace.evaluation.holdout import holdout
 from labelrace.evaluation.models import ModelSpec
 from labelrace.evaluation.prequential import prequential
 from labelrace.evaluation.records import Record
-from labelrace.evaluation.tally import LabelTally
+from labelrace.evaluation.tally import CalibrationTally, LabelTally
 
 __all__ = ["PROTOCOLS", "Task", "failure", "records_of"]
 
@@ -33,6 +33,7 @@ class Task:
     batch_size: int
     measures: tuple[str, ...]
     options: Mapping[str, Any]
+    calibration: bool = False
 
     @property
     def key(self) -> dict[str, Any]:
@@ -41,7 +42,7 @@ class Task:
 
 
 def records_of(task: Task) -> Iterator[Record]:
-    """Do a task and yield its records: batches, then labels and done; or failed, whatever went wrong.
+    """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
 
     A first record of kind "started" is for those who watch; it is not for the file. BLAS is held to one thread, so that
     a running time is the method's own and does not depend on what runs beside it.
@@ -65,7 +66,10 @@ def _evaluate(task: Task) -> Iterator[Record]:
     memory: int | None = None
     evaluation = PROTOCOLS[task.protocol]
     # Batches that are not tested count in the totals.
-    options = {"untested": True, **task.options} if task.protocol == "prequential" else task.options
+    options = {"untested": True, **task.options} if task.protocol == "prequential" else dict(task.options)
+    calibration = CalibrationTally() if task.calibration and hasattr(model, "predict_proba") else None
+    if calibration is not None:
+        options["probability_observer"] = calibration
     for checkpoint in evaluation(
         model, task.data, task.batch_size, task.measures, seed=task.seed, observer=tally, **options
     ):
@@ -75,4 +79,6 @@ def _evaluate(task: Task) -> Iterator[Record]:
         if checkpoint.tested:
             yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record()}
     yield {"kind": "labels", **task.key, **tally.to_record()}
+    if calibration is not None:
+        yield {"kind": "calibration", **task.key, **calibration.to_record()}
     yield {"kind": "done", **task.key, "rows": rows, "seconds": dict(totals), "memory": memory}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from labelrace.typing import AnyMatrix, Array, FloatArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["as_labels", "as_scores"]
+__all__ = ["as_known_labels", "as_labels", "as_probabilities", "as_scores"]
 
 
 def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> SparseMatrix:
@@ -37,24 +37,82 @@ def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> 
     return _from_dense(np.asarray(Y), name, shape)
 
 
+def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
+    """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are not known.
+
+    Parameters
+    ----------
+    Y : array-like, scipy.sparse matrix or array, or DataFrame
+        Zeros and ones, examples × labels, and NaN.
+    name : str
+        What error messages call it.
+
+    Returns
+    -------
+    labels : sparse array
+        Zero where a label is not known.
+    unknown : array of int
+        The cells that are not known, counted row by row.
+
+    Examples
+    --------
+    >>> labels, unknown = as_known_labels([[0, 1, float("nan")], [1, 0, 0]], "Y")
+    >>> labels.indices.tolist(), unknown.tolist()
+    ([1, 0], [2])
+    """
+    if sparse.issparse(Y):
+        _check_shape(Y.shape, name, None)
+        # A copy, because the clean-up below works in place and the matrix is the caller's.
+        stored = sparse.csr_array(Y, copy=True)
+        stored.sum_duplicates()
+        missing = np.isnan(stored.data)
+        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
+        stored.data[missing] = 0
+        unknown = rows[missing] * stored.shape[1] + stored.indices[missing]
+        return as_labels(stored, name), unknown.astype(np.intp)
+    dense = np.asarray(Y)
+    if dense.dtype.kind not in "biu":
+        dense = _as_float(dense, f"{name} must hold only 0, 1 and NaN")
+        gaps = np.isnan(dense)
+        return as_labels(np.where(gaps, 0.0, dense), name), np.flatnonzero(gaps)
+    return as_labels(dense, name), np.zeros(0, dtype=np.intp)
+
+
 def as_scores(scores: AnyMatrix, shape: tuple[int, int]) -> FloatArray:
     """Return `scores` as a float64 array of the given shape; infinities may stay, NaN may not."""
-    if sparse.issparse(scores):
-        raise ValueError("scores must be dense: a cell that a sparse matrix leaves out has no score")
-    dense = np.asarray(scores)
-    _check_shape(dense.shape, "scores", shape)
-    values = _as_float(dense, "scores must be real numbers")
+    values = _as_dense(scores, "scores", "score", shape, "Y_true")
     # The minimum of an array with a NaN is NaN.
     if np.isnan(values.min()):
         raise ValueError("scores contain NaN, which has no rank")
     return values
 
 
-def _check_shape(actual: tuple[int, ...], name: str, expected: tuple[int, int] | None) -> None:
+def as_probabilities(P: AnyMatrix, name: str, shape: tuple[int, int], other: str) -> FloatArray:
+    """Return `P` as a float64 array of the given shape, that of `other`, with values from 0 to 1."""
+    values = _as_dense(P, name, "probability", shape, other)
+    # A NaN makes both comparisons false.
+    if not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(f"{name} must hold probabilities, from 0 to 1, but holds {_span(values)}")
+    return values
+
+
+def _span(values: FloatArray) -> str:
+    return "NaN" if np.isnan(values).any() else f"values from {values.min():.6g} to {values.max():.6g}"
+
+
+def _as_dense(values: AnyMatrix, name: str, what: str, shape: tuple[int, int], other: str) -> FloatArray:
+    if sparse.issparse(values):
+        raise ValueError(f"{name} must be dense: a cell that a sparse matrix leaves out has no {what}")
+    dense = np.asarray(values)
+    _check_shape(dense.shape, name, shape, other)
+    return _as_float(dense, f"{name} must be real numbers")
+
+
+def _check_shape(actual: tuple[int, ...], name: str, expected: tuple[int, int] | None, other: str = "Y_true") -> None:
     if len(actual) != 2:
         raise ValueError(f"{name} must be two-dimensional, examples × labels, but its shape is {actual}")
     if expected is not None and actual != expected:
-        raise ValueError(f"{name} has shape {actual}, but Y_true has shape {expected}")
+        raise ValueError(f"{name} has shape {actual}, but {other} has shape {expected}")
     if 0 in actual:
         raise ValueError(f"{name} is empty: its shape is {actual}, and no measure is defined on nothing")
 

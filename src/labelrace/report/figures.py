@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from labelrace.report import palette
+from labelrace.report.canvas import FAST, INK, MIDDLE, MUTED, SLOW, add_title, as_file, line_style, literal, new_figure
 from labelrace.report.summary import Summary
-from labelrace.report.text import as_signed, printable
+from labelrace.report.text import as_signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,28 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["curves_figure", "draw_figures", "heat_figure", "labels_figure"]
 
-_INK, _MUTED, _LINE = "#1b1f24", "#5a636e", "#dfe3e8"
-_FAST, _MIDDLE, _SLOW = "#4c93d9", "#f4f6f8", "#e07b39"
-_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.edgecolor": _LINE,
-    "axes.labelcolor": _MUTED,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": _LINE,
-    "grid.linewidth": 0.7,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "xtick.major.size": 0,
-    "xtick.minor.size": 0,
-    "ytick.major.size": 0,
-    "text.color": _INK,
-    # Text stays text, and the same data give the same file.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "labelrace",
-}
 _STEPS = [1, 2, 2.5, 5, 10]
 _KINDS = {"batch": "per batch", "windowed": "windowed mean", "cumulative": "cumulative mean"}
 
@@ -50,7 +28,7 @@ def draw_figures(summary: Summary, formats: Sequence[str] = ("png",)) -> dict[st
         "labels": (labels_figure, summary["labels"] is not None),
     }
     return {
-        f"{name}.{form}": _file(draw(summary), form)
+        f"{name}.{form}": as_file(draw(summary), form)
         for name, (draw, has_data) in drawers.items()
         if has_data
         for form in formats
@@ -66,18 +44,18 @@ def curves_figure(
     shown = [measure for measure in summary["measures"] if measures is None or measure["name"] in measures]
     across = min(3, len(shown))
     down = -(-len(shown) // across)
-    figure, panels = _figure(down, across, (1.0 + 3.3 * across, 0.9 + 2.2 * down))
+    figure, panels = new_figure(down, across, (1.0 + 3.3 * across, 0.9 + 2.2 * down))
     for panel, measure in zip(panels, shown, strict=False):
         lines = summary["curves"]["values"][measure["name"]][kind]
         _draw_curves(panel, summary["curves"]["rows"], lines)
         arrow = "↓" if measure["lower"] else "↑"
-        panel.set_title(f"{measure['label']} {arrow}", loc="left", fontsize=9.5, color=_INK)
+        panel.set_title(f"{measure['label']} {arrow}", loc="left", fontsize=9.5, color=INK)
     for panel in panels[len(shown) :]:
         panel.remove()
     for panel in panels[max(0, len(shown) - across) : len(shown)]:
         panel.set_xlabel("rows of the stream")
     _legend(figure, summary["models"], line=True)
-    _title(figure, f"{summary['title']}: {_KINDS[kind]}")
+    add_title(figure, f"{summary['title']}: {_KINDS[kind]}")
     return figure
 
 
@@ -86,7 +64,7 @@ def _draw_curves(panel: Axes, rows: Sequence[int], lines: Sequence[Sequence[floa
 
     for place, line in enumerate(lines):
         values = [float("nan") if value is None else value for value in line]
-        style = _line_style(place)
+        style = line_style(place)
         panel.plot(rows, values, color=palette.color(place), ls=style, lw=1.5, marker="o" if len(rows) == 1 else "")
     panel.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_STEPS))
     panel.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
@@ -100,50 +78,50 @@ def heat_figure(summary: Summary) -> Figure:
     sizes = [abs(value) for row in heat["rows"] for value in row["values"] if value is not None]
     span = max([1.0, *sizes])
     width = 2.2 + 0.95 * len(heat["columns"])
-    figure, (panel,) = _figure(1, 1, (width, 1.5 + 0.5 * len(table)))
+    figure, (panel,) = new_figure(1, 1, (width, 1.5 + 0.5 * len(table)))
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = LinearSegmentedColormap.from_list("time", [_FAST, _MIDDLE, _SLOW])
+    colors = LinearSegmentedColormap.from_list("time", [FAST, MIDDLE, SLOW])
     image = panel.pcolormesh(table, cmap=colors, vmin=-span, vmax=span, edgecolors="white", linewidth=2)
     panel.invert_yaxis()
     panel.grid(False)
     panel.spines[:].set_visible(False)
-    panel.tick_params(length=0, labelcolor=_INK)
-    panel.set_xticks([place + 0.5 for place in range(len(heat["columns"]))], map(_literal, heat["columns"]))
+    panel.tick_params(length=0, labelcolor=INK)
+    panel.set_xticks([place + 0.5 for place in range(len(heat["columns"]))], map(literal, heat["columns"]))
     panel.set_yticks(
         [place + 0.5 for place in range(len(table))],
-        [_literal(f"{row['source']}, {row['phase']}") for row in heat["rows"]],
+        [literal(f"{row['source']}, {row['phase']}") for row in heat["rows"]],
     )
     panel.tick_params(axis="x", labelrotation=30)
     for label in panel.get_xticklabels():
         label.set(ha="right", rotation_mode="anchor")
     for down, row in enumerate(heat["rows"]):
         for across, value in enumerate(row["values"]):
-            panel.text(across + 0.5, down + 0.5, as_signed(value), ha="center", va="center", color=_INK)
+            panel.text(across + 0.5, down + 0.5, as_signed(value), ha="center", va="center", color=INK)
     bar = figure.colorbar(image, ax=panel, fraction=0.04, pad=0.02)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, colors=_MUTED, labelsize=9)
-    _title(figure, f"log10 of time against {summary['reference']}")
+    bar.ax.tick_params(length=0, colors=MUTED, labelsize=9)
+    add_title(figure, f"log10 of time against {summary['reference']}")
     return figure
 
 
 def labels_figure(summary: Summary) -> Figure:
     """Return F1 of each label against how often it occurs."""
     labels = summary["labels"]
-    figure, (panel,) = _figure(1, 1, (6.4, 4.2))
+    figure, (panel,) = new_figure(1, 1, (6.4, 4.2))
     from matplotlib.ticker import FuncFormatter
 
     for place, (line, trend) in enumerate(zip(labels["f1"], labels["trend"], strict=True)):
         color = palette.color(place)
         panel.scatter(*_occurring(labels["frequency"], line), s=16, color=color, alpha=0.45, linewidths=0)
-        panel.plot(*_occurring(labels["frequency"], trend), color=color, ls=_line_style(place), lw=1.5)
+        panel.plot(*_occurring(labels["frequency"], trend), color=color, ls=line_style(place), lw=1.5)
     panel.set_xscale("log")
     panel.set_ylim(-0.03, 1.03)
     panel.set_ylabel("F1 of the label")
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,g} %"))
     panel.set_xlabel("share of rows with the label")
     _legend(figure, summary["models"], line=False)
-    _title(figure, f"{summary['title']}: rare and frequent labels")
+    add_title(figure, f"{summary['title']}: rare and frequent labels")
     return figure
 
 
@@ -154,21 +132,6 @@ def _occurring(frequency: Sequence[float | None], line: Sequence[float | None]) 
     return [often for often, _ in pairs], [value for _, value in pairs]
 
 
-def _figure(down: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure and its panels; it belongs to no window and to no global state."""
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'labelrace[plots]'.") from error
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(down, across, squeeze=False)
-    return figure, list(panels.flat)
-
-
 def _legend(figure: Figure, models: Sequence[Mapping[str, Any]], line: bool) -> None:
     from matplotlib.lines import Line2D
 
@@ -177,13 +140,13 @@ def _legend(figure: Figure, models: Sequence[Mapping[str, Any]], line: bool) -> 
             [],
             [],
             color=palette.color(place),
-            ls=_line_style(place) if line else "",
+            ls=line_style(place) if line else "",
             lw=1.5,
             marker="" if line else "o",
         )
         for place in range(len(models))
     ]
-    names = [_literal(model["name"]) for model in models]
+    names = [literal(model["name"]) for model in models]
     figure.legend(
         handles,
         names,
@@ -191,28 +154,5 @@ def _legend(figure: Figure, models: Sequence[Mapping[str, Any]], line: bool) -> 
         ncols=min(3, len(models)),
         frameon=False,
         fontsize=9,
-        labelcolor=_INK,
+        labelcolor=INK,
     )
-
-
-def _line_style(place: int) -> Any:
-    dash = palette.dash(place)
-    return (0, [length / 2 for length in dash]) if dash else "-"
-
-
-def _title(figure: Figure, text: str) -> None:
-    figure.suptitle(_literal(text), x=0.01, ha="left", fontsize=11, fontweight="bold", color=_INK)
-
-
-def _literal(text: str) -> str:
-    """Return a name without matplotlib's formulas, which stand between dollar signs."""
-    return printable(text).replace("$", r"\$")
-
-
-def _file(figure: Figure, form: str) -> bytes:
-    import matplotlib
-
-    content = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(content, format=form, dpi=160, metadata={"Date": None} if form == "svg" else None)
-    return content.getvalue()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, TypeVar
-
-import jinja2
-from markupsafe import Markup
 
 from labelrace.report import palette
 from labelrace.report.curves import KINDS
+from labelrace.report.shell import render
 from labelrace.report.summary import Summary
 from labelrace.report.tables import Cell, Column, grid
 from labelrace.report.text import as_bytes, as_signed, as_significant
@@ -40,21 +35,20 @@ def render_page(summary: Summary) -> str:
     summary
         From `summarize`.
     """
-    script = Markup(_scripts())
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("labelrace.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template("page.html").render(
+    return render(
+        "page.html",
+        styles=_STYLES,
+        scripts=_SCRIPTS,
+        library="vendor/uplot/uPlot.iife.min.js",
+        colors=len(summary["models"]),
+        notes=summary["notes"],
+        notes_title="Note" if summary["complete"] else "Not complete",
+        data=_chart_data(summary),
+        brand="labelrace report",
+        title=summary["title"],
+        lead=summary["headline"],
+        footer=f"Made by labelrace {summary['version']} from the run of {summary['created']}.",
         summary=summary,
-        script=script,
-        script_hash=_hash(script),
-        style=Markup("\n".join(map(_static, _STYLES))),
-        colors=[(palette.color(i), palette.color(i, dark=True)) for i in range(len(summary["models"]))],
-        data=_json(_chart_data(summary)),
         table=_results(summary),
         bars=_bars(summary["models"]),
         heat=_heat(summary["heat"]),
@@ -63,29 +57,6 @@ def render_page(summary: Summary) -> str:
         facts=_facts(summary["manifest"]),
         manifest_text=json.dumps(summary["manifest"], indent=2, ensure_ascii=False, default=str),
     )
-
-
-def _static(name: str) -> str:
-    return (resources.files("labelrace.report") / "static" / name).read_text(encoding="utf-8")
-
-
-def _scripts() -> str:
-    """Return the chart library and our own scripts as one, ours in a scope of their own."""
-    ours = "\n".join(map(_static, _SCRIPTS))
-    return f'{_static("vendor/uplot/uPlot.iife.min.js")}\n(() => {{\n"use strict";\n{ours}\n}})();\n'
-
-
-def _hash(script: str) -> str:
-    """Return the hash by which the page's policy lets this script run, and no other that a name may smuggle in."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _json(data: Any) -> Markup:
-    """Return data as JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    for char in "<>&":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return Markup(text)
 
 
 def _chart_data(summary: Summary) -> dict[str, Any]:

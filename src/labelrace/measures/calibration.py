@@ -1,0 +1,154 @@
+"""Calibration: whether a label that is given the probability 0.3 is present three times in ten.
+
+All entries of all rows are pooled and sorted into bins of probability, equally wide. A `Reliability` holds sums only,
+so that what is known of a stream is the sum over its batches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.measures.inputs import as_known_labels, as_probabilities
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Reliability", "add", "empty", "expected_calibration_error", "merge", "reliability"]
+
+
+class Reliability(NamedTuple):
+    """What is known of the entries in each bin of probability: sums, and what follows from them.
+
+    Parameters
+    ----------
+    entries : array of int
+        How many there are.
+    probability : array of float
+        Sum of their probabilities.
+    present : array of int
+        How many of them are present.
+    """
+
+    entries: IntArray
+    probability: FloatArray
+    present: IntArray
+
+    @property
+    def edges(self) -> FloatArray:
+        """Where bins begin and end; a probability on an edge is in the lower bin, as in scikit-learn."""
+        return _edges(len(self.entries))
+
+    @property
+    def mean_probability(self) -> FloatArray:
+        """Mean probability of each bin; NaN for an empty one."""
+        return _ratio(self.probability, self.entries)
+
+    @property
+    def share_present(self) -> FloatArray:
+        """Share of each bin's entries that are present; NaN for an empty one."""
+        return _ratio(self.present, self.entries)
+
+    @property
+    def error(self) -> float:
+        """Mean of `|share present - mean probability|`, bins weighted by their entries; NaN without any."""
+        total = self.entries.sum()
+        return float(np.abs(self.present - self.probability).sum() / total) if total else float("nan")
+
+
+def expected_calibration_error(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> float:
+    """Compute how far probabilities are from the shares of labels that are present.
+
+    Parameters
+    ----------
+    Y, P, n_bins
+        As `reliability` takes them.
+
+    Returns
+    -------
+    float
+        Mean of `|share present - mean probability|` over bins, weighted by their entries: 0 for probabilities that
+        mean what they say, at most 1. NaN where no entry is known.
+
+    Examples
+    --------
+    >>> expected_calibration_error([[1, 0], [1, 0]], [[0.9, 0.2], [0.9, 0.2]])
+    0.15...
+    >>> expected_calibration_error([[1, 0], [1, float("nan")]], [[1.0, 0.0], [1.0, 0.7]])
+    0.0
+    """
+    return reliability(Y, P, n_bins).error
+
+
+def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
+    """Compare probabilities with the shares of labels that are present, bin by bin.
+
+    Parameters
+    ----------
+    Y : array-like, sparse matrix or DataFrame of shape (n, l)
+        The true labels, 0 or 1. NaN is a label that is not known, and does not count.
+    P : array-like of shape (n, l)
+        The probability of each label.
+    n_bins : int
+        How many bins, equally wide.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not two-dimensional or empty, if the two shapes differ, if `Y` holds other labels or `P`
+        values outside [0, 1] or NaN, or if there is no bin.
+
+    Examples
+    --------
+    >>> bins = reliability([[1, 0, 0, 1]], [[0.2, 0.4, 0.3, 0.9]], n_bins=2)
+    >>> bins.edges.tolist(), bins.entries.tolist()
+    ([0.0, 0.5, 1.0], [3, 1])
+    >>> bins.mean_probability.round(3).tolist(), bins.share_present.round(3).tolist()
+    ([0.3, 0.9], [0.333, 1.0])
+    """
+    edges = _edges(n_bins)
+    labels, unknown = as_known_labels(Y, "Y")
+    probabilities = as_probabilities(P, "P", labels.shape, "Y").ravel()
+    bins = np.searchsorted(edges[1:-1], probabilities)
+    rows, columns = labels.nonzero()
+    present = bins[rows.astype(np.intp) * labels.shape[1] + columns]
+    known = np.delete(bins, unknown), np.delete(probabilities, unknown)
+    return Reliability(
+        np.bincount(known[0], minlength=n_bins),
+        np.bincount(*known, minlength=n_bins).astype(np.float64),
+        np.bincount(present, minlength=n_bins),
+    )
+
+
+def empty(n_bins: int = 15) -> Reliability:
+    """Return what is known before the first batch: nothing."""
+    size = len(_edges(n_bins)) - 1
+    return Reliability(np.zeros(size, np.intp), np.zeros(size), np.zeros(size, np.intp))
+
+
+def add(known: Reliability, Y: AnyMatrix, P: AnyMatrix) -> Reliability:
+    """Return what is known after a further batch, which `reliability` takes.
+
+    Examples
+    --------
+    >>> known = add(empty(2), [[1, 0]], [[0.9, 0.2]])
+    >>> add(known, [[0, 0]], [[0.7, 0.1]]).share_present.tolist()
+    [0.0, 0.5]
+    """
+    return merge(known, reliability(Y, P, len(known.entries)))
+
+
+def merge(one: Reliability, other: Reliability) -> Reliability:
+    """Return what is known of the entries of both, which must have as many bins."""
+    if len(one.entries) != len(other.entries):
+        raise ValueError(f"bins differ: {len(one.entries)} and {len(other.entries)}")
+    return Reliability(one.entries + other.entries, one.probability + other.probability, one.present + other.present)
+
+
+def _edges(n_bins: int) -> FloatArray:
+    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
+        raise ValueError(f"n_bins must be a whole number, at least 1, got {n_bins!r}")
+    return np.linspace(0, 1, int(n_bins) + 1)
+
+
+def _ratio(sums: FloatArray | IntArray, count: IntArray) -> FloatArray:
+    return np.divide(sums, count, out=np.full(len(count), np.nan), where=count > 0)
