@@ -57,6 +57,6 @@ def test_errors_are_of_the_kinds_that_users_catch_already():
     for name in exceptions.__all__:
         base = UserWarning if name.endswith("Warning") else exceptions.LabelraceError
         assert issubclass(getattr(exceptions, name), base)
-    for kind in (exceptions.DataFormatError, exceptions.MergeError, exceptions.ModelFileError):
-        assert issubclass(kind, ValueError)
+    for name in ("DataFormatError", "GrowthError", "MergeError", "ModelFileError", "UnknownRowError"):
+        assert issubclass(getattr(exceptions, name), ValueError)
     assert issubclass(exceptions.DivergenceError, ArithmeticError)

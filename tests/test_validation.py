@@ -2,77 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from labelrace import parameters, validation
 from labelrace.streams.categorical import CategoricalMask
 
-LABELS = hnp.arrays(np.int8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 1))
 # A busy machine is slow now and then.
 QUICK = settings(max_examples=50, deadline=None)
-KINDS = ["dense", "csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
-DTYPES = [bool, np.int8, np.uint16, np.int64, np.float32, np.float64]
-
-
-@QUICK
-@given(Y=LABELS, dtype=st.sampled_from(DTYPES), kind=st.sampled_from(KINDS))
-def test_labels_of_all_kinds_become_the_same(Y, dtype, kind):
-    given_labels = Y.astype(dtype) if kind == "dense" else sparse.coo_array(Y.astype(dtype)).asformat(kind)
-    checked = validation.check_labels(given_labels, len(Y), Y.shape[1])
-    if kind == "dense":
-        assert checked.dtype == np.float64
-        assert not np.shares_memory(checked, given_labels)
-    else:
-        assert checked.format == "csr"
-        assert checked.has_canonical_format
-        checked = checked.toarray()
-    np.testing.assert_array_equal(checked, Y)
-
-
-@QUICK
-@given(
-    Y=LABELS,
-    value=st.floats(width=32).filter(lambda value: value not in (0, 1)),
-    cell=st.integers(0, 35),
-    is_sparse=st.booleans(),
-)
-def test_every_other_value_is_refused_wherever_it_is(Y, value, cell, is_sparse):
-    wrong = Y.astype(float)
-    wrong.flat[cell % wrong.size] = value
-    with pytest.raises(ValueError, match=r"Y contains NaN" if math.isnan(value) else "Y must hold 0 and 1"):
-        validation.check_labels(sparse.csr_array(wrong) if is_sparse else wrong, *Y.shape)
-
-
-@QUICK
-@given(Y=LABELS, value=st.integers(-128, 127).filter(lambda value: value not in (0, 1)), is_sparse=st.booleans())
-def test_every_other_whole_number_is_refused_and_shown(Y, value, is_sparse):
-    Y[-1, -1] = value
-    with pytest.raises(ValueError, match=f"Y must hold 0 and 1, but it holds {value}[.:]"):
-        validation.check_labels(sparse.csr_array(Y) if is_sparse else Y, *Y.shape)
-
-
-def test_labels_as_objects_and_nullable_numbers():
-    Y = np.array([[1, 0], [0, 1]])
-    for same in (Y.astype(object), Y.tolist(), pd.DataFrame(Y).astype("Int64"), pd.DataFrame(Y).astype("boolean")):
-        np.testing.assert_array_equal(validation.check_labels(same, 2, 2), Y)
-    with pytest.raises(ValueError, match="Y has no labels"):
-        validation.check_labels(Y[:, :0], 2, None)
-
-
-def test_repeated_cells_of_sparse_labels_add_up():
-    twice = sparse.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2))
-    with pytest.raises(ValueError, match="it holds 2"):
-        validation.check_labels(twice, 1, 2)
-    once = sparse.coo_array(([1, 0], ([0, 0], [1, 1])), shape=(1, 2))
-    assert validation.check_labels(once, 1, 2).toarray().tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("good", [0, 0.5, 1, np.float32(0.5), np.int8(1)])
@@ -143,16 +83,11 @@ def test_generators():
             validation.generator(bad)
 
 
-def test_names_of_labels():
-    frame = pd.DataFrame(np.eye(2), columns=["a", "b"])
-    names = validation.check_label_names
-    assert names(np.eye(2), None, None, 2) is None
-    assert list(names(frame, None, None, 2)) == ["a", "b"]
-    assert list(names(np.eye(2), ["u", "v"], None, 2)) == ["u", "v"]
-    assert list(names(pd.DataFrame(np.eye(2)), ["u", "v"], None, 2)) == ["u", "v"]
-    learned = np.array(["a", "b"], dtype=object)
-    assert names(np.eye(2), None, learned, 2) is learned
-    assert list(names(frame, ["u", "v"], learned, 2)) == ["a", "b"]
-    for other, match in ((["a", "c"], "differ in 'b', 'c'"), (["b", "a"], "their order differs")):
-        with pytest.raises(ValueError, match=f"columns of Y are not the labels learned before: .*{match}"):
-            names(frame.set_axis(other, axis=1), None, learned, 2)
+def test_finite_numbers():
+    good = np.array([[0.0, np.nan], [1.0, -2.0]])
+    for X in (good, sparse.csr_array(good)):
+        validation.check_finite(X, allow_missing=True)
+        with pytest.raises(ValueError, match="X contains NaN"):
+            validation.check_finite(X, allow_missing=False)
+        with pytest.raises(ValueError, match="X contains infinity"):
+            validation.check_finite(X * np.inf if sparse.issparse(X) else np.fmax(X, np.inf), allow_missing=True)

@@ -10,9 +10,11 @@ __all__ = [
     "DataFormatError",
     "DivergenceError",
     "DivergenceWarning",
+    "GrowthError",
     "LabelraceError",
     "MergeError",
     "ModelFileError",
+    "UnknownRowError",
 ]
 
 
@@ -32,9 +34,17 @@ class DivergenceWarning(UserWarning):
     """A learner's steps were too long for the features and have been shortened."""
 
 
+class GrowthError(LabelraceError, ValueError):
+    """A model cannot take in new labels, or new features, and still be what it would have been."""
+
+
 class MergeError(LabelraceError, ValueError):
     """Two models cannot be merged exactly."""
 
 
 class ModelFileError(LabelraceError, ValueError):
     """A file is not a labelrace model, is damaged, or was written by a newer version."""
+
+
+class UnknownRowError(LabelraceError, ValueError):
+    """Labels came for rows that are not, or no longer, kept."""

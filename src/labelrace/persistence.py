@@ -24,6 +24,7 @@ from labelrace.files import write_whole
 from labelrace.learned import Learned
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
+from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
 from labelrace.streams.categorical import CategoricalMask
 from labelrace.typing import Array
@@ -33,7 +34,7 @@ __all__ = ["load", "save"]
 # Raise this when older versions of the library could misread what is written.
 FORMAT = 1
 _HEADER, _CHECKSUM = "labelrace", "checksum"
-_BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge)}
+_BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -56,6 +57,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "n_features": int(model.n_features_in_),
         "label_names": _names(model.label_names_),
         "feature_names": _names(getattr(model, "feature_names_in_", None)),
+        "seed": model._seed,
     }
     if hasattr(model, "source_"):
         header["source"] = model.source_
@@ -156,12 +158,15 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     model.label_names_ = _as_names(header["label_names"], len(model.classes_))
     if header["feature_names"] is not None:
         model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
+    model._seed = int(header["seed"])
     if "source" in header:
         model.source_ = header["source"]
     # Learners that meet new values of nominal features know them better than the classifier does.
     model._n_values = tensors.get("state.learners.n_values", tensors["n_values"])
     algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
     empty = model._init_like(algorithm, len(model.classes_), tensors)
+    if hasattr(algorithm, "bank"):
+        empty = empty._replace(learners=algorithm.bank.init_like(empty.learners, tensors, "state.learners"))
     model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
     return model
 

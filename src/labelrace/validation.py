@@ -6,7 +6,6 @@ Only shells call these, once a batch; the core takes what it gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,11 @@ from labelrace.parameters import check_choice
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
+    "canonical",
     "categorical_values",
     "check_codes",
     "check_features",
-    "check_label_names",
-    "check_labels",
+    "check_finite",
     "check_projection",
     "component_count",
     "generator",
@@ -48,7 +47,7 @@ def generator(random_state: Any) -> np.random.Generator:
 def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) -> AnyMatrix:
     """Turn ``X`` into floats, dense or in compressed rows, and check its columns against the ones learned before."""
     if not reset and _is_as_before(estimator, X):
-        return X if isinstance(X, np.ndarray) else _canonical(X)
+        return X if isinstance(X, np.ndarray) else canonical(X)
     _refuse_text(X)
     try:
         # Infinities of both signs are refused, not warned about.
@@ -65,7 +64,16 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) 
         if "could not convert string" in str(error):
             raise ValueError(f"X holds text, not numbers: {error}. Encode it, {_TEXT_HINT}.") from None
         raise
-    return _canonical(checked) if scipy.sparse.issparse(checked) else checked
+    return canonical(checked) if scipy.sparse.issparse(checked) else checked
+
+
+def check_finite(X: AnyMatrix, *, allow_missing: bool) -> None:
+    """Refuse infinities, and NaN unless it is a missing value."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if np.isinf(values).any():
+        raise ValueError("X contains infinity. Features must be finite numbers.")
+    if not allow_missing and np.isnan(values).any():
+        raise ValueError("X contains NaN, and this model does not take missing values: fill them, or leave them out.")
 
 
 def _is_as_before(estimator: Any, X: Any) -> bool:
@@ -84,7 +92,7 @@ def _is_as_before(estimator: Any, X: Any) -> bool:
         return bool(np.isfinite(np.vdot(values, values)))
 
 
-def _canonical(X: AnyMatrix) -> AnyMatrix:
+def canonical(X: AnyMatrix) -> AnyMatrix:
     """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
     X = scipy.sparse.csr_array(X)
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
@@ -119,103 +127,6 @@ def _is_number_like(dtype: Any, X: Any, column: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def check_labels(Y: Any, n_rows: int, n_labels: int | None) -> AnyMatrix:
-    """Turn ``Y`` into a dense float or compressed-row matrix of 0 and 1, with ``n_rows`` rows."""
-    if Y is None:
-        raise ValueError("Learning requires y to be passed, but the target y is None: give the labels, (n, l).")
-    if hasattr(Y, "to_numpy"):
-        Y = Y.to_numpy()
-    Y = _sparse_labels(Y) if scipy.sparse.issparse(Y) else _dense_labels(Y)
-    if Y.shape[0] != n_rows:
-        raise ValueError(
-            f"X and Y differ in their rows: X has {n_rows}, Y has {Y.shape[0]}. Give one of Y for each of X."
-        )
-    if n_labels is not None and Y.shape[1] != n_labels:
-        raise ValueError(
-            f"Y has {Y.shape[1]} labels, but the model has learned with {n_labels}. "
-            "Give every batch the same columns; call add_labels first for labels that are new."
-        )
-    if Y.shape[1] == 0:
-        raise ValueError("Y has no labels: it needs at least one column.")
-    return Y
-
-
-def _sparse_labels(Y: Any) -> AnyMatrix:
-    if Y.ndim != 2:
-        raise ValueError(f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.")
-    _refuse_kind(Y.dtype)
-    Y = _canonical(Y)
-    if not (Y.data == 1).all():
-        Y = Y.copy()
-        Y.eliminate_zeros()
-        _refuse_values(Y.data)
-    # Floats, as counts of bytes would overflow.
-    return Y.astype(np.float64, copy=False)
-
-
-def _dense_labels(Y: Any) -> FloatArray:
-    try:
-        Y = np.asarray(Y)
-    except ValueError:
-        raise ValueError(
-            "Y must be a matrix of 0 and 1, but its rows differ in length. Use MultiLabelBinarizer for lists of labels."
-        ) from None
-    if Y.ndim != 2:
-        hint = " For a single label use Y.reshape(-1, 1)." if Y.ndim == 1 else ""
-        raise ValueError(
-            f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.{hint}"
-        )
-    if Y.dtype.kind in "OUS":
-        try:
-            Y = Y.astype(float)
-        except (TypeError, ValueError):
-            raise ValueError("Y must hold 0 and 1, but it holds text or objects. Use MultiLabelBinarizer.") from None
-    _refuse_kind(Y.dtype)
-    if Y.dtype.kind != "b":
-        _refuse_values(Y)
-    return Y.astype(np.float64)
-
-
-def _refuse_kind(dtype: Any) -> None:
-    """Refuse labels that are no numbers at all, such as dates."""
-    if dtype.kind not in "biuf":
-        raise ValueError(f"Y must hold 0 and 1, but it is of type {dtype}.")
-
-
-def _refuse_values(values: Array) -> None:
-    """Refuse labels other than 0 and 1."""
-    if values.dtype.kind in "iu":
-        if values.size and (values.min() < 0 or values.max() > 1):
-            wrong = values[(values != 0) & (values != 1)]
-            raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]}.")
-        return
-    wrong = values[~((values == 0) | (values == 1))]
-    if len(wrong):
-        if np.isnan(wrong).any():
-            raise ValueError("Y contains NaN. Labels must be 0 or 1: leave out rows whose labels are not known.")
-        raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]:g}: continuous targets are not labels.")
-
-
-def check_label_names(Y: Any, given: Any, learned: Array | None, n_labels: int) -> Array | None:
-    """Find the labels' names: the columns of a data frame, or the names given; None if there are none."""
-    names = None
-    if hasattr(Y, "columns") and all(isinstance(name, str) for name in Y.columns):
-        names = np.asarray(Y.columns, dtype=object)
-        if learned is not None and list(names) != list(learned):
-            different = sorted(set(names) ^ set(learned))[:5]
-            what = f"they differ in {', '.join(map(repr, different))}" if different else "their order differs"
-            raise ValueError(f"The columns of Y are not the labels learned before: {what}.")
-    elif given is not None and learned is None:
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise ValueError(f"label_names={given!r} does not do: give a list of names, one for each label.")
-        names = np.asarray([str(name) for name in given], dtype=object)
-        if len(names) != n_labels:
-            raise ValueError(f"label_names has {len(names)} names, but Y has {n_labels} labels.")
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError("Label names must be distinct: a name occurs twice.")
-    return learned if names is None else names
 
 
 def categorical_values(categorical: Any, n_features: int, feature_names: Array | None) -> IntArray:

@@ -264,7 +264,8 @@ class TruncatesFeatures(Sound):
     """Leaves out features that it does not know."""
 
     def partial_fit(self, X, Y):
-        super().partial_fit(X[:, : len(self.state[0])] if hasattr(self, "state") else X, Y)
+        is_later = hasattr(self, "state") and isinstance(X, np.ndarray)
+        super().partial_fit(X[:, : len(self.state[0])] if is_later else X, Y)
 
 
 @fails("check_refused_batches")
@@ -416,6 +417,119 @@ class PrefersTheFirstLabel(Sound):
         return scores
 
 
+class Growing(Sound):
+    """Takes new labels, new features of sparse rows, sets of names, and labels that come late."""
+
+    def partial_fit(self, X, Y):
+        before = dict(vars(self))
+        try:
+            Y = self.binary(Y) if isinstance(Y, list) else Y
+            if hasattr(self, "state"):
+                self.state = self.grown(X, Y)
+            super().partial_fit(X, Y)
+        except Exception:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def binary(self, sets):
+        new = [name for row in sets for name in sorted(row)]
+        self.label_names_ = list(dict.fromkeys([*getattr(self, "label_names_", []), *new]))
+        return np.array([[float(name in row) for name in self.label_names_] for row in sets])
+
+    def grown(self, X, Y):
+        gram, cross, ones, rows = self.state
+        new_features, new_labels = X.shape[1] - len(gram) if sparse.issparse(X) else 0, Y.shape[1] - len(ones)
+        if min(new_features, new_labels) < 0:
+            raise ValueError("fewer than before")
+        wider = np.eye(len(gram) + new_features)
+        wider[: len(gram), : len(gram)] = gram
+        return wider, np.pad(cross, ((0, new_features), (0, new_labels))), np.pad(ones, (0, new_labels)), rows
+
+    def predict(self, X, ids=()):
+        predicted = super().predict(X)
+        self.kept = getattr(self, "kept", {}) | dict(zip(ids, self.keep(X), strict=False))
+        return predicted
+
+    def keep(self, X):
+        return dense(X)
+
+    def learn(self, ids, Y):
+        self.partial_fit(np.array([self.kept.pop(identity) for identity in ids]), Y)
+
+
+@fails("check_new_labels")
+class StartsAnewForNewLabels(Growing):
+    """Forgets what it knew of the others."""
+
+    def grown(self, X, Y):
+        gram, cross, ones, rows = super().grown(X, Y)
+        return gram, cross * (Y.shape[1] == len(self.state[2])), ones, rows
+
+
+@fails("check_new_labels")
+class LearnsTheOthersFirst(Sound):
+    """Refuses new labels when it has learned the ones that it knows."""
+
+    def partial_fit(self, X, Y):
+        known = self.state[1].shape[1] if hasattr(self, "state") else Y.shape[1]
+        super().partial_fit(X, Y[:, :known])
+        if Y.shape[1] > known:
+            raise ValueError("new labels")
+
+
+@fails("check_new_features")
+class DividesByFeatures(Growing):
+    """Takes a mean over features, also over those that it has never seen."""
+
+    def decision_function(self, X):
+        return 5 * super().decision_function(X) / X.shape[1]
+
+
+@fails("check_label_sets")
+class SortsNames(Growing):
+    """Has labels in the order of the alphabet, whatever was first."""
+
+    def binary(self, sets):
+        self.label_names_ = sorted({name for row in sets for name in row})
+        return super().binary(sets)
+
+
+@fails("check_label_sets")
+class IgnoresNewNames(Growing):
+    """Knows the names of its first batch, and no others."""
+
+    def binary(self, sets):
+        known = getattr(self, "label_names_", {name for row in sets for name in row})
+        return super().binary([row & set(known) for row in sets])
+
+
+@fails("check_late_labels")
+class LearnsInItsOwnOrder(Growing):
+    """Does not look which id comes first."""
+
+    def learn(self, ids, Y):
+        super().learn(sorted(ids), Y)
+
+
+@fails("check_late_labels")
+class KeepsTheCallersRows(Growing):
+    """Keeps views of what it was asked about."""
+
+    def keep(self, X):
+        return dense(X) if sparse.issparse(X) else X
+
+
+@fails("check_late_labels")
+class LearnsAnIdTwice(Growing):
+    """Keeps rows that it has learned."""
+
+    def learn(self, ids, Y):
+        kept = dict(self.kept)
+        super().learn(ids, Y)
+        self.kept = kept
+
+
 def failures(model):
     """List the checks that a model fails, with their messages."""
     found = {}
@@ -437,8 +551,10 @@ def test_a_broken_model_fails_the_check_for_it_and_no_other(name, model):
     assert model.__name__ in found[name]
 
 
-def test_the_sound_model_passes_all():
-    assert checks.check_model(Sound()) == {}
+def test_the_sound_models_pass_all():
+    later = {"check_new_labels", "check_new_features", "check_label_sets", "check_late_labels"}
+    assert set(checks.check_model(Sound())) == later
+    assert checks.check_model(Growing()) == {}
 
 
 def test_every_check_can_fail():

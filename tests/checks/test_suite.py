@@ -122,7 +122,8 @@ def test_models_without_partial_fit_are_offline():
             return self.model.decision_function(X)
 
     skipped = checks.check_model(Fitted())
-    assert set(skipped) == {"check_batches_of_one", "check_refused_batches", "check_save_and_load"}
+    online = {"check_batches_of_one", "check_new_features", "check_new_labels", "check_refused_batches"}
+    assert set(skipped) == {*online, "check_late_labels", "check_save_and_load"}
     assert skipped["check_save_and_load"] == "it has no save"
 
 

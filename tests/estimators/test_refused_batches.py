@@ -34,20 +34,25 @@ WRONG_Y = {
     "2.0": (lambda X, Y: (X, changed(Y, 2.0)), "Y must hold 0 and 1, but it holds 2"),
     "half": (lambda X, Y: (X, changed(Y, 0.5)), "Y must hold 0 and 1, but it holds 0.5: continuous"),
     "infinity": (lambda X, Y: (X, changed(Y, np.inf)), "Y must hold 0 and 1, but it holds inf"),
-    "NaN": (lambda X, Y: (X, changed(Y, np.nan)), "Y contains NaN.*leave out rows"),
+    "NaN": (lambda X, Y: (X, changed(Y, np.nan)), "Y contains NaN.*leave out rows.*'race'"),
     "sparse 2": (lambda X, Y: (X, sparse.csr_array(changed(Y, 2))), "Y must hold 0 and 1, but it holds 2"),
     "sparse -1": (lambda X, Y: (X, sparse.coo_matrix(changed(Y, -1))), "Y must hold 0 and 1, but it holds -1"),
     "sparse half": (lambda X, Y: (X, sparse.csc_array(changed(Y, 0.5))), "Y must hold 0 and 1, but it holds 0.5"),
     "sparse NaN": (lambda X, Y: (X, sparse.csr_matrix(changed(Y, np.nan))), "Y contains NaN"),
     "sparse complex": (lambda X, Y: (X, sparse.csr_array(Y * 1j)), "Y must hold 0 and 1, but it is of type complex"),
     "sparse 1-d": (lambda X, Y: (X, sparse.coo_array(Y[:, 0])), "Y must have two dimensions.*got 1"),
-    "text": (lambda X, Y: (X, np.where(Y, "yes", "no")), "Y must hold 0 and 1, but it holds text.*MultiLabelBinarizer"),
+    "text": (lambda X, Y: (X, np.where(Y, "yes", "no")), "Y must hold 0 and 1, but it holds text.*sets of names"),
     "objects": (lambda X, Y: (X, np.where(Y, "yes", None)), "Y must hold 0 and 1.*objects"),
     "dates": (lambda X, Y: (X, Y.astype("M8[D]")), "Y must hold 0 and 1, but it is of type datetime64"),
     "missing": (lambda X, Y: (X, pd.DataFrame(Y).astype("Int64").mask(Y > 0)), "Y must hold 0 and 1"),
     "ragged": (
-        lambda X, Y: (X, [["a"] * (1 + i % 2) for i in range(len(Y))]),
-        "Y must be a matrix.*MultiLabelBinarizer",
+        lambda X, Y: (X, [[1] * (1 + i % 2) for i in range(len(Y))]),
+        "Y must be a matrix.*sets or lists of names",
+    ),
+    "sets of numbers": (lambda X, Y: (X, [{1, 2}] * len(Y)), "Y has 1 as the name of a label: names are text"),
+    "fewer sets": (
+        lambda X, Y: (X, [{"a"}] * (len(Y) - 1)),
+        "X and Y differ in their rows|labels learned so far have no",
     ),
     "1-d": (lambda X, Y: (X, Y[:, 0]), r"Y must have two dimensions.*use Y.reshape\(-1, 1\)"),
     "series": (lambda X, Y: (X, pd.Series(Y[:, 0])), r"Y must have two dimensions.*use Y.reshape\(-1, 1\)"),
@@ -75,15 +80,24 @@ WRONG_X = {
 }
 LATER = {
     "fewer features": (lambda X, Y: (X[:, :4], Y), "X has 4 features, but RACEClassifier is expecting 5"),
-    "more sparse features": (lambda X, Y: (sparse.csr_array(np.hstack([X, X])), Y), "X has 10 features"),
-    "fewer labels": (lambda X, Y: (X, Y[:, :5]), "Y has 5 labels, but the model has learned with 6.*add_labels"),
-    "more sparse labels": (lambda X, Y: (X, sparse.csr_array(np.hstack([Y, Y]))), "Y has 12 labels.*with 6"),
-    "no labels": (lambda X, Y: (X, Y[:, :0]), "Y has 0 labels"),
-    "other label names": (
-        lambda X, Y: (X, pd.DataFrame(Y, columns=list("abcdez"))),
-        "columns of Y are not the labels learned before: they differ in 'f', 'z'",
+    "more dense features": (
+        lambda X, Y: (np.hstack([X, X]), Y),
+        "X has 10 features, but RACEClassifier is expecting 5",
     ),
-    "another order": (lambda X, Y: (X, pd.DataFrame(Y, columns=LABELS[::-1])), "columns of Y.*their order differs"),
+    "fewer sparse features": (lambda X, Y: (sparse.csr_array(X[:, 1:]), Y), "X has 4 features"),
+    "infinity in a new feature": (
+        lambda X, Y: (sparse.csr_array(np.hstack([X, np.full((60, 1), np.inf)])), Y),
+        "X contains infinity|cannot take new ones",
+    ),
+    "dicts": (lambda X, Y: ([{"age": 1}] * 60, Y), "features learned so far have no names"),
+    "fewer labels": (lambda X, Y: (X, Y[:, :5]), "Y has 5 labels, but the model has learned with 6.*behind them"),
+    "more sparse labels": (lambda X, Y: (X, sparse.csr_array(np.hstack([Y, Y]))), "Y has 12 labels.*with 6.*names"),
+    "no labels": (lambda X, Y: (X, Y[:, :0]), "Y has no labels"),
+    "a name twice": (lambda X, Y: (X, pd.DataFrame(Y, columns=list("abcdee"))), "names must be distinct"),
+    "new names and wrong values": (
+        lambda X, Y: (X, pd.DataFrame(2 * Y, columns=list("uvwxyz"))),
+        "Y must hold 0 and 1",
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from unittest import SkipTest
 
-from labelrace.checks import contract, inputs, permutation
+from labelrace.checks import contract, growth, inputs, permutation
 from labelrace.checks.subject import Permute, Subject
 
 __all__ = ["CHECKS", "check_model", "iter_checks"]
@@ -31,6 +31,10 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     inputs.check_zero_features,
     inputs.check_sparse,
     permutation.check_permuted_labels,
+    growth.check_new_labels,
+    growth.check_new_features,
+    growth.check_label_sets,
+    growth.check_late_labels,
 )
 """The checks, each a function with a docstring that says what it demands and why."""
 
@@ -65,7 +69,7 @@ def check_model(model: Any, *, permute: Permute = permutation.permute_known) -> 
     >>> checks.check_model(BinaryRelevanceClassifier())
     {}
     >>> sorted(checks.check_model(PLSTClassifier()))
-    ['check_batches_of_one', 'check_refused_batches']
+    ['check_batches_of_one', 'check_late_labels', 'check_new_features', 'check_new_labels', 'check_refused_batches']
     """
     skipped = {}
     for name, check in iter_checks(model, permute=permute):

@@ -25,7 +25,7 @@ import scipy.sparse
 from labelrace.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["State", "first_range", "fold", "grow", "init", "merge", "solve", "update"]
+__all__ = ["State", "first_range", "fold", "forget", "grow", "grow_components", "init", "merge", "solve", "update"]
 
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
 _SMALLEST_SCALE = 1e-100
@@ -82,8 +82,9 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
     gram = decoder.gram + H.T @ H / scale
     total = decoder.total + H.sum(axis=0) / scale
     rows = decoder.rows + len(H) / scale
-    if not scipy.sparse.issparse(Y):
-        cross = decoder.cross + Y.T @ H / scale
+    # A batch that mentions labels as often as there are any is added at once: that costs no more than it does itself.
+    if not scipy.sparse.issparse(Y) or Y.nnz >= len(decoder.cross):
+        cross = decoder.cross + Y.T @ (H / scale)
         return State(gram, cross, total, rows, decoder.pending, scale, decoder.basis)
     pending = _stack(decoder.pending, _occurring(Y, H / scale))
     updated = State(gram, decoder.cross, total, rows, pending, scale, decoder.basis)
@@ -128,6 +129,21 @@ def _rescaled(decoder: State) -> State:
     """Multiply the scale into the sums."""
     d = fold(decoder)
     return State(d.gram * d.scale, d.cross * d.scale, d.total * d.scale, d.rows * d.scale, (), 1.0, d.basis)
+
+
+def forget(decoder: State, keep: float) -> State:
+    """Let all that was learned count for less."""
+    faded = decoder._replace(scale=decoder.scale * keep)
+    return faded if faded.scale >= _SMALLEST_SCALE else _rescaled(faded)
+
+
+def grow_components(decoder: State, n_components: int) -> State:
+    """Add pseudo labels that were 0 in all rows so far."""
+    d = fold(decoder)
+    n_new = n_components - len(d.gram)
+    return d._replace(
+        gram=np.pad(d.gram, (0, n_new)), cross=np.pad(d.cross, ((0, 0), (0, n_new))), total=np.pad(d.total, (0, n_new))
+    )
 
 
 def merge(one: State, other: State) -> State:

@@ -8,7 +8,8 @@ orthonormal together with a bias coordinate. Written out for 0/1 labels,
 so that encoding a sparse ``Y`` costs ``O(nnz(Y) k)``, whatever the number of labels.
 
 A label that appears later has a row ``a`` and adds that same ``a`` to the bias: ``b - sum_j a_j`` is then what it was,
-and so are the pseudo labels of every row without the label, past and future.
+and so are the pseudo labels of every row without the label, past and future. An adaptive encoder gives the label
+another row with every batch; the bias then follows, so that this stays true.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow"]
+__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "turn"]
 
 
 class State(NamedTuple):
@@ -33,11 +34,14 @@ class State(NamedTuple):
         The bias ``b``.
     column_sums : (k,) array
         ``sum_j a_j``. Kept, since adding up ``A`` for every batch would cost ``O(l k)``.
+    n_late : float
+        How many labels, the last ones, came later: the bias has their rows in it.
     """
 
     A: FloatArray
     bias: FloatArray
     column_sums: FloatArray
+    n_late: float = 0.0
 
 
 def given(A: FloatArray, bias: FloatArray) -> State:
@@ -54,6 +58,16 @@ def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:
     Q, R = np.linalg.qr(rng.uniform(-1.0, 1.0, size=(n_labels + 1, n_components)))
     Q *= np.where(np.diag(R) < 0, -1.0, 1.0)
     return given(np.ascontiguousarray(Q[:-1]), Q[-1].copy())
+
+
+def turn(encoder: State, Y: AnyMatrix, keep: float = 0.01) -> State:
+    """Turn the hyperplanes towards what labels have in common: one step of power iteration, ``(YᵀY / n + keep) A``.
+
+    Random directions catch all labels alike; these catch more of the ones that occur together, and all a little. It is
+    the range finder of Halko, Martinsson and Tropp ("Finding structure with randomness", 2011). The bias stays.
+    """
+    Q, R = np.linalg.qr(Y.T @ (Y @ encoder.A) / Y.shape[0] + keep * encoder.A)
+    return given(Q * np.where(np.diag(R) < 0, -1.0, 1.0), encoder.bias)
 
 
 def draw_rows(encoder: State, n_new: int, rng: np.random.Generator) -> FloatArray:
@@ -73,11 +87,18 @@ def encode(encoder: State, Y: AnyMatrix) -> FloatArray:
 
 
 def adapt(encoder: State, beta: FloatArray) -> State:
-    """Take the decoder's transpose as the encoder (Algorithm 1, line 16); the random bias stays."""
-    return given(np.ascontiguousarray(beta.T), encoder.bias)
+    """Take the decoder's transpose as the encoder (Algorithm 1, line 16); the random bias stays.
+
+    What late labels have added to the bias is exchanged for what their new rows add.
+    """
+    A, bias, late = np.ascontiguousarray(beta.T), encoder.bias, len(encoder.A) - int(encoder.n_late)
+    if encoder.n_late:
+        bias = bias + A[late:].sum(axis=0) - encoder.A[late:].sum(axis=0)
+    return given(A, bias)._replace(n_late=encoder.n_late)
 
 
 def grow(encoder: State, rows: FloatArray) -> State:
     """Add labels with the given rows, leaving the pseudo labels of all rows without them as they are."""
     added = rows.sum(axis=0)
-    return State(np.vstack([encoder.A, rows]), encoder.bias + added, encoder.column_sums + added)
+    n_late = encoder.n_late + len(rows)
+    return State(np.vstack([encoder.A, rows]), encoder.bias + added, encoder.column_sums + added, n_late)

@@ -1,113 +1,93 @@
-"""RACE made to win: several encoders, two kinds of learners, and one decoder that knows their errors.
+"""The default model: RACE with learners, thresholds and a memory that fit themselves to the stream.
 
-Three things set it apart from the paper's algorithm.
+The frame is the paper's: random encoder, online learners of pseudo labels, least-squares decoder. What differs:
 
-*The decoder learns from predictions.* The paper fits ``β`` to the true pseudo labels, as if learners made no mistakes.
-Here each batch is first predicted, and ``β`` is fitted to those predictions, ``Q``: what a learner cannot predict, the
-decoder learns to pass over, and the sums are those of a test set, as the learners had not seen the batch.
+*Codes from the empty set.* The paper's ``H = T A + b`` with ``T = 2Y - 1`` is ``2 Y A`` plus a constant, the code of a
+row without labels. Learners with an intercept need no constant: they learn ``U = Y A``, and the decoder finds
+``Y ≈ U β`` from ``Σ UᵀU`` and ``Σ UᵀY``. A label that was never there has left no trace in any of these, so that one
+that appears later is added exactly. The random ``A`` is turned, by one product with the first batch, towards what
+labels have in common, which is worth twice the pseudo labels. Where labels are few, nothing is compressed: ``A`` and
+``β`` are the identity.
 
-*Soft codes of two kinds.* Naive Bayes on 0/1 pseudo labels gives log odds, scaled by the number of features and cut
-off; ridge regression on real ones gives values. Naive Bayes is quick to learn, ridge goes on improving, and the decoder
-weighs them. All encoders stand side by side as one. Where features are too many for ridge's ``m × m`` sums, naive Bayes
-works alone.
+*Learners.* Diagonal recursive least squares (`labelrace.learners.rls`), several members if they are to forget at
+several speeds. Members are weighted by their squared error of late; all being linear, that is one model again.
 
-*Two numbers follow the stream.* The decoder's ridge is the one, of a grid, with the smallest squared error so far on
-batches not yet learned: with the eigenvectors of the codes' correlation matrix the errors of the whole grid cost what
-one does. And the threshold keeps the number of predicted labels near the number of true ones.
+*What is not known does not teach.* An unknown label is filled in by what the model predicts of it: its error is zero.
+
+*Looking before learning.* Some rows of each batch are predicted before they are learned. Their scores and labels are
+counted (`labelrace.decision.tally`): thresholds and probabilities come from that. Their errors go to a detector
+(`labelrace.compression.drift`); when it finds drift, most of the past is forgotten at once, or, of several members,
+the worst is replaced by a copy of the best that forgets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.algorithm import Algorithm
-from labelrace.compression import decoder, encoder
-from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
-from labelrace.learners.ridge import Ridge, RidgeState
+from labelrace.compression import decoder, drift, encoder
+from labelrace.decision import rules, tally
+from labelrace.learners import rls
+from labelrace.learners.rls import RLS, RLSState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Ensemble", "State"]
+__all__ = ["Derived", "Ensemble", "State"]
 
-# Penalties of the decoder, in imagined rows.
-GRID = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0])
-# Log odds a feature, beyond which naive Bayes is no surer.
-_CLIP = 0.1
-# What the first batch counts for, whose codes were predicted by learners that had seen it.
+# Scores of a batch that are looked at before it is learned, at the most; and rows, at the least.
+_MOST_SCORES, _FEWEST_ROWS = 25_000, 32
+# What the first batch's own scores count for: the model that made them had seen the batch.
 _FIRST = 0.1
-# Scores that a threshold is taken from at the most: enough for three digits, whatever the number of labels.
-_MOST_SCORES = 1_000_000
-# Share of the last batch in the threshold, at least.
-_NEWEST = 0.2
+# Share of the past that is kept when there was a drift.
+_KEPT = 0.02
+# Rows after which half of a member's errors are forgotten, and how sharply members are told apart by them.
+_ERRORS_HALF_LIFE, _SHARPNESS = 500.0, 20.0
+# Penalty of the decoder, relative to the mean square of a pseudo label.
+_DECODER_RIDGE = 1e-3
 
 
 class State(NamedTuple):
-    """Everything the ensemble remembers.
+    """Everything the model remembers.
 
     Attributes
     ----------
     encoder : encoder.State
-        All encoders side by side: first the columns for naive Bayes, then those for ridge.
-    learners : NaiveBayesState
-        Naive Bayes on the first columns.
-    regressors : RidgeState or None
-        Ridge on the others.
+        The projection; its bias is not used.
+    learners : RLSState
+        The members' linear models of the pseudo labels.
     decoder : decoder.State
-        Sums over codes, with a constant one in front.
-    errors : (grid,) array
-        Squared error of the decoder with each penalty, over the batches so far, up to a constant.
-    threshold : float
-        Score above which a label is predicted.
-    tracked : float
-        Batches that the threshold comes from.
+        Sums over true pseudo labels and labels.
+    errors : (E,) array
+        Squared error of each member, of late; a row's is that of its labels together.
+    tally : Tally
+        Counts of scores, for thresholds and probabilities.
+    by_label : LabelTally
+        The same for each label, where thresholds are the labels' own.
+    drift : DriftState
+        Errors of recent batches.
+    n_drifts : float
+        Drifts found so far.
     """
 
     encoder: encoder.State
-    learners: NaiveBayesState
-    regressors: RidgeState | None
+    learners: RLSState
     decoder: decoder.State
     errors: FloatArray
-    threshold: float
-    tracked: float
-
-
-class Directions(NamedTuple):
-    """The decoder's equations, centred and in the eigenvectors of the codes' correlations.
-
-    Attributes
-    ----------
-    mean_code, mean_label : (K,) and (l,) arrays
-        What was subtracted; labels are -1 and 1.
-    scale : (K,) array
-        Spread of each code, by which it was divided.
-    values, vectors : (K,) and (K, K) arrays
-        Eigenvalues and eigenvectors.
-    targets : (K, l) array
-        The right-hand side along the eigenvectors.
-    rows : float
-        Rows that the sums come from.
-    """
-
-    mean_code: FloatArray
-    mean_label: FloatArray
-    scale: FloatArray
-    values: FloatArray
-    vectors: FloatArray
-    targets: FloatArray
-    rows: float
+    tally: tally.Tally
+    by_label: rules.LabelTally
+    drift: drift.DriftState
+    n_drifts: float
 
 
 class Derived(NamedTuple):
-    """What predicting needs."""
+    """What predicting needs; ``beta`` is None where nothing is compressed."""
 
-    learners: Any
-    regressors: Any
-    directions: Directions
-    beta: FloatArray
-    threshold: float
+    learners: rls.Derived
+    beta: FloatArray | None
+    chooser: rules.Chooser
 
 
 @dataclass(frozen=True)
@@ -116,165 +96,239 @@ class Ensemble(Algorithm[State]):
 
     Parameters
     ----------
-    classifiers : NaiveBayes
-        The learners of 0/1 pseudo labels.
-    ridge : Ridge or None
-        The learners of real ones.
+    bank : RLS
+        The learners.
+    aim : str
+        What label sets are chosen for; see `labelrace.decision.rules`.
+    detects_drift : bool
+        Whether to forget when errors grow.
+    most_plain : int
+        Labels up to which nothing is compressed.
     """
 
-    classifiers: NaiveBayes
-    ridge: Ridge | None
+    bank: RLS
+    aim: str
+    detects_drift: bool
+    most_plain: int
 
     @property
-    def skips_missing(self) -> bool:
-        """Whether a NaN in ``X`` is a missing value to be skipped: not where ridge learns, too."""
-        return self.ridge is None
+    def learns_partial_labels(self) -> bool:
+        """NaN in ``Y`` is a label that is not known."""
+        return True
 
-    def init(self, hyperplanes: encoder.State, n_classifiers: int, n_values: IntArray) -> State:
-        """Make the state of a model that has seen nothing; ``n_classifiers`` columns are for naive Bayes."""
-        n_labels, n_components = hyperplanes.A.shape
+    def init(self, projection: encoder.State, n_values: IntArray) -> State:
+        """Make the state of a model that has seen nothing."""
+        n_labels, n_components = projection.A.shape
         return State(
-            hyperplanes,
-            self.classifiers.init(n_values, n_classifiers),
-            None if self.ridge is None else self.ridge.init(n_values, n_components - n_classifiers),
-            decoder.init(n_labels, n_components + 1),
-            np.zeros(len(GRID)),
-            0.0,
+            projection,
+            self.bank.init(n_values, n_components),
+            decoder.init(n_labels, n_components),
+            np.zeros(len(self.bank.half_lives)),
+            tally.empty(),
+            rules.empty_labels(n_labels if self.aim == "macro_f1" else 0),
+            drift.empty(),
             0.0,
         )
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
-        """Learn a batch: the decoder from what the learners say of it, then the learners."""
-        if state.decoder.rows > 0:
-            derived = derived or self.derive(state)
-            state = self._learn_codes(state, derived, self._codes(derived, X), Y)
-            return self._learn_pseudo_labels(state, X, Y)
-        # Nothing has been learned that could predict the first batch: it is predicted afterwards, and counts for less.
-        state = self._learn_pseudo_labels(state, X, Y)
-        learners, regressors = self._derive_learners(state)
-        return self._learn_first_codes(state, _codes(self, learners, regressors, X), Y)
+        """Learn a batch, after a look at what is predicted for it."""
+        if state.learners.rows[0] == 0:
+            return self._begin(state, X, Y)
+        derived = self.derive(state) if derived is None else derived
+        Z = self.bank.see(derived.learners, X)
+        state, filled = self._look(state, derived, Z, Y), self._filled(derived, Z, Y)
+        if self.detects_drift and drift.found(state.drift):
+            return self._start_counting(self._learn(self._react(state), X, filled, Z), X, Y)
+        return self._learn(state, X, filled, Z)
 
-    def _learn_pseudo_labels(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        H = encoder.encode(state.encoder, Y)
-        n_classifiers = len(state.learners.rows) - 1
-        learners = self.classifiers.update(state.learners, X, (H[:, :n_classifiers] >= 0).astype(float))
-        regressors = state.regressors
-        if self.ridge is not None and regressors is not None:
-            regressors = self.ridge.update(regressors, X, H[:, n_classifiers:])
-        return state._replace(learners=learners, regressors=regressors)
+    def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first batch, of which nothing could be predicted."""
+        filled = _filled_with_means(Y)
+        if not _plain(state):
+            state = state._replace(encoder=encoder.turn(state.encoder, filled))
+        return self._start_counting(self._learn(state, X, filled), X, Y)
 
-    def _learn_codes(self, state: State, derived: Derived, Q: FloatArray, Y: AnyMatrix) -> State:
-        errors = state.errors + grid_errors(derived.directions, Q, Y)
-        threshold, tracked = _follow(state, _cut(Q, derived.beta, Y))
-        sums = decoder.update(state.decoder, Q, Y)
-        return state._replace(decoder=sums, errors=errors, threshold=threshold, tracked=tracked)
+    def _start_counting(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Count the scores of a batch just learned, and nothing before: too good to be true, so they count for less."""
+        derived = self.derive(state)
+        Z = self.bank.see(derived.learners, X)
+        looked = self._look(state._replace(tally=tally.empty()), derived, Z, Y)
+        faded = tally.Tally(*(_FIRST * part for part in looked.tally))  # type: ignore[arg-type]
+        return state._replace(tally=faded, drift=drift.empty())
 
-    def _learn_first_codes(self, state: State, Q: FloatArray, Y: AnyMatrix) -> State:
-        sums = decoder.update(state.decoder, np.sqrt(_FIRST) * Q, Y)
-        # Weights of rows are squares in QᵀQ, but not in QᵀY: that, too, is to count for less.
-        scale = np.sqrt(_FIRST)
-        sums = decoder.fold(sums)
-        sums = sums._replace(cross=scale * sums.cross, total=scale * sums.total, rows=_FIRST * sums.rows)
-        state = state._replace(decoder=sums)
-        beta = solution(directions(sums), _best(state.errors))
-        return state._replace(threshold=_cut(Q, beta, Y), tracked=_FIRST)
+    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, Z: AnyMatrix | None = None) -> State:
+        U = Y @ state.encoder.A
+        half_life = self.bank.half_lives[0]
+        keep = 1.0 if half_life is None else 0.5 ** (len(U) / half_life)
+        learners = self.bank.update(state.learners, X, U, Z)
+        return state._replace(learners=learners, decoder=decoder.update(state.decoder, U, Y, keep))
+
+    def _look(self, state: State, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> State:
+        """Take down how some rows of a batch are predicted."""
+        n, n_labels = Y.shape
+        n_rows = min(n, max(_FEWEST_ROWS, _MOST_SCORES // max(n_labels, 1)))
+        Z, labels = Z[:n_rows], _dense(Y[:n_rows])
+        if np.isnan(labels).all():
+            return state
+        scores = self._decoded(derived, Z)
+        if self.aim == "macro_f1":
+            state = state._replace(by_label=rules.add_labels(state.by_label, scores, labels))
+        if len(state.errors) > 1:
+            state = state._replace(errors=self._member_errors(state, derived, Z, labels))
+        watched = drift.add(state.drift, _errors_of_rows(np.square(scores - labels)))
+        return state._replace(tally=tally.add(state.tally, scores, labels), drift=watched)
+
+    def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
+        members = [derived._replace(learners=member) for member in self.bank.members(state.learners)]
+        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
+        new = [labels.shape[1] * np.nanmean(np.square(self._decoded(member, Z) - labels)) for member in members]
+        keep = 0.5 ** (len(labels) / _ERRORS_HALF_LIFE) if state.errors.any() else 0.0
+        return keep * state.errors + (1.0 - keep) * np.array(new)
+
+    def _react(self, state: State) -> State:
+        """Forget what a drift has made wrong."""
+        learners = state.learners
+        if len(state.errors) == 1:
+            learners = self.bank.forget(learners, _KEPT)
+            sums = decoder.forget(state.decoder, _KEPT)
+        else:
+            learners = self.bank.replace(learners, int(state.errors.argmax()), int(state.errors.argmin()), _KEPT)
+            sums = state.decoder
+        return state._replace(learners=learners, decoder=sums, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
+
+    def _filled(self, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
+        """Put predictions where labels are not known."""
+        unknown = _unknown(Y)
+        if unknown is None:
+            return Y
+        rows, labels = unknown
+        U = self.bank.predict_seen(derived.learners, Z)
+        if derived.beta is None:
+            return _with_values(Y, unknown, U[rows, labels])
+        return _with_values(Y, unknown, np.einsum("ij,ji->i", U[rows], derived.beta[:, labels]))
 
     def derive(self, state: State) -> Derived:
-        """Compute what predicting needs."""
-        learners, regressors = self._derive_learners(state)
-        along = directions(state.decoder)
-        return Derived(learners, regressors, along, solution(along, _best(state.errors)), state.threshold)
+        """Average the members, solve for the decoder, and read the thresholds off the counts."""
+        learners = self.bank.derive(state.learners, _shares(state.errors))
+        chooser = rules.make(self.aim, state.tally, state.by_label)
+        beta = None if _plain(state) else _beta(state.decoder).astype(learners.weights.dtype, copy=False)
+        return Derived(learners, beta, chooser)
 
-    def _derive_learners(self, state: State) -> tuple[Any, Any]:
-        regressors = None if self.ridge is None else self.ridge.derive(state.regressors)  # type: ignore[arg-type]
-        return self.classifiers.derive(state.learners), regressors
+    def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Decode the pseudo labels: about the labels' probabilities."""
+        return self._decoded(derived, self.bank.see(derived.learners, X))
 
-    def _codes(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        return _codes(self, derived.learners, derived.regressors, X)
+    def _decoded(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
+        U = self.bank.predict_seen(derived.learners, Z)
+        return U if derived.beta is None else U @ derived.beta
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Decode the codes; the threshold is at zero."""
-        return self._codes(derived, X) @ derived.beta - derived.threshold
+        """Decode the pseudo labels; the common threshold is at zero."""
+        return np.subtract(self._raw(derived, X), derived.chooser.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
-        """Mark the labels whose score is above the threshold."""
-        return self.scores(derived, X) > 0
+        """Choose label sets by the rule for the aim."""
+        return rules.choose(derived.chooser, self._raw(derived, X))
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute how likely each label is, by what scores were worth of late."""
+        return rules.probabilities(derived.chooser, self._raw(derived, X))
 
     def compact(self, state: State) -> State:
         """Return the same state in its smallest form, for keeping."""
         return state._replace(decoder=decoder.fold(state.decoder))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Say why two models cannot be merged: never."""
-        return "the decoder has learned from predictions, which depend on what was learned before"
+        """Say why two models cannot be merged."""
+        return "what they have learned depends on the order of the rows"
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far: as pseudo labels of their own while these are few."""
+        n_known = len(state.encoder.A)
+        if self.aim == "macro_f1":
+            state = state._replace(by_label=rules.grow_labels(state.by_label, n_labels))
+        n_own = min(n_labels, self.most_plain) if _plain(state) else n_known
+        if n_own > n_known:
+            state = state._replace(
+                encoder=encoder.given(np.eye(n_own), np.zeros(n_own)),
+                learners=self.bank.grow_components(state.learners, n_own),
+                decoder=decoder.grow(decoder.grow_components(state.decoder, n_own), n_own - n_known),
+            )
+        if n_labels > max(n_known, n_own):
+            n_new = n_labels - max(n_known, n_own)
+            grown = encoder.grow(state.encoder, encoder.draw_rows(state.encoder, n_new, rng))
+            state = state._replace(encoder=grown, decoder=decoder.grow(state.decoder, n_new))
+        return state
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were zero so far."""
+        return state._replace(learners=self.bank.grow_features(state.learners, n_values))
 
 
-def _codes(ensemble: Ensemble, learners: Any, regressors: Any, X: AnyMatrix) -> FloatArray:
-    """Predict all pseudo labels, softly, with a constant one in front: (n, K + 1)."""
-    odds = ensemble.classifiers.predict(learners, X) / X.shape[1]
-    parts = [np.ones((X.shape[0], 1)), np.clip(odds, -_CLIP, _CLIP)]
-    if ensemble.ridge is not None:
-        parts.append(ensemble.ridge.predict(regressors, X))
-    return np.hstack(parts)
+def _plain(state: State) -> bool:
+    """Tell whether labels are their own pseudo labels: there are fewer of the latter otherwise."""
+    n_labels, n_components = state.encoder.A.shape
+    return n_labels == n_components
 
 
-def directions(sums: decoder.State) -> Directions:
-    """Centre the decoder's sums, scale them to correlations and find their eigenvectors."""
+def _beta(sums: decoder.State) -> FloatArray:
+    """Solve for the decoder, (K, l)."""
     d = decoder.fold(sums)
-    gram, rows = d.gram * d.scale, d.rows * d.scale
-    mean_code, mean_label = gram[0, 1:] / rows, (2 * d.cross[:, 0] - d.total[0]) * d.scale / rows
-    targets = (2 * d.cross[:, 1:].T - d.total[1:, None]) * d.scale - np.outer(gram[0, 1:], mean_label)
-    centred = gram[1:, 1:] - np.outer(gram[0, 1:], mean_code)
-    spread = np.sqrt(np.maximum(np.diag(centred), 0.0))
-    # A code that does not vary says nothing; dividing by its size instead of by nearly nothing keeps it so.
-    scale = np.where(spread > 1e-9 * np.sqrt(np.maximum(np.diag(gram)[1:], 1e-300)), spread, np.inf)
-    values, vectors = np.linalg.eigh(centred / scale[:, None] / scale)
-    return Directions(mean_code, mean_label, scale, values, vectors, vectors.T @ (targets / scale[:, None]), rows)
+    gram = d.gram.copy()
+    gram[np.diag_indices_from(gram)] += _DECODER_RIDGE * max(float(np.trace(gram)) / len(gram), 1e-300)
+    return np.asarray(np.linalg.solve(gram, d.cross.T), dtype=np.float64)
 
 
-def _shrinkage(along: Directions, penalty: FloatArray | float) -> FloatArray:
-    """Compute what each direction is multiplied by; a penalty is in imagined rows."""
-    return 1.0 / (np.maximum(along.values, 0.0) + np.asarray(penalty)[..., None] / along.rows)
+def _shares(errors: FloatArray) -> FloatArray:
+    """Weigh the members: one with an error larger by a tenth counts for about a seventh."""
+    if not errors.any():
+        return np.full(len(errors), 1.0 / len(errors))
+    weights = (errors.min() / errors) ** _SHARPNESS if errors.min() > 0 else (errors == 0).astype(float)
+    return weights / weights.sum()
 
 
-def solution(along: Directions, penalty: float) -> FloatArray:
-    """Solve for the decoder, (K + 1, l), constant first."""
-    beta = (along.vectors @ (_shrinkage(along, penalty)[:, None] * along.targets)) / along.scale[:, None]
-    return np.vstack([along.mean_label - along.mean_code @ beta, beta])
+def _errors_of_rows(squares: FloatArray) -> FloatArray:
+    """Average each row over the labels that are known; rows without any are left out."""
+    if not np.isnan(squares.sum()):
+        return squares.mean(axis=1)
+    n_known = (~np.isnan(squares)).sum(axis=1)
+    some = n_known > 0
+    return np.nansum(squares[some], axis=1) / n_known[some]
 
 
-def grid_errors(along: Directions, Q: FloatArray, Y: AnyMatrix) -> FloatArray:
-    """Compute the squared error on a batch for each penalty of the grid, up to what they have in common.
-
-    With the decoder ``V D V'C`` and ``D`` the shrinkage, the error is ``Σ DᵢDⱼ (V'gV ∘ EE')ᵢⱼ - 2 Σ Dᵢ (V'c ∘ E)ᵢ``,
-    where ``E = V'C`` and ``g``, ``c`` are the batch's centred sums: products that serve the whole grid.
-    """
-    Z = ((Q[:, 1:] - along.mean_code) / along.scale) @ along.vectors
-    # Z'(T - mean) without the dense T: T is 2 Y - 1.
-    cross = 2.0 * (Y.T @ Z).T - np.outer(Z.sum(axis=0), 1.0 + along.mean_label)
-    D = _shrinkage(along, GRID)
-    quadratic = (Z.T @ Z) * (along.targets @ along.targets.T)
-    return np.einsum("gi,ij,gj->g", D, quadratic, D) - 2.0 * D @ (cross * along.targets).sum(axis=1)
+def _dense(Y: AnyMatrix) -> FloatArray:
+    return Y.toarray().astype(float) if scipy.sparse.issparse(Y) else np.asarray(Y, dtype=float)
 
 
-def _best(errors: FloatArray) -> float:
-    """Choose the penalty with the smallest error; before any is known, one in the middle."""
-    return float(GRID[int(np.argmin(errors))] if errors.any() else GRID[len(GRID) // 2])
+def _unknown(Y: AnyMatrix) -> tuple[IntArray, IntArray] | None:
+    """Find rows and labels of what is not known; None if all is."""
+    values = Y.data if scipy.sparse.issparse(Y) else Y
+    if values.dtype.kind != "f" or not np.isnan(values.sum()):
+        return None
+    if not scipy.sparse.issparse(Y):
+        rows, labels = np.nonzero(np.isnan(Y))
+        return rows, labels
+    places = np.flatnonzero(np.isnan(Y.data))
+    return np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places]
 
 
-def _cut(Q: FloatArray, beta: FloatArray, Y: AnyMatrix) -> float:
-    """Find the score above which as many labels would have been predicted as there are."""
-    rows = max(1, min(len(Q), _MOST_SCORES // beta.shape[1]))
-    scores = (Q[:rows] @ beta).ravel()
-    n_true = int(Y[:rows].sum()) if scipy.sparse.issparse(Y) else int(np.sum(Y[:rows]))
-    if n_true == 0:
-        return float(scores.max())
-    place = len(scores) - min(n_true, len(scores))
-    return float(np.partition(scores, place)[place]) - 1e-12
+def _with_values(Y: AnyMatrix, unknown: tuple[IntArray, IntArray], values: FloatArray) -> AnyMatrix:
+    """Put values where labels are not known; the order is that of `_unknown`."""
+    if not scipy.sparse.issparse(Y):
+        filled = Y.copy()
+        filled[unknown] = values
+        return filled
+    data = Y.data.copy()
+    data[np.isnan(data)] = values
+    return scipy.sparse.csr_array((data, Y.indices, Y.indptr), shape=Y.shape)
 
 
-def _follow(state: State, cut: float) -> tuple[float, float]:
-    """Move the threshold towards the last batch's."""
-    tracked = state.tracked + 1.0
-    weight = max(1.0 / tracked, _NEWEST)
-    return (1.0 - weight) * state.threshold + weight * cut, tracked
+def _filled_with_means(Y: AnyMatrix) -> AnyMatrix:
+    """Put each label's frequency among the known entries where it is not known."""
+    unknown = _unknown(Y)
+    if unknown is None:
+        return Y
+    n_unknown = np.bincount(unknown[1], minlength=Y.shape[1])
+    present = np.asarray(_with_values(Y, unknown, np.zeros(len(unknown[0]))).sum(axis=0)).ravel()
+    means = present / np.maximum(Y.shape[0] - n_unknown, 1)
+    return _with_values(Y, unknown, means[unknown[1]])

@@ -133,7 +133,7 @@ class Race(Algorithm[State]):
         reason = self.bank.why_unmergeable(one.learners, other.learners)
         if reason:
             return f"their learners are {self.bank!r}, and {reason}"
-        if not all(map(np.array_equal, one.encoder, other.encoder)):
+        if not all(map(np.array_equal, one.encoder[:3], other.encoder[:3])):
             return "their encoders differ; start both from one random_state or projection"
         return None
 
@@ -141,6 +141,13 @@ class Race(Algorithm[State]):
         """Join two models with the same fixed encoder, which learned different rows."""
         learners = self.bank.merge(one.learners, other.learners)
         return State(one.encoder, learners, decoder.merge(one.decoder, other.decoder))
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far; pseudo labels and their learners stay as they are.
+
+        With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
+        """
+        return self.grow(state, encoder.draw_rows(state.encoder, n_labels - len(state.encoder.A), rng))
 
     def grow(self, state: State, rows: FloatArray) -> State:
         """Add labels, with the given rows of the encoder, that were absent so far."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from labelrace import persistence, validation
+from labelrace import parameters, persistence, validation
 from labelrace.algorithm import Algorithm
-from labelrace.exceptions import MergeError
+from labelrace.estimators import features, growth, late, merging
+from labelrace.estimators.labels import first_labels
+from labelrace.estimators.later import LearnsLater, unchanged_on_error
 from labelrace.learned import Learned
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -29,7 +29,7 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 __all__ = ["OnlineClassifier"]
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that learn batch by batch.
 
     A subclass is its parameters, and tells how its algorithm starts.
@@ -40,12 +40,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     label_names: Any
     categorical_features: Any = None
-    classes_: IntArray
-    label_names_: Array | None
-    n_features_in_: int
     _n_values: IntArray
     _began_with: dict[str, Any]
-    _learned: Learned
 
     @abstractmethod
     def _algorithm(self) -> Algorithm[Any]:
@@ -67,17 +63,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n, m)
-            Features.
-        Y : array-like, sparse matrix or data frame of shape (n, l)
-            Labels, 0 or 1.
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. A dict is ``{name: number}``; what it does not name is 0.
+        Y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1; or for each row the set of its labels' names.
 
         Returns
         -------
         self
         """
-        with self._unchanged_on_error():
-            for name in [name for name in vars(self) if name.endswith("_") or name == "_learned"]:
+        with unchanged_on_error(self):
+            for name in [name for name in vars(self) if name.endswith("_") or name in ("_learned", "_waiting")]:
                 delattr(self, name)
             self._learn(X, Y)
         return self
@@ -85,12 +81,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, Y: Any, classes: Any = None) -> Self:
         """Learn from a further batch.
 
+        It may bring labels that were not there before: further columns behind the others, or new names in a data frame
+        or in sets. The model is then the one that knew them, always absent, from the start. Further columns of a sparse
+        ``X``, or new names in dicts, are new features likewise. Names may come in any order.
+
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n, m)
-            Features.
-        Y : array-like, sparse matrix or data frame of shape (n, l)
-            Labels, 0 or 1.
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. A dict is ``{name: number}``; what it does not name is 0.
+        Y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1; or for each row the set of its labels' names. Labels whose names are known and not there are
+            absent. If `supports_missing_labels`, NaN is a label that is not known.
         classes : None
             Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
 
@@ -98,25 +99,32 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        with self._unchanged_on_error():
+        with unchanged_on_error(self):
             self._learn(X, Y)
         return self
 
     def _learn(self, X: Any, Y: Any) -> None:
         """Check a batch and learn it."""
-        first = not self.__sklearn_is_fitted__()
-        checked = self._check_features(X, reset=first)
-        labels = validation.check_labels(Y, checked.shape[0], None if first else len(self.classes_))
-        names = None if first else self.label_names_
-        self.label_names_ = validation.check_label_names(Y, self.label_names, names, labels.shape[1])
-        if first:
-            self.classes_ = np.arange(labels.shape[1])
-            self._n_values = self._kinds_of_features(checked)
-            algorithm, self._began_with = self._algorithm(), self.get_params(deep=False)
-            self._learned = Learned(algorithm, self._init(algorithm, self._n_values, labels.shape[1]))
+        if self.__sklearn_is_fitted__():
+            rows = features.later_features(self, X)
+            labels = growth.later_labels(self, Y, rows.shape[0])
+        else:
+            rows, labels = self._begin(X, Y)
         self._refuse_changed_parameters()
         for _ in range(self._times_shown()):
-            self._learned = self._learned.updated(checked, labels)
+            self._learned = self._learned.updated(rows, labels)
+
+    def _begin(self, X: Any, Y: Any) -> tuple[AnyMatrix, AnyMatrix]:
+        """Check the first batch, and make the state that is to learn it."""
+        rows = features.first_features(self, X)
+        n_rows, allow_missing = rows.shape[0], self.supports_missing_labels
+        labels, self.label_names_ = first_labels(Y, n_rows, self.label_names, allow_missing=allow_missing)
+        self.classes_ = np.arange(labels.shape[1])
+        self._n_values = self._kinds_of_features(rows)
+        self._seed = self._draw_seed()
+        algorithm, self._began_with = self._algorithm(), self.get_params(deep=False)
+        self._learned = Learned(algorithm, self._init(algorithm, self._n_values, labels.shape[1]))
+        return rows, labels
 
     def _kinds_of_features(self, X: AnyMatrix) -> IntArray:
         """Find how many values each nominal feature has, at least those of the first batch; 0 for a numeric one."""
@@ -128,8 +136,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """How often each batch is learned in a row."""
         return 1
 
-    def predict(self, X: Any) -> npt.NDArray[np.int8]:
+    def predict(self, X: Any, ids: Any = None, top: int | None = None) -> npt.NDArray[np.int8]:
         """Predict label sets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. Names in dicts that the model does not know are ignored.
+        ids : sequence or None
+            An id for each row, such as a number or text, by which `learn` teaches its labels when they are known. The
+            newest `buffer_size` rows are kept; an id that comes again replaces its row.
+        top : int or None
+            How many labels to predict for every row, those with the highest scores; None lets the model decide.
 
         Returns
         -------
@@ -137,7 +155,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         checked = self._check_features(X, reset=False)
-        return self._learned.algorithm.predict(self._learned.derived, checked).view(np.int8)
+        listed = None if ids is None else late.check_ids(ids, checked.shape[0])
+        if top is None:
+            predicted = self._learned.algorithm.predict(self._learned.derived, checked).view(np.int8)
+        else:
+            parameters.check_whole("top", top, 1)
+            predicted = _best(self._learned.algorithm.scores(self._learned.derived, checked), top)
+        if listed is not None:
+            self._keep(listed, X, checked)
+        return predicted
 
     def decision_function(self, X: Any) -> FloatArray:
         """Compute a score for every label; higher is more likely.
@@ -182,28 +208,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         MergeError
             Where merging would not be exact, with the reason.
         """
-        check_is_fitted(self)
-        if type(other) is not type(self):
-            raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        check_is_fitted(other)
-        reason = self._why_unmergeable(other)
-        if reason:
-            raise MergeError(f"The models cannot be merged exactly: {reason}.")
-        merged = self._learned.algorithm.merge(self._learned.state, other._learned.state)
-        self._learned = self._learned.with_state(merged)
-        self._n_values = np.maximum(self._n_values, other._n_values)
+        merging.merge(self, other)
         return self
-
-    def _why_unmergeable(self, other: OnlineClassifier) -> str | None:
-        if self._learned.algorithm != other._learned.algorithm:
-            return "their parameters differ"
-        if self.n_features_in_ != other.n_features_in_ or not _same(self._feature_names, other._feature_names):
-            return "their features differ"
-        if ((self._n_values > 0) != (other._n_values > 0)).any():
-            return "a feature is nominal in one of them and numeric in the other"
-        if len(self.classes_) != len(other.classes_) or not _same(self.label_names_, other.label_names_):
-            return "their labels differ"
-        return self._learned.algorithm.why_unmergeable(self._learned.state, other._learned.state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which `labelrace.load` reads; the file is complete or not there.
@@ -222,22 +228,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._learned
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        # States are immutable: remembering the references is remembering everything.
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
-        checked = validation.check_features(self, X, reset=reset, allow_missing=self._allows_missing())
-        if not reset:
-            validation.check_codes(checked, self._n_values)
-        return checked
+        """Check rows that begin a model, or rows that it is asked about."""
+        return features.first_features(self, X) if reset else features.asked_features(self, X)
 
     def _refuse_changed_parameters(self) -> None:
         # Comparing references is quick, and where none has changed it is enough.
@@ -247,14 +240,22 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "The parameters are not those that learning began with: set them back, or start anew with fit."
             )
 
+    @property
+    def supports_missing_labels(self) -> bool:
+        """Whether a NaN in Y is a label that is not known, rather than an error."""
+        return self._is_able_to("learns_partial_labels")
+
     def _allows_missing(self) -> bool:
         """Tell whether NaN in X is a missing value rather than an error."""
+        return self._is_able_to("skips_missing")
+
+    def _is_able_to(self, ability: str) -> bool:
         try:
             algorithm = self._learned.algorithm if self.__sklearn_is_fitted__() else self._algorithm()
         except ValueError:
             # A wrong parameter is reported where learning starts, not where somebody asks for the tags.
             return False
-        return algorithm.skips_missing
+        return bool(getattr(algorithm, ability))
 
     @property
     def _feature_names(self) -> Array | None:
@@ -275,6 +276,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Compare names, which may be None."""
-    return list(one if one is not None else []) == list(other if other is not None else [])
+def _best(scores: FloatArray, count: int) -> npt.NDArray[np.int8]:
+    """Mark the labels with the highest scores in every row."""
+    n_labels = scores.shape[1]
+    marked = np.zeros(scores.shape, dtype=np.int8)
+    first = n_labels - min(count, n_labels)
+    np.put_along_axis(marked, np.argpartition(scores, first, axis=1)[:, first:], 1, axis=1)
+    return marked

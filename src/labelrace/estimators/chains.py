@@ -10,7 +10,7 @@ from labelrace import parameters, validation
 from labelrace.baselines.chains import Chains, State
 from labelrace.estimators.base import OnlineClassifier
 from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.typing import IntArray
+from labelrace.typing import Array, IntArray
 
 __all__ = ["ClassifierChainsClassifier"]
 
@@ -22,7 +22,8 @@ class ClassifierChainsClassifier(OnlineClassifier):
     """Online classifier chains with naive Bayes: each label is predicted from the features and the labels before it.
 
     With several chains, in random orders, a label is predicted if at least half of them predict it. All chains share
-    one state: binary relevance's sums and a table of label co-occurrences.
+    one state: binary relevance's sums and a table of label co-occurrences. Labels that appear later come last in every
+    chain.
 
     Parameters
     ----------
@@ -78,13 +79,20 @@ class ClassifierChainsClassifier(OnlineClassifier):
             raise ValueError(f"learner={learner!r} does not do: chains share the sums of NaiveBayes, and of no other.")
         return Chains(learner)
 
-    def _init(self, algorithm: Chains, n_values: IntArray, n_labels: int) -> State:
+    def _refuse_labels(self, n_labels: int) -> None:
         if n_labels > _MOST_LABELS:
             raise ValueError(
                 f"Chains keep an l × l table, which is {8e-9 * n_labels**2:.0f} GB for {n_labels} labels: use at most "
                 f"{_MOST_LABELS}, or RACEClassifier."
             )
+
+    def _init(self, algorithm: Chains, n_values: IntArray, n_labels: int) -> State:
+        self._refuse_labels(n_labels)
         return algorithm.init(n_values, self._orders(n_labels))
+
+    def _init_like(self, algorithm: Chains, n_labels: int, tensors: dict[str, Array]) -> State:
+        # Given orders are those of the labels known at first.
+        return algorithm.init(self._n_values, np.zeros((len(tensors["state.orders"]), n_labels), dtype=np.intp))
 
     def _orders(self, n_labels: int) -> IntArray:
         parameters.check_whole("n_chains", self.n_chains, 1)

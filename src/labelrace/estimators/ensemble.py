@@ -2,59 +2,68 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters, validation
 from labelrace.compression import encoder
 from labelrace.compression.ensemble import Ensemble, State
+from labelrace.decision import rules
 from labelrace.estimators.base import OnlineClassifier
-from labelrace.learners import columns
-from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.learners.ridge import Ridge
+from labelrace.estimators.explanation import Explanation, explain
+from labelrace.learners.rls import RLS
 from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["RACEEnsembleClassifier"]
-
-# Pseudo labels for naive Bayes, at least, and for ridge, at the most.
-_FEWEST_CLASSIFIERS, _MOST_REGRESSORS = 24, 100
-# Columns of features up to which ridge learns, too: its sums and its solution grow with their square and cube.
-_MOST_RIDGE_COLUMNS = 1500
 
 
 class RACEEnsembleClassifier(OnlineClassifier):
     """Online multi-label classification by label compression: the default that needs no tuning.
 
-    RACE with several random encoders, naive Bayes and ridge regression on their pseudo labels, and one decoder that is
-    fitted to what the learners *predict* for a batch before they learn it. The decoder's regularisation and the
-    threshold follow the stream: the first by its error, the second by the number of labels that rows have.
+    RACE's random encoder and least-squares decoder around linear learners that scale their features, choose their
+    penalty and forget by themselves; a threshold that keeps the number of predicted labels near that of true ones;
+    probabilities that are what they say; and a detector that makes the model forget faster after a drift. New labels
+    and features may appear, and labels may be unknown (NaN) or late. See docs/default.md.
 
     Parameters
     ----------
     categorical_features : mask, indices, names or None
         Features that hold codes 0, 1, 2, … of nominal values.
     random_state : int, Generator, RandomState or None
-        Seed of the encoders.
-    n_encoders : int
-        Encoders of ``⌈log₂ l⌉`` pseudo labels each for naive Bayes; there are more where that makes fewer than 24.
-    use_ridge : bool or "auto"
-        Whether ridge regression learns ``⌈log₂ l⌉²`` (at most 100) pseudo labels of its own. "auto" is yes up to 1500
-        columns of features. Missing values (NaN) are skipped only where it is not used.
+        Seed of the encoder and of the random features.
+    n_components : int
+        Pseudo labels. Up to twice as many labels are learned as they are.
+    half_life : float, None or sequence of these
+        Rows after which half of what was learned is forgotten; None for never. Several make an ensemble of members
+        that forget at these speeds, weighted by their errors of late.
+    detect_drift : bool
+        Whether to forget nearly all when errors grow by more than chance; of several members, the worst is then
+        replaced.
+    optimise : str
+        What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
+        "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy".
+    alpha : float or "auto"
+        Penalty of the learners, where a row has length one. "auto" is the best of a grid on the first rows.
+    n_bends : int
+        Columns for dense data that bend: absolute values along random directions. 0 for linear models.
     label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+        Names of the labels, if ``Y`` does not bring them.
 
     Attributes
     ----------
     encoder_ : (l, K) array
-        All encoders side by side.
-    encoder_bias_ : (K,) array
-        Their biases.
-    decoder_ : (K + 1, l) array
-        The decoder; its first row belongs to a constant.
+        The projection of labels to pseudo labels.
+    decoder_ : (K, l) array
+        The decoder.
     threshold_ : float
         The score above which a label is predicted; `decision_function` has it subtracted.
+    alpha_ : float
+        The penalty.
+    n_drifts_ : int
+        Drifts found so far.
 
     Examples
     --------
@@ -65,7 +74,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
     >>> for name in ("race", "race-cls-adaptive"):
     ...     model = labelrace.make_model(name, random_state=0)
     ...     print(name, f"{averages(prequential(model, stream))['example_f1']:.2f}")
-    race 0.68
+    race 0.72
     race-cls-adaptive 0.46
     """
 
@@ -74,69 +83,111 @@ class RACEEnsembleClassifier(OnlineClassifier):
         categorical_features: Any = None,
         random_state: Any = None,
         *,
-        n_encoders: int = 3,
-        use_ridge: bool | str = "auto",
+        n_components: int = 64,
+        half_life: Any = 2000.0,
+        detect_drift: bool = True,
+        optimise: str = "cardinality",
+        alpha: Any = "auto",
+        n_bends: int = 128,
         label_names: Any = None,
     ) -> None:
         self.categorical_features = categorical_features
         self.random_state = random_state
-        self.n_encoders = n_encoders
-        self.use_ridge = use_ridge
+        self.n_components = n_components
+        self.half_life = half_life
+        self.detect_drift = detect_drift
+        self.optimise = optimise
+        self.alpha = alpha
+        self.n_bends = n_bends
         self.label_names = label_names
 
     def _algorithm(self) -> Ensemble:
-        parameters.check_whole("n_encoders", self.n_encoders, 1)
-        if not isinstance(self.use_ridge, bool):
-            parameters.check_choice("use_ridge", self.use_ridge, ("auto",))
-        use_ridge = self.use_ridge if isinstance(self.use_ridge, bool) else self._ridge_fits()
-        return Ensemble(NaiveBayes(), Ridge(alpha=30.0) if use_ridge else None)
+        parameters.check_whole("n_components", self.n_components, 1)
+        parameters.check_choice("optimise", self.optimise, rules.AIMS)
+        if not isinstance(self.detect_drift, (bool, np.bool_)):
+            raise ValueError(f"detect_drift={self.detect_drift!r} does not do: give True or False.")
+        if isinstance(self.alpha, str):
+            parameters.check_choice("alpha", self.alpha, ("auto",))
+        alpha = None if isinstance(self.alpha, str) else self.alpha
+        bank = RLS(alpha, self._half_lives(), self.n_bends, self._seed, single=True)
+        return Ensemble(bank, self.optimise, bool(self.detect_drift), 2 * int(self.n_components))
 
-    def _ridge_fits(self) -> bool:
-        """Tell whether features are few enough, once they are known."""
-        return not hasattr(self, "_n_values") or columns.width(self._n_values) <= _MOST_RIDGE_COLUMNS
+    def _half_lives(self) -> tuple[float | None, ...]:
+        several = isinstance(self.half_life, (Sequence, np.ndarray)) and not isinstance(self.half_life, str)
+        half_lives = tuple(self.half_life) if several else (self.half_life,)
+        if not half_lives:
+            raise ValueError("half_life=() does not do: give a number of rows, None, or several of these.")
+        return half_lives
 
     def _init(self, algorithm: Ensemble, n_values: IntArray, n_labels: int) -> State:
-        k = validation.component_count("log2", n_labels)
-        n_encoders = max(self.n_encoders, math.ceil(_FEWEST_CLASSIFIERS / k))
-        n_regressors = 0 if algorithm.ridge is None else min(k * k, _MOST_REGRESSORS, n_labels)
+        # Few labels are their own pseudo labels.
+        if n_labels <= algorithm.most_plain:
+            return algorithm.init(encoder.given(np.eye(n_labels), np.zeros(n_labels)), n_values)
         rng = validation.generator(self.random_state)
-        # Where there would be as many pseudo labels as labels, nothing is compressed: the labels are their own.
-        if k * n_encoders >= n_labels:
-            drawn = [_plain(n_labels)]
-        else:
-            drawn = [encoder.draw(n_labels, k, rng) for _ in range(n_encoders)]
-        n_classifiers = sum(e.A.shape[1] for e in drawn)
-        if n_regressors:
-            compresses = n_regressors < n_labels
-            drawn.append(encoder.draw(n_labels, n_regressors, rng) if compresses else _plain(n_labels))
-        side_by_side = encoder.given(np.hstack([e.A for e in drawn]), np.concatenate([e.bias for e in drawn]))
-        return algorithm.init(side_by_side, n_classifiers, n_values)
+        return algorithm.init(encoder.draw(n_labels, self.n_components, rng), n_values)
 
     def _init_like(self, algorithm: Ensemble, n_labels: int, tensors: dict[str, Array]) -> State:
-        A, n_classifiers = tensors["state.encoder.A"], len(tensors["state.learners.rows"]) - 1
-        return algorithm.init(encoder.given(np.zeros(A.shape), np.zeros(A.shape[1])), n_classifiers, self._n_values)
+        n_components = tensors["state.encoder.A"].shape[1]
+        projection = encoder.given(np.zeros((n_labels, n_components)), np.zeros(n_components))
+        state = algorithm.init(projection, self._n_values)
+        n_watched = len(tensors["state.drift.means"])
+        return state._replace(drift=type(state.drift)(*(np.zeros(n_watched) for _ in state.drift)))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Compute how likely each label is.
+
+        Calibrated by the stream itself: of the labels that lately got a like score, so many were present.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        check_is_fitted(self)
+        checked = self._check_features(X, reset=False)
+        return self._learned.algorithm.probabilities(self._learned.derived, checked)
+
+    def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
+        """Tell what carried the scores of a row's labels.
+
+        Parameters
+        ----------
+        x : array-like, sparse matrix, data frame or dict of one row
+        labels : sequence of label indices or names, or None
+            The labels to explain; None for those predicted.
+        n_features : int
+            Features to name for each label, those that carried most.
+
+        Returns
+        -------
+        list of Explanation
+            In the order of the labels. The parts of each add up to its score.
+        """
+        check_is_fitted(self)
+        parameters.check_whole("n_features", n_features, 1)
+        return explain(self, x, labels, n_features)
 
     @property
     def encoder_(self) -> FloatArray:
-        """All encoders side by side, (l, K)."""
+        """The projection of labels to pseudo labels, (l, K)."""
         return self._fitted().state.encoder.A
 
     @property
-    def encoder_bias_(self) -> FloatArray:
-        """The encoders' biases, (K,)."""
-        return self._fitted().state.encoder.bias
-
-    @property
     def decoder_(self) -> FloatArray:
-        """The decoder, (K + 1, l), constant first."""
-        return self._fitted().derived.beta
+        """The decoder, (K, l)."""
+        beta: FloatArray | None = self._fitted().derived.beta
+        return np.eye(len(self.classes_)) if beta is None else beta
 
     @property
     def threshold_(self) -> float:
         """The score above which a label is predicted."""
-        return self._fitted().state.threshold
+        return self._fitted().derived.chooser.threshold
 
+    @property
+    def alpha_(self) -> float:
+        """The penalty of the learners."""
+        return self._fitted().state.learners.alpha
 
-def _plain(n_labels: int) -> encoder.State:
-    """Make the encoder that leaves labels as they are."""
-    return encoder.given(np.eye(n_labels), np.zeros(n_labels))
+    @property
+    def n_drifts_(self) -> int:
+        """Drifts found so far."""
+        return int(self._fitted().state.n_drifts)

@@ -23,6 +23,10 @@ class Offline:
         """Refuse: use `fit`."""
         raise NotImplementedError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
 
+    def learn(self, ids: Any, Y: Any) -> NoReturn:
+        """Refuse: use `fit`."""
+        raise NotImplementedError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
+
 
 class PLSTClassifier(Offline, OnlineClassifier):
     """Principal label space transformation: compression by the labels' principal directions. Offline.

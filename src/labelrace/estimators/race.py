@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelrace import parameters, validation
 from labelrace.compression import encoder
 from labelrace.compression.race import Race, State
+from labelrace.estimators import growth
 from labelrace.estimators.banks import bank_of
 from labelrace.estimators.base import OnlineClassifier
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -45,7 +46,7 @@ class RACEClassifier(OnlineClassifier):
         take later ones for the first value.
     random_state : int, Generator, RandomState or None
         Seed of the encoder.
-    learner : "auto", "naive_bayes", "sgd", "ridge", a bank of labelrace.learners, or an estimator with partial_fit
+    learner : "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of labelrace.learners, or one with partial_fit
         The base learners. "auto" is naive Bayes for classification and SGD, with normalised steps, for regression.
     ridge : float
         Regularises the decoder: added to the diagonal of its equations.
@@ -204,47 +205,36 @@ class RACEClassifier(OnlineClassifier):
         """The number of pseudo labels."""
         return self.encoder_.shape[1]
 
-    def add_labels(self, new: int | Any, rows: Any = None) -> Self:
-        """Add labels that have not occurred so far.
+    def _draw_seed(self) -> int:
+        # Models with one projection and no random_state draw alike, so that they can still be merged afterwards.
+        is_given = self.projection is not None and self.random_state is None
+        return 0 if is_given else super()._draw_seed()
 
-        With fixed encoding the model is then the one that knew these labels, always absent, from the start.
+    def add_labels(self, new: int | Any, rows: Any = None) -> Self:
+        """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
+
+        The model is then the one that knew these labels, always absent, from the start. Pseudo labels stay as many as
+        they are.
 
         Parameters
         ----------
         new : int or sequence of str
             How many labels, or their names.
         rows : (new, k) array or None
-            The encoder's rows for them. None draws them, and draws the same for models with the same encoder.
+            The encoder's rows for them. None draws them, and draws the same for models with the same `random_state`.
 
         Returns
         -------
         self
         """
-        check_is_fitted(self)
-        if isinstance(new, str) or not (isinstance(new, (int, np.integer)) or hasattr(new, "__iter__")):
-            raise ValueError(f"new={new!r} does not do: give a whole number, or a list of names.")
-        names = [str(name) for name in new] if hasattr(new, "__iter__") else None
-        if names is None:
-            parameters.check_whole("new", new, 1)
-        count = int(new) if names is None else len(names)
-        if count < 1:
-            raise ValueError("new is empty: give at least one name.")
-        known = self.label_names_
-        if (names is None) != (known is None):
-            need = "names, as the model's labels have names" if names is None else "a number: the labels have no names"
-            raise ValueError(f"new={new!r} does not fit: give {need}.")
-        if names is not None and known is not None and len({*names, *known}) < count + len(known):
-            raise ValueError("new has a name twice, or one that the model knows already.")
         if rows is None:
-            hyperplanes = self._learned.state.encoder
-            rng = np.random.default_rng(hyperplanes.column_sums.view(np.uint32))
-            rows = encoder.draw_rows(hyperplanes, count, rng)
-        rows = np.asarray(rows, dtype=float)
+            return super().add_labels(new)
+        check_is_fitted(self)
+        n_labels, names = growth.new_labels(self, new)
+        count, rows = n_labels - len(self.classes_), np.asarray(rows, dtype=float)
         if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
             raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
         race: Race = self._learned.algorithm
         self._learned = self._learned.with_state(race.grow(self._learned.state, rows))
-        self.classes_ = np.arange(len(self.classes_) + count)
-        if names is not None and known is not None:
-            self.label_names_ = np.concatenate([known, np.asarray(names, dtype=object)])
+        self.classes_, self.label_names_ = np.arange(n_labels), names
         return self

@@ -20,7 +20,7 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     ----------
     categorical_features : mask, indices, names or None
         Features that hold codes 0, 1, 2, … of nominal values.
-    learner : "auto", "naive_bayes", "sgd", "ridge", a bank of labelrace.learners, or an estimator with partial_fit
+    learner : "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of labelrace.learners, or one with partial_fit
         The learners. "auto" is naive Bayes.
     label_names : sequence of str or None
         Names of the labels, if ``Y`` is not a data frame, whose columns have names.

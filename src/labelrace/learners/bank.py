@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.exceptions import GrowthError
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = ["Bank", "Task"]
 
@@ -43,6 +44,13 @@ class Bank(ABC, Generic[S]):
         ``n_values`` has one entry a feature: the number of values of a nominal one, 0 for a numeric one.
         """
 
+    def init_like(self, blank: S, tensors: dict[str, Array], path: str) -> S:
+        """Make a blank state with the shapes of saved arrays, which are given by their paths.
+
+        Most banks need not look: `init` has told all shapes, and ``blank`` is what it made.
+        """
+        return blank
+
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, H: AnyMatrix) -> S:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
@@ -58,3 +66,24 @@ class Bank(ABC, Generic[S]):
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""
         raise NotImplementedError(self.why_unmergeable(one, other))
+
+    def why_no_new_components(self) -> str | None:
+        """Say why learners cannot be added that have seen nothing but 0; None if `grow_components` does it."""
+        grows = type(self).grow_components is not Bank.grow_components
+        return None if grows else f"nobody knows what {self!r} would have made of a label that was always absent"
+
+    def grow_components(self, state: S, n_components: int) -> S:
+        """Make the state of ``n_components`` learners; the new ones, last, have seen no pseudo label but 0."""
+        raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
+
+    def why_no_new_features(self) -> str | None:
+        """Say why features cannot be added to a state; None if `grow_features` does it."""
+        grows = type(self).grow_features is not Bank.grow_features
+        return None if grows else f"{self!r} is fixed to the features that it started with"
+
+    def grow_features(self, state: S, n_values: IntArray) -> S:
+        """Make the state of the same learners had they known more features, which were always 0.
+
+        ``n_values`` is as for `init`, with the new features last; about the others the state knows best.
+        """
+        raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")

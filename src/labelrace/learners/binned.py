@@ -19,9 +19,10 @@ from labelrace.learners import columns
 from labelrace.learners.moments import Moments, present_rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Normals", "normals", "precision", "predict", "rounded"]
+__all__ = ["DEFAULT_PRECISION", "Normals", "normals", "precision", "predict", "rounded"]
 
-_DEFAULT_PRECISION = 0.01
+# Width of the bins of a feature of which the first batch shows one value.
+DEFAULT_PRECISION = 0.01
 _SMALLEST_DEVIATION = 1e-10
 _SMALLEST_PROBABILITY = 1e-75
 
@@ -59,7 +60,7 @@ def precision(X: AnyMatrix) -> FloatArray:
     # bincount adds in order, as the original does: the sum of the steps then has the same last digit.
     distance = np.bincount(column[1:], weights=steps, minlength=X.shape[1])
     distinct = np.bincount(column[1:], weights=steps > 0, minlength=X.shape[1])
-    return np.divide(distance, distinct, out=np.full(X.shape[1], _DEFAULT_PRECISION), where=distinct > 0)
+    return np.divide(distance, distinct, out=np.full(X.shape[1], DEFAULT_PRECISION), where=distinct > 0)
 
 
 def _sorted_values(X: AnyMatrix) -> tuple[IntArray, FloatArray]:

@@ -17,6 +17,8 @@ __all__ = [
     "add_or_none",
     "all_nominal",
     "all_numeric",
+    "appended",
+    "before_last",
     "binary",
     "dense",
     "design",
@@ -24,6 +26,8 @@ __all__ = [
     "missing",
     "nominal",
     "numeric",
+    "pad_rows",
+    "places",
     "widest_values",
     "width",
     "with_ones",
@@ -116,6 +120,35 @@ def design(X: AnyMatrix, n_values: IntArray) -> AnyMatrix:
 def width(n_values: IntArray) -> int:
     """Count the columns of the `design`."""
     return int(np.where(n_values > 0, n_values - 1, 1).sum())
+
+
+def appended(n_values: IntArray, wider: IntArray) -> IntArray:
+    """Append the new features of ``wider`` to those that are known, which may have got more values meanwhile."""
+    return np.concatenate([n_values, wider[len(n_values) :]])
+
+
+def places(n_values: IntArray, wider: IntArray) -> IntArray:
+    """Find where the `design` with further features, behind the others, has the columns of the one without.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places(np.array([0, 3]), np.array([0, 3, 0, 2]))  # a number, an indicator for each of two values
+    array([0, 2, 3])
+    """
+    is_number = np.arange(width(n_values)) < (n_values == 0).sum()
+    return np.arange(len(is_number)) + np.where(is_number, 0, (wider == 0).sum() - (n_values == 0).sum())
+
+
+def pad_rows(array: FloatArray, n_rows: int, value: float = 0.0) -> FloatArray:
+    """Append rows that hold one value, up to ``n_rows``."""
+    return np.concatenate([array, np.full((n_rows - len(array), *array.shape[1:]), value)])
+
+
+def before_last(sums: FloatArray, n_new: int) -> FloatArray:
+    """Insert columns of zeros before the last, which belongs to all rows."""
+    zeros = np.zeros((*sums.shape[:-1], n_new))
+    return np.concatenate([sums[..., :-1], zeros, sums[..., -1:]], axis=-1)
 
 
 def binary(n_values: IntArray) -> BoolArray:

@@ -16,7 +16,7 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Moments", "init", "merge", "present_rows", "update", "with_shift"]
+__all__ = ["Moments", "grow_components", "grow_features", "init", "merge", "present_rows", "update", "with_shift"]
 
 # Deviations between zero and a feature's mean from which a shift pays: fewer cost less than two of sixteen digits.
 _FAR = 10.0
@@ -110,3 +110,17 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
     missing = columns.add_or_none(one.missing, other.missing)
     return Moments(one.shift, one.sums + sums, one.squares + squares, missing)
+
+
+def grow_components(moments: Moments, n_new: int) -> Moments:
+    """Add pseudo labels that were 0 in all rows."""
+    sums, squares = (columns.before_last(array, n_new) for array in (moments.sums, moments.squares))
+    missing = None if moments.missing is None else columns.before_last(moments.missing, n_new)
+    return Moments(moments.shift, sums, squares, missing)
+
+
+def grow_features(moments: Moments, n_features: int) -> Moments:
+    """Add features, behind the others, that were 0 in all rows: they would have had no shift, either."""
+    shift, sums, squares = (columns.pad_rows(array, n_features) for array in moments[:3])
+    missing = None if moments.missing is None else columns.pad_rows(moments.missing, n_features)
+    return Moments(shift, sums, squares, missing)

@@ -164,6 +164,28 @@ class NaiveBayes(Bank[NaiveBayesState]):
         sums = moments.merge(one.moments, other.moments, other.rows)
         return NaiveBayesState(wider, one.rows + other.rows, counts, sums, one.precision)
 
+    def grow_components(self, state: NaiveBayesState, n_components: int) -> NaiveBayesState:
+        """Add classifiers that have seen no row of class 1."""
+        n_new = n_components + 1 - len(state.rows)
+        return state._replace(
+            rows=columns.before_last(state.rows, n_new),
+            counts=nominal.grow_components(state.counts, n_new),
+            moments=moments.grow_components(state.moments, n_new),
+        )
+
+    def grow_features(self, state: NaiveBayesState, n_values: IntArray) -> NaiveBayesState:
+        """Add features that have been 0, or of the first value, in all rows."""
+        n_values = columns.appended(state.n_values, n_values)
+        n_numeric = int((n_values == 0).sum())
+        # The first batch would have given a feature without two values this width.
+        width = binned.DEFAULT_PRECISION if self._bins and state.rows[-1] > 0 else 0.0
+        return state._replace(
+            n_values=n_values,
+            counts=nominal.grow_features(state.counts, n_values[n_values > 0]),
+            moments=moments.grow_features(state.moments, n_numeric),
+            precision=columns.pad_rows(state.precision, n_numeric, width),
+        )
+
 
 def _widen(state: NaiveBayesState, n_values: IntArray) -> NaiveBayesState:
     """Make room for nominal values that had not occurred before."""

@@ -14,7 +14,18 @@ import numpy as np
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Counts", "LogOdds", "grow", "init", "log_odds", "merge", "predict", "update"]
+__all__ = [
+    "Counts",
+    "LogOdds",
+    "grow",
+    "grow_components",
+    "grow_features",
+    "init",
+    "log_odds",
+    "merge",
+    "predict",
+    "update",
+]
 
 # Numbers worked on at once: intermediate results of this size stay in the processor's cache.
 _BLOCK = 1 << 15
@@ -77,6 +88,21 @@ def grow(counts: Counts, n_values: IntArray, wider: IntArray) -> Counts:
     empty.ones[moved] = counts.ones
     empty.total[moved] = counts.total
     return empty._replace(missing=counts.missing)
+
+
+def grow_components(counts: Counts, n_new: int) -> Counts:
+    """Add pseudo labels that were 0 in all rows."""
+    ones = np.hstack([counts.ones, np.zeros((len(counts.ones), n_new))])
+    missing = None if counts.missing is None else columns.before_last(counts.missing, n_new)
+    return Counts(ones, counts.total, missing)
+
+
+def grow_features(counts: Counts, n_values: IntArray) -> Counts:
+    """Add features, behind the others, that had their first value in all rows."""
+    n_indicators = int((n_values - 1).sum())
+    missing = None if counts.missing is None else columns.pad_rows(counts.missing, len(n_values))
+    ones, total = (columns.pad_rows(array, n_indicators) for array in (counts.ones, counts.total))
+    return Counts(ones, total, missing)
 
 
 def _starts(n_values: IntArray) -> IntArray:

@@ -102,11 +102,7 @@ class Ridge(Bank[RidgeState]):
             Where the features are too many for an ``m × m`` state.
         """
         m = columns.width(n_values)
-        if m > _MOST_COLUMNS:
-            raise ValueError(
-                f"The ridge learner keeps an m × m matrix, which is {8e-9 * m * m:.0f} GB for {m} feature columns: "
-                f"use learner='sgd', or at most {_MOST_COLUMNS} columns."
-            )
+        _refuse_too_many(m)
         k = n_components
         return RidgeState(n_values, np.zeros(m), 0.0, np.zeros(m), np.zeros(k), np.zeros((m, m)), np.zeros((m, k)))
 
@@ -167,6 +163,29 @@ class Ridge(Bank[RidgeState]):
             one.sum_h + other.sum_h,
             one.gram + gram,
             one.cross + cross,
+        )
+
+    def grow_components(self, state: RidgeState, n_components: int) -> RidgeState:
+        """Add regressors that have seen no pseudo label but 0."""
+        zeros = np.zeros((len(state.cross), n_components - len(state.sum_h)))
+        sum_h = columns.pad_rows(state.sum_h, n_components)
+        return state._replace(sum_h=sum_h, cross=np.hstack([state.cross, zeros]))
+
+    def grow_features(self, state: RidgeState, n_values: IntArray) -> RidgeState:
+        """Add features that have been 0, or of the first value, in all rows."""
+        n_values = columns.appended(state.n_values, n_values)
+        kept = columns.places(state.n_values, n_values)
+        wider = self.init(n_values, len(state.sum_h))._replace(rows=state.rows, sum_h=state.sum_h)
+        wider.shift[kept], wider.sum_x[kept], wider.cross[kept] = state.shift, state.sum_x, state.cross
+        wider.gram[np.ix_(kept, kept)] = state.gram
+        return wider
+
+
+def _refuse_too_many(m: int) -> None:
+    if m > _MOST_COLUMNS:
+        raise ValueError(
+            f"The ridge learner keeps an m × m matrix, which is {8e-9 * m * m:.0f} GB for {m} feature columns: "
+            f"use learner='sgd', or at most {_MOST_COLUMNS} columns."
         )
 
 

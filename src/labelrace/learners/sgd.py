@@ -210,6 +210,26 @@ class SGD(Bank[SGDState]):
         """Compute the values of all pseudo labels."""
         return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
 
+    def grow_components(self, state: SGDState, n_components: int) -> SGDState:
+        """Add regressors that have seen no pseudo label but 0: their weights have stayed 0."""
+        n_new = n_components - len(state.intercepts)
+        zeros = np.zeros((len(state.weights), n_new))
+        origin = None if state.origin is None else np.hstack([state.origin, zeros])
+        intercepts = columns.pad_rows(state.intercepts, n_components)
+        return state._replace(weights=np.hstack([state.weights, zeros]), intercepts=intercepts, origin=origin)
+
+    def grow_features(self, state: SGDState, n_values: IntArray) -> SGDState:
+        """Add features that have been 0, or of the first value, in all rows."""
+        n_values = columns.appended(state.n_values, n_values)
+        kept = columns.places(state.n_values, n_values)
+        weights = np.zeros((columns.width(n_values), len(state.intercepts)))
+        weights[kept], origin = state.weights, state.origin
+        if origin is not None:
+            # Of two values with the same mean target, the first is the one that is coded as 0.
+            origin = np.zeros_like(weights)
+            origin[kept] = state.origin
+        return state._replace(n_values=n_values, weights=weights, origin=origin)
+
 
 def _at_origin(state: SGDState) -> FloatArray | float:
     """Compute what the weights give at the origin of each pseudo label."""

@@ -1,0 +1,154 @@
+"""The search that settled the default: its choices one at a time, each against what it was chosen over.
+
+Every variant is the default with one thing changed, or another model altogether; each is run prequentially on every
+dataset, the paper's five measures averaged over whole batches and over seeds. Times are ratios to the fast form of
+race-cls-fixed on the same data. Usage, for the table of docs/search.md:
+
+    LABELRACE_DATA=folder python benchmarks/search.py [dataset …] > docs/search.md
+
+Datasets are names of the catalog or paths, and by default those of the paper and of the catalog that are at hand.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from rich.progress import Progress
+
+import labelrace
+from labelrace import BinaryRelevanceClassifier, RACEClassifier, RACEEnsembleClassifier
+from labelrace.compression import encoder
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.measures import evaluate
+from labelrace.streams.catalog import find_dataset
+
+MEASURES = ("example_accuracy", "example_f1", "hamming_loss", "macro_f1", "micro_f1")
+BATCH_SIZES = {"cal500": 50, "enron": 100, "emotions": 100, "delicious": 500, "yeast": 100, "scene": 100}
+NAMES = (*BATCH_SIZES, "birds", "medical", "genbase", "bibtex", "corel5k", "tmc2007", "mediamill")
+SEEDS = 3
+# Where a dataset has more cells of features and labels than this, one seed is enough.
+MANY = 10_000_000
+
+
+class Variant(NamedTuple):
+    """One line of the table: how to make the model, and what to change while it runs."""
+
+    group: str
+    name: str
+    make: Callable[..., Any]
+    change: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def default(**changed: Any) -> Callable[..., Any]:
+    return lambda **given: RACEEnsembleClassifier(**given, **changed)
+
+
+def unturned() -> AbstractContextManager[Any]:
+    return patch.object(encoder, "turn", lambda drawn, Y: drawn)
+
+
+def relevance(bank: Any) -> Callable[..., Any]:
+    return lambda random_state, **given: BinaryRelevanceClassifier(learner=bank, **given)
+
+
+VARIANTS = (
+    Variant("", "the default", default()),
+    Variant("Other learners", "the paper's form: naive Bayes, ⌈log₂ l⌉ pseudo labels", RACEClassifier),
+    Variant("Other learners", "naive Bayes on every label", relevance(NaiveBayes())),
+    Variant("Other learners", "exact ridge on every label, α = 1", relevance(Ridge())),
+    Variant("Other learners", "exact ridge on every label, α = 100", relevance(Ridge(100.0))),
+    Variant("Penalty", "α = 0.1", default(alpha=0.1)),
+    Variant("Penalty", "α = 1", default(alpha=1.0)),
+    Variant("Penalty", "α = 10", default(alpha=10.0)),
+    Variant("Columns that bend", "none", default(n_bends=0)),
+    Variant("Columns that bend", "64", default(n_bends=64)),
+    Variant("Columns that bend", "300", default(n_bends=300)),
+    Variant("Pseudo labels", "16", default(n_components=16)),
+    Variant("Pseudo labels", "32", default(n_components=32)),
+    Variant("Pseudo labels", "128", default(n_components=128)),
+    Variant("Pseudo labels", "64, encoder not turned", default(), unturned),
+    Variant("Pseudo labels", "no compression", default(n_components=100_000)),
+    Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
+    Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
+    Variant("Forgetting", "half-life of 10,000 rows", default(half_life=10_000.0)),
+    Variant("Forgetting", "two members, never and 500 rows", default(half_life=(None, 500.0))),
+    Variant("Aim", "example F", default(optimise="example_f1")),
+    Variant("Aim", "micro F", default(optimise="micro_f1")),
+    Variant("Aim", "macro F", default(optimise="macro_f1")),
+    Variant("Aim", "Hamming loss", default(optimise="hamming_loss")),
+)
+
+
+class Result(NamedTuple):
+    """Averages of the measures, and the model's seconds."""
+
+    values: tuple[float, ...]
+    seconds: float
+
+
+def datasets(wanted: list[str]) -> Iterator[Any]:
+    for name in wanted or [name for name in NAMES if find_dataset(name)]:
+        yield labelrace.load_dataset(name)
+
+
+def run(variant: Variant, data: Any, seed: int) -> Result:
+    """Test then train on every batch; whole batches count."""
+    size = BATCH_SIZES.get(data.name.lower(), 500)
+    model = variant.make(categorical_features=data.categorical, random_state=seed)
+    seconds, rows = 0.0, []
+    with variant.change():
+        for number, (X, Y) in enumerate(data.batches(size)):
+            start = time.perf_counter()
+            predicted = model.predict(X) if number else None
+            model.partial_fit(X, Y)
+            seconds += time.perf_counter() - start
+            if predicted is not None and Y.shape[0] == size:
+                found = evaluate(Y, predicted, None, measures="paper")
+                rows.append([found[measure] for measure in MEASURES])
+    return Result(tuple(np.mean(rows, axis=0)), seconds)
+
+
+def averaged(variant: Variant, data: Any) -> Result:
+    seeds = 1 if data.X.shape[0] * (data.X.shape[1] + data.Y.shape[1]) > MANY else SEEDS
+    results = [run(variant, data, seed) for seed in range(seeds)]
+    return Result(tuple(np.mean([r.values for r in results], axis=0)), min(r.seconds for r in results))
+
+
+def table(data: Any, results: list[Result], fast: float) -> Iterator[str]:
+    yield f"\n## {data.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, {data.Y.shape[1]:,} labels\n"
+    yield "| | accuracy | example F | Hamming loss | macro F | micro F | time |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    group = ""
+    for variant, (values, seconds) in zip(VARIANTS, results, strict=True):
+        if variant.group != group:
+            group = variant.group
+            yield f"| *{group}* | | | | | | |"
+        cells = " | ".join(f"{value:.3f}".lstrip("0") for value in values)
+        yield f"| {variant.name} | {cells} | {seconds / fast:.1f} × |"
+
+
+def main(wanted: list[str]) -> None:
+    print("# The search that settled the default\n")
+    print("Made by `python benchmarks/search.py`; docs/default.md says what was concluded. Each line is the default")
+    print("with one thing changed. Times are ratios to the fast form of race-cls-fixed, in the same run, one thread.")
+    with Progress(console=None, transient=True, disable=not sys.stderr.isatty()) as progress:
+        for data in datasets(wanted):
+            results = [averaged(variant, data) for variant in progress.track(VARIANTS, description=data.name)]
+            paper = next(r for v, r in zip(VARIANTS, results, strict=True) if v.make is RACEClassifier)
+            print("\n".join(table(data, results, paper.seconds)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,162 @@
+"""Rows that name what they hold: features as dicts, labels as sets.
+
+Such rows become a matrix over the names that occur in them, in order of appearance; `aligned` then brings its columns
+into the order of the names that a model knows. A shell that has its own such rows gives them as `NamedRows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, Array, FloatArray
+
+__all__ = ["NamedRows", "aligned", "feature_dicts", "label_sets"]
+
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+_GROUPS = (set, frozenset, list, tuple)
+
+
+class NamedRows(NamedTuple):
+    """A matrix and the names of its columns."""
+
+    matrix: AnyMatrix
+    names: list[str]
+
+
+def feature_dicts(X: Any) -> NamedRows | None:
+    """Turn rows such as ``{"price": 3.5, "is_new": True}`` into a matrix; None if ``X`` is something else.
+
+    Examples
+    --------
+    >>> rows = feature_dicts([{"price": 3.5, "is_new": True}, {"size": 2}])
+    >>> rows.names, rows.matrix.toarray().tolist()
+    (['price', 'is_new', 'size'], [[3.5, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    """
+    if isinstance(X, NamedRows):
+        return X
+    if not isinstance(X, (list, tuple)) or not any(isinstance(row, Mapping) for row in X):
+        return None
+    for place, row in enumerate(X):
+        if not isinstance(row, Mapping):
+            raise ValueError(f"X has a {type(row).__name__} as row {place}, but dicts as others: give dicts only.")
+    values = list(chain.from_iterable(row.values() for row in X))
+    for kind in set(map(type, values)):
+        if not issubclass(kind, _NUMBERS):
+            name, wrong = next((name, value) for row in X for name, value in row.items() if type(value) is kind)
+            raise ValueError(
+                f"X holds {wrong!r} as {name!r}: features are numbers, True or False. Name the value in the feature "
+                "instead, as in {'colour=red': 1}."
+            )
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large to be a float.") from None
+    return _matrix(X, numbers, "X", "feature")
+
+
+def label_sets(Y: Any, *, named: bool = False) -> NamedRows | None:
+    """Turn rows such as ``{"politics", "uk"}`` into a matrix of 0 and 1; None if ``Y`` is something else.
+
+    Lists and tuples of names do as well. Rows that are all empty lists are sets if the labels are ``named`` anyway.
+    The names of a set are taken in alphabetical order, so that their order does not depend on the run.
+
+    Examples
+    --------
+    >>> rows = label_sets([{"uk", "politics"}, set(), ["sports"]])
+    >>> rows.names, rows.matrix.toarray().tolist()
+    (['politics', 'uk', 'sports'], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    """
+    if isinstance(Y, NamedRows):
+        return Y
+    rows = _listed(Y)
+    if not rows or not all(isinstance(row, _GROUPS) for row in rows):
+        return None
+    has_sets = any(isinstance(row, (set, frozenset)) for row in rows)
+    if not (has_sets or any(isinstance(row[0], str) for row in rows if row) or (named and not any(rows))):
+        return None
+    for name in chain.from_iterable(rows):
+        _refuse_no_text(name, "Y", "label")
+    # A name that is in a list twice is there.
+    distinct = [sorted(row) if isinstance(row, (set, frozenset)) else list(dict.fromkeys(row)) for row in rows]
+    return _matrix(distinct, np.ones(sum(map(len, distinct))), "Y", "label")
+
+
+def _listed(Y: Any) -> Sequence[Any]:
+    """List the rows of what could be a column of sets, as in a data frame; nothing for anything else."""
+    if isinstance(Y, (list, tuple)):
+        return Y
+    if getattr(Y, "ndim", 0) == 1 and getattr(getattr(Y, "dtype", None), "kind", "") == "O":
+        return list(Y)
+    return ()
+
+
+def _matrix(rows: Iterable[Any], values: FloatArray, argument: str, what: str) -> NamedRows:
+    """Put values, listed row by row, into compressed rows; each row is an iterable of their names."""
+    places: dict[str, int] = {}
+    lengths = [len(row) for row in rows]
+    indices = np.fromiter(_places(chain.from_iterable(rows), places, argument, what), dtype=np.int32, count=len(values))
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    matrix = scipy.sparse.csr_array((values, indices, starts), shape=(len(lengths), len(places)))
+    matrix.sort_indices()
+    return NamedRows(matrix, list(places))
+
+
+def _places(names: Iterable[Any], places: dict[str, int], argument: str, what: str) -> Iterator[int]:
+    """Give names their places, in order of appearance."""
+    for name in names:
+        place = places.get(name)
+        if place is None:
+            _refuse_no_text(name, argument, what)
+            place = places[str(name)] = len(places)
+        yield place
+
+
+def _refuse_no_text(name: Any, argument: str, what: str) -> None:
+    if not isinstance(name, str):
+        raise ValueError(f"{argument} has {name!r} as the name of a {what}: names are text.")
+
+
+def aligned(rows: NamedRows, known: Iterable[str], *, grow: bool = True) -> NamedRows:
+    """Bring columns into the order of known names; others come behind these, or are left out.
+
+    Known names that the rows do not have get columns of zeros.
+
+    Examples
+    --------
+    >>> rows = NamedRows(np.array([[1.0, 2.0]]), ["b", "c"])
+    >>> aligned(rows, ["a", "b"])
+    NamedRows(matrix=array([[0., 1., 2.]]), names=['a', 'b', 'c'])
+    >>> aligned(rows, ["a", "b"], grow=False)
+    NamedRows(matrix=array([[0., 1.]]), names=['a', 'b'])
+    """
+    places = {name: place for place, name in enumerate(known)}
+    # As they mostly are.
+    if list(places) == rows.names:
+        return rows
+    if grow:
+        for name in rows.names:
+            places.setdefault(name, len(places))
+    matrix, names = rows.matrix, list(places)
+    if names == rows.names:
+        return rows
+    target = np.array([places.get(name, -1) for name in rows.names], dtype=np.int32)
+    if (target < 0).any():
+        matrix, target = matrix[:, np.flatnonzero(target >= 0)], target[target >= 0]
+    return NamedRows(_moved(matrix, target, len(names)), names)
+
+
+def _moved(matrix: AnyMatrix, target: Array, width: int) -> AnyMatrix:
+    """Put each column to its place in a wider matrix."""
+    shape = (matrix.shape[0], width)
+    if scipy.sparse.issparse(matrix):
+        moved = scipy.sparse.csr_array((matrix.data, target[matrix.indices], matrix.indptr), shape=shape)
+        # Sorting is in place: what is not a copy yet must not be the caller's.
+        return moved.sorted_indices()
+    wider = np.zeros(shape)
+    wider[:, target] = matrix
+    return wider

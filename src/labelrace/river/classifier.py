@@ -1,0 +1,272 @@
+"""A labelrace classifier behind River's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from labelrace import parameters, registry, validation
+from labelrace.estimators.base import OnlineClassifier
+from labelrace.estimators.naming import NamedRows
+from labelrace.exceptions import GrowthError
+from labelrace.river import rows
+from labelrace.river.rows import Columns, Named, Row
+from labelrace.typing import AnyMatrix, Array
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError("labelrace.river needs River, which is not installed: pip install 'labelrace[river]'") from error
+
+__all__ = ["RiverClassifier"]
+
+
+class _Example(NamedTuple):
+    """A row that waits to be learned."""
+
+    features: Row
+    labels: Row
+
+
+class _Predicted(dict[Hashable, bool]):
+    """Labels, present or not. One that is not there is not present: River's metrics ask for labels that are new."""
+
+    def __missing__(self, label: Hashable) -> bool:
+        return False
+
+
+class _Likely(dict[Hashable, dict[bool, float]]):
+    """The same with probabilities."""
+
+    def __missing__(self, label: Hashable) -> dict[bool, float]:
+        return {False: 1.0, True: 0.0}
+
+
+class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
+    """Online multi-label classification by label compression, for River.
+
+    Features are a dict of numbers, bools and text; text becomes a feature of its own (``{"colour": "red"}`` is
+    ``{"colour=red": 1}``), a feature that is not there is 0, and None is a missing value. Labels are a set of names, or
+    a dict ``{label: True or False}``, in which None is a label that is not known. Features and labels may appear at any
+    time. A model that cannot take new ones raises a `GrowthError` when they come after its first batch.
+
+    Rows are learned in small batches, which is many times faster than one by one: `learn_one` collects them and learns
+    when `batch_size` have come, so that predictions do not know of the newest rows, fewer than `batch_size`. At the
+    beginning all rows so far are learned anew at the 1st, 2nd, 4th, 8th, … row, until the first batch is complete.
+    `flush` learns what waits at once.
+
+    Parameters
+    ----------
+    model : str or classifier
+        A name of an online model, see `labelrace.model_names`, or one of labelrace's classifiers that has not learned
+        anything yet. It is copied.
+    batch_size : int
+        Rows that are learned together. 1 learns every row at once.
+    seed : int or None
+        Seed for reproducibility: the classifier's ``random_state``. None leaves that as it is.
+
+    Attributes
+    ----------
+    classifier : classifier
+        The classifier that learns; its features and labels have their names. To save it, or to explain predictions.
+
+    Examples
+    --------
+    >>> from river import evaluate, metrics
+    >>> from labelrace.river import RiverClassifier
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> X, Y = next(SyntheticStream(n_rows=2000, n_features=20, n_labels=10, seed=0).batches(2000))
+    >>> stream = [(dict(enumerate(x)), dict(enumerate(y))) for x, y in zip(X.tolist(), (Y.toarray() > 0).tolist())]
+    >>> metric = metrics.multioutput.SampleAverage(metrics.Jaccard())
+    >>> evaluate.progressive_val_score(stream, RiverClassifier(seed=0), metric)
+    SampleAverage(Jaccard): 7...%
+    """
+
+    def __init__(self, model: str | OnlineClassifier = "race", batch_size: int = 32, seed: int | None = None) -> None:
+        parameters.check_whole("batch_size", batch_size, 1)
+        self.model = model
+        self.batch_size = batch_size
+        self.seed = seed
+        self.classifier = _copied(model, seed)
+        self._learns_partial_labels = self.classifier.supports_missing_labels
+        given = self.classifier.label_names
+        self._features, self._labels = Columns(), Columns(() if given is None else given)
+        self._waiting: list[_Example] = []
+        self._in_first_batch = True
+        # How many of those waiting are learned already, in the first batch; and how many must wait to be learned.
+        self._n_learned, self._n_due = 0, 1
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
+        """Learn a row, at the latest when `batch_size` of them have come.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        y : dict or set
+            Labels.
+        """
+        features = self._read(x)
+        labels = rows.read_labels(y, allow_missing=self._learns_partial_labels)
+        if not (self._features.knows(features.names) and self._labels.knows(labels.names)):
+            self._get_to_know(features, labels)
+        self._waiting.append(_Example(self._features.row(features), self._labels.row(labels)))
+        if len(self._waiting) >= self._n_due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Learn the rows that wait now."""
+        if not (self._features and self._labels):
+            # Nothing can be learned before there is a feature and a label.
+            del self._waiting[: -self.batch_size]
+            return
+        if len(self._waiting) == self._n_learned:
+            return
+        # Rows that cannot be learned are not tried again.
+        waiting, self._waiting, self._n_learned = self._waiting, [], 0
+        X = NamedRows(rows.matrix([row.features for row in waiting], len(self._features)), list(self._features.texts))
+        Y = NamedRows(rows.matrix([row.labels for row in waiting], len(self._labels)), list(self._labels.texts))
+        if not self._in_first_batch:
+            self.classifier.partial_fit(X, Y)
+            return
+        self.classifier.fit(X, Y)
+        self._in_first_batch = len(waiting) < self.batch_size
+        self._n_due = min(2 * len(waiting), self.batch_size)
+        if self._in_first_batch:
+            self._waiting, self._n_learned = waiting, len(waiting)
+
+    def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
+        """Tell for every label that is known whether it is present; nothing before the first row is learned.
+
+        Parameters
+        ----------
+        x : dict
+            Features. Those that are not known are ignored.
+        """
+        if not self._knows_something():
+            return _Predicted()
+        learned = self.classifier._learned
+        present = learned.algorithm.predict(learned.derived, self._asked(x))[0].tolist()
+        return _Predicted(zip_longest(self._labels.places, present, fillvalue=False))
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, dict[bool, float]]:
+        """Tell how likely every label is present, True, and absent, False.
+
+        Parameters
+        ----------
+        x : dict
+            Features. Those that are not known are ignored.
+        """
+        if not self._knows_something():
+            return _Likely()
+        present = self.classifier.predict_proba(self._named(self._asked(x)))[0].tolist()
+        pairs = zip_longest(self._labels.places, present, fillvalue=0.0)
+        return _Likely((label, {False: 1.0 - likely, True: likely}) for label, likely in pairs)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn many rows as `learn_one` does, one after the other and with the same batches.
+
+        Parameters
+        ----------
+        X : data frame of n rows
+            Features.
+        y : data frame of n rows, or series or list of n dicts or sets
+            Labels: True and False by name, or as for `learn_one`.
+        """
+        labels = list(_dicts(y) if hasattr(y, "columns") else y)
+        if len(labels) != len(X):
+            raise ValueError(f"X and y differ in their rows: X has {len(X)}, y has {len(labels)}.")
+        for x, of_row in zip(_dicts(X), labels, strict=True):
+            self.learn_one(x, of_row)
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict the labels of many rows.
+
+        Returns
+        -------
+        data frame of bools, a row for each of ``X`` and a column a label
+        """
+        return self._frame(X, lambda asked: self.classifier.predict(asked).astype(bool), bool)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Compute how likely labels are present in many rows.
+
+        Returns
+        -------
+        data frame of numbers, a row for each of ``X`` and a column a label
+        """
+        return self._frame(X, self.classifier.predict_proba, float)
+
+    def _frame(self, X: Any, predict: Any, kind: type) -> Any:
+        import pandas as pd
+
+        labels = list(self._labels.places) if self._knows_something() else []
+        predicted: Array = np.zeros((len(X), len(labels)), dtype=kind)
+        if labels and len(X):
+            width = self.classifier.n_features_in_
+            asked = [self._features.row(self._read(x), width) for x in _dicts(X)]
+            found = predict(self._named(rows.matrix(asked, width)))
+            predicted[:, : found.shape[1]] = found
+        return pd.DataFrame(predicted, index=X.index, columns=pd.Index(labels, dtype=object))
+
+    def _knows_something(self) -> bool:
+        return hasattr(self.classifier, "_learned")
+
+    def _read(self, x: Any) -> Named:
+        """Read a row's features, and refuse what is not finite unless it is missing and may be."""
+        named = rows.read_features(x)
+        if not np.isfinite(named.values).all():
+            validation.check_finite(named.values, allow_missing=self.classifier._allows_missing())
+        return named
+
+    def _asked(self, x: Any) -> AnyMatrix:
+        """Make the matrix of one row to be predicted."""
+        width: int = self.classifier.n_features_in_
+        return rows.single(self._features.row(self._read(x), width), width)
+
+    def _named(self, matrix: AnyMatrix) -> NamedRows:
+        return NamedRows(matrix, list(self._features.texts)[: matrix.shape[1]])
+
+    def _get_to_know(self, features: Named, labels: Named) -> None:
+        """Give columns to features and labels that are new, if the classifier can take them."""
+        if not self._in_first_batch:
+            algorithm = self.classifier._learned.algorithm
+            self._refuse_new("feature", self._features, features.names, algorithm.why_no_new_features())
+            self._refuse_new("label", self._labels, labels.names, algorithm.why_no_new_labels())
+            self.classifier._refuse_labels(len({*self._labels.places, *labels.names}))
+        self._features.add(features.names, "feature")
+        self._labels.add(labels.names, "label")
+
+    def _refuse_new(self, what: str, known: Columns, names: Iterable[Hashable], reason: str | None) -> None:
+        new = [name for name in names if name not in known.places]
+        if new and reason:
+            raise GrowthError(
+                f"The {what} {new[0]!r} is new, but {type(self.classifier).__name__} cannot take new ones after its "
+                f"first batch: {reason}. Use the model 'race', which can."
+            )
+
+
+def _copied(model: Any, seed: int | None) -> OnlineClassifier:
+    """Make the classifier that is to learn."""
+    made = registry.make_model(model) if isinstance(model, str) else model
+    if not isinstance(made, OnlineClassifier):
+        raise ValueError(f"model={model!r} does not do: give a model's name or a classifier of labelrace.")
+    if not made.is_online:
+        raise ValueError(f"model={model!r} does not do: it does not learn row by row, it needs all data at once.")
+    if hasattr(made, "_learned"):
+        raise ValueError("model has learned something already: give a new one.")
+    made = clone(made)
+    if seed is not None and "random_state" in made.get_params():
+        made.set_params(random_state=seed)
+    return made
+
+
+def _dicts(frame: Any) -> Iterator[dict[Hashable, Any]]:
+    """Turn the rows of a data frame into dicts."""
+    names = list(frame.columns)
+    for values in frame.itertuples(index=False, name=None):
+        yield dict(zip(names, values, strict=True))

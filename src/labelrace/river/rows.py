@@ -1,0 +1,193 @@
+"""Rows of named values, as River has them, and the columns that the names get.
+
+A row is read into its names and their values, and then becomes the places of these names and the values. Rows of most
+streams have the same names in the same order, time and again: their places are looked up once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Columns", "Named", "Row", "matrix", "read_features", "read_labels", "single"]
+
+# Cells up to which a matrix is dense whatever it holds, and the share of filled ones from which it is, however large.
+_FEW_CELLS, _FILLED = 2**14, 0.3
+_PLAIN_MARKS = frozenset({False, True})
+
+
+class Named(NamedTuple):
+    """What a row holds, by name."""
+
+    names: tuple[Hashable, ...]
+    values: FloatArray
+
+
+class Row(NamedTuple):
+    """What a row holds, by column."""
+
+    places: IntArray
+    values: FloatArray
+
+
+class Columns:
+    """The columns that names have got, in order of appearance.
+
+    Names that appear in the same row get their columns in alphabetical order, so that the order of a dict or a set does
+    not matter.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names that have the first columns, in this order.
+
+    Attributes
+    ----------
+    places : dict
+        The column of each name.
+    texts : dict
+        The names as text, in order; the values are nothing.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.places: dict[Hashable, int] = {name: place for place, name in enumerate(names)}
+        self.texts: dict[str, None] = dict.fromkeys(map(str, self.places))
+        self._last: tuple[tuple[Hashable, ...], IntArray, bool] = ((), np.zeros(0, dtype=np.intp), True)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def knows(self, names: tuple[Hashable, ...]) -> bool:
+        """Tell whether all names have columns."""
+        return self._find(names)[1]
+
+    def add(self, names: Iterable[Hashable], what: str) -> None:
+        """Give columns to those names that have none; two names that are the same as text are refused."""
+        new = sorted((name for name in names if name not in self.places), key=str)
+        texts = dict.fromkeys(map(str, new))
+        if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts):
+            clash = next(name for i, name in enumerate(new) if str(name) in [*self.texts, *map(str, new[:i])])
+            raise ValueError(f"The name {clash!r} of a {what} is, as text, the name of another: use one kind of names.")
+        self.texts.update(texts)
+        self.places.update((name, place) for place, name in enumerate(new, len(self.places)))
+        self._last = ((), np.zeros(0, dtype=np.intp), True)
+
+    def row(self, named: Named, width: int | None = None) -> Row:
+        """Put values into columns, leaving out names that have none among the first ``width``."""
+        places, is_known = self._find(named.names)
+        width = len(self.places) if width is None else width
+        if is_known and width == len(self.places):
+            return Row(places, named.values)
+        kept = (places >= 0) & (places < width)
+        return Row(places[kept], named.values[kept])
+
+    def _find(self, names: tuple[Hashable, ...]) -> tuple[IntArray, bool]:
+        """Look up the columns of names, -1 for none, and whether all have one."""
+        last, places, is_known = self._last
+        if names != last:
+            places = np.fromiter((self.places.get(name, -1) for name in names), dtype=np.intp, count=len(names))
+            is_known = bool((places >= 0).all())
+            self._last = names, places, is_known
+        return places, is_known
+
+
+def read_features(x: Any) -> Named:
+    """Read a dict of numbers; text becomes a feature of its own, and None a missing value.
+
+    Examples
+    --------
+    >>> read_features({"price": 3.5, "colour": "red", "size": None})
+    Named(names=('price', 'colour=red', 'size'), values=array([3.5, 1. , nan]))
+    """
+    try:
+        return Named(tuple(x), np.frombuffer(array("d", list(x.values()))))
+    except (AttributeError, TypeError, OverflowError):
+        # Not all are numbers.
+        if not isinstance(x, Mapping):
+            raise ValueError(f"x must be a dict, {{name: value}}, but it is of type {type(x).__name__}.") from None
+    spelled = dict(_spelled(name, value) for name, value in x.items())
+    return Named(tuple(spelled), np.array(list(spelled.values())))
+
+
+def _spelled(name: Hashable, value: Any) -> tuple[Hashable, float]:
+    if isinstance(value, str):
+        return f"{name}={value}", 1.0
+    if value is None:
+        return name, np.nan
+    try:
+        return name, float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"x holds {value!r} as {name!r}: features are numbers, True, False, text, or None where they are missing."
+        ) from None
+
+
+def read_labels(y: Any, *, allow_missing: bool) -> Named:
+    """Read a set of labels, or a dict that tells which are present; None is a label that is not known, if allowed.
+
+    Examples
+    --------
+    >>> read_labels({"uk", "politics"}, allow_missing=False).values
+    array([1., 1.])
+    >>> read_labels({"uk": True, "sports": False, "politics": None}, allow_missing=True)
+    Named(names=('uk', 'sports', 'politics'), values=array([ 1.,  0., nan]))
+    """
+    if isinstance(y, (set, frozenset, list, tuple)):
+        names = tuple(dict.fromkeys(y))
+        return Named(names, np.ones(len(names)))
+    if not isinstance(y, Mapping):
+        raise ValueError(f"y must be a dict, {{label: True or False}}, or a set of labels, but it is {y!r}.")
+    if _is_plain(y):
+        return Named(tuple(y), np.frombuffer(array("d", list(y.values()))))
+    return Named(tuple(y), np.array([_mark(name, value, allow_missing) for name, value in y.items()]))
+
+
+def _is_plain(y: Mapping[Hashable, Any]) -> bool:
+    try:
+        return _PLAIN_MARKS.issuperset(y.values())
+    except TypeError:
+        return False
+
+
+def _mark(name: Hashable, value: Any, allow_missing: bool) -> float:
+    if isinstance(value, Hashable) and value in _PLAIN_MARKS:
+        return float(value)
+    is_unknown = value is None or (isinstance(value, (float, np.floating)) and np.isnan(value))
+    if is_unknown and allow_missing:
+        return np.nan
+    hint = " This model cannot learn rows of which some labels are not known; 'race' can." if is_unknown else ""
+    raise ValueError(f"y holds {value!r} as {name!r}: a label is True or False.{hint}")
+
+
+def single(row: Row, width: int) -> AnyMatrix:
+    """Make a matrix of one row."""
+    if _is_sparse(len(row.values), width):
+        return matrix([row], width)
+    dense = np.zeros((1, width))
+    dense[0, row.places] = row.values
+    return dense
+
+
+def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:
+    """Make a matrix of rows: dense where that is small or filled, else in compressed rows."""
+    lengths = np.array([len(row.values) for row in rows])
+    columns, values = np.concatenate([row.places for row in rows]), np.concatenate([row.values for row in rows])
+    if not _is_sparse(len(values), len(rows) * width):
+        dense = np.zeros((len(rows), width))
+        dense[np.repeat(np.arange(len(rows)), lengths), columns] = values
+        return dense
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    sparse = scipy.sparse.csr_array((values, columns.astype(np.int32), starts), shape=(len(rows), width))
+    sparse.sort_indices()
+    sparse.eliminate_zeros()
+    return sparse
+
+
+def _is_sparse(n_filled: int, n_cells: int) -> bool:
+    return n_cells > _FEW_CELLS and n_filled <= _FILLED * n_cells

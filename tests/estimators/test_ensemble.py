@@ -1,0 +1,513 @@
+"""The default model as users meet it: parameters, probabilities, explanations, aims, and files in every phase."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import labelrace
+from labelrace import BinaryRelevanceClassifier, PLSTClassifier, RACEClassifier, RACEEnsembleClassifier
+from labelrace.learners.rls import RLS
+from labelrace.measures import evaluate
+from labelrace.measures.calibration import expected_calibration_error
+from labelrace.streams.synthetic import SyntheticStream
+
+M = 6
+# Learners work in single precision.
+ROUNDED = 1e-5
+
+
+def rows(seed, n=300, n_labels=8, *, sparse_rows=False, turned=False):
+    """Make rows whose labels depend on them; in turned ones features mean other labels."""
+    rng = np.random.default_rng(seed)
+    W = np.random.default_rng(99).normal(size=(M, n_labels))[:, :: -1 if turned else 1]
+    X = rng.normal(size=(n, M))
+    if sparse_rows:
+        X[:, 1:] *= rng.random((n, M - 1)) < 0.1
+    Y = X @ W + 0.4 * rng.normal(size=(n, n_labels)) > 2
+    return (sparse.csr_array(X) if sparse_rows else X + 2), Y.astype(int)
+
+
+def small(**parameters):
+    """Make a model with few columns that bend."""
+    return RACEEnsembleClassifier(**{"random_state": 0, "n_bends": 10, **parameters})
+
+
+def assert_equal(one, other, X):
+    for method in ("predict", "decision_function", "predict_proba"):
+        np.testing.assert_array_equal(getattr(one, method)(X), getattr(other, method)(X), err_msg=method)
+
+
+# Parameters and attributes.
+
+WRONG = {
+    "no components": ({"n_components": 0}, "n_components=0 does not do: give a whole number of at least 1"),
+    "half a component": ({"n_components": 1.5}, "n_components=1.5 does not do: give a whole number"),
+    "aim": ({"optimise": "f1"}, "optimise='f1' is not known: use one of 'cardinality', 'hamming_loss'"),
+    "no aim": ({"optimise": None}, "optimise=None is not known: use one of"),
+    "drift": ({"detect_drift": "yes"}, "detect_drift='yes' does not do: give True or False"),
+    "no drift": ({"detect_drift": 1}, "detect_drift=1 does not do: give True or False"),
+    "alpha": ({"alpha": 0}, "alpha=0 does not do: give a number above 0"),
+    "alpha text": ({"alpha": "best"}, "alpha='best' is not known: use one of 'auto'"),
+    "alpha none": ({"alpha": np.nan}, "alpha=nan does not do"),
+    "half_life": ({"half_life": 0}, "half_life=0 does not do: give a number above 0"),
+    "half_life text": ({"half_life": "long"}, "half_life='long' does not do: give a number above 0"),
+    "no half_life": ({"half_life": []}, r"half_life=\(\) does not do: give a number of rows, None, or several"),
+    "one of several": ({"half_life": [None, -5]}, "half_life=-5 does not do: give a number above 0"),
+    "n_bends": ({"n_bends": -1}, "n_bends=-1 does not do: give a whole number of at least 0"),
+    "half a bend": ({"n_bends": 0.5}, "n_bends=0.5 does not do: give a whole number"),
+    "random_state": ({"random_state": -1}, "random_state=-1 does not do: give a whole number of at least 0"),
+    "random_state text": ({"random_state": "dice"}, "random_state='dice' does not do: give a whole number"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_parameters(parameters, message):
+    model = RACEEnsembleClassifier(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*rows(0, 20))
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    "half_life", [None, 500, np.float32(500), (None, 500), [300, 200], np.array([300.0, 100.0]), np.array([None, 9])]
+)
+def test_half_lives_of_all_kinds(half_life, tmp_path):
+    X, Y = rows(0, 150)
+    model = small(half_life=half_life).partial_fit(X, Y).partial_fit(X, Y)
+    n_members = 1 if np.ndim(half_life) == 0 else 2
+    assert model._learned.state.learners.weights.shape[0] == n_members
+    model.save(tmp_path / "model")
+    assert_equal(labelrace.load(tmp_path / "model").partial_fit(X, Y), model.partial_fit(X, Y), X)
+
+
+def test_fitted_attributes():
+    X, Y = rows(0)
+    model = small(n_components=4, alpha=2).fit(X, Y)
+    assert model.alpha_ == 2
+    np.testing.assert_array_equal(model.encoder_, np.eye(8))
+    np.testing.assert_array_equal(model.decoder_, np.eye(8))
+    assert model.n_drifts_ == 0
+    assert isinstance(model.n_drifts_, int)
+    model = small(n_components=3).fit(X, Y)
+    assert model.encoder_.shape == (8, 3)
+    assert model.decoder_.shape == (3, 8)
+    assert model.alpha_ in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    np.testing.assert_allclose(model.encoder_.T @ model.encoder_, np.eye(3), atol=1e-9)
+    explained = model.explain(X[0], range(8))
+    scores = model.decision_function(X[:1])[0] + model.threshold_
+    np.testing.assert_allclose([each.score for each in explained], scores, atol=ROUNDED)
+    marked = model.predict(X).astype(bool)
+    scores = model.decision_function(X)
+    # A row without any score above zero may have its best label.
+    assert ((scores > 0) <= marked).all()
+    assert (marked[(scores > 0).any(axis=1)] == (scores > 0)[(scores > 0).any(axis=1)]).all()
+
+
+@pytest.mark.parametrize("attribute", ["encoder_", "decoder_", "threshold_", "alpha_", "n_drifts_"])
+def test_nothing_is_fitted_before(attribute):
+    assert not hasattr(RACEEnsembleClassifier(), attribute)
+    with pytest.raises(ValueError, match="not fitted"):
+        RACEEnsembleClassifier().explain([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "change", [{"half_life": 100}, {"optimise": "micro_f1"}, {"detect_drift": False}, {"alpha": 1.0}, {"n_bends": 5}]
+)
+def test_changed_parameters_need_a_new_start(change, tmp_path):
+    X, Y = rows(0)
+    model = small(random_state=None).fit(X, Y)
+    before = model.decision_function(X)
+    model.set_params(**change)
+    for call in (lambda: model.partial_fit(X, Y), lambda: model.save(tmp_path / "model")):
+        with pytest.raises(ValueError, match="not those that learning began with"):
+            call()
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_setting_the_same_parameters_is_no_change():
+    """What was drawn at the start is not drawn again to compare."""
+    X, Y = rows(0)
+    model = small(random_state=None, half_life=[None, 100]).fit(X, Y)
+    assert model.set_params(half_life=(None, 100.0)).partial_fit(X, Y).predict(X).shape == Y.shape
+
+
+# Randomness.
+
+
+def directions(model):
+    return model._learned.state.learners.features.directions
+
+
+@pytest.mark.parametrize("n_components", [4, 3])
+def test_random_state(n_components):
+    X, Y = rows(0)
+
+    def fitted(random_state):
+        return small(random_state=random_state, n_components=n_components).fit(X, Y)
+
+    for make in (lambda: 5, lambda: np.int64(5), lambda: np.random.default_rng(5), lambda: np.random.RandomState(5)):
+        one, other = fitted(make()), fitted(make())
+        np.testing.assert_array_equal(directions(one), directions(other))
+        assert_equal(one, other, X)
+    for one, other in ((5, 6), (None, None), (np.random.default_rng(5), np.random.default_rng(6))):
+        assert not np.array_equal(directions(fitted(one)), directions(fitted(other)))
+    shared = np.random.default_rng(5)
+    assert not np.array_equal(directions(fitted(shared)), directions(fitted(shared)))
+    model = fitted(None)
+    assert not np.array_equal(directions(model), directions(copy.deepcopy(model).fit(X, Y)))
+    model = fitted(5)
+    np.testing.assert_array_equal(directions(model), directions(copy.deepcopy(model).fit(X, Y)))
+
+
+def test_a_generator_that_has_no_children():
+    legacy = np.random.Generator(np.random.RandomState(0)._bit_generator)
+    assert np.isfinite(small(random_state=legacy).fit(*rows(0)).decision_function(rows(0)[0])).all()
+
+
+@pytest.mark.parametrize("random_state", [None, 3, np.random.default_rng(0)])
+def test_a_loaded_model_draws_the_same(random_state, tmp_path):
+    """For labels and features that come later, and while the first rows are learned again."""
+    X, Y = rows(0, n_labels=12)
+    model = small(random_state=random_state, n_components=4).partial_fit(sparse.csr_array(X[:40, :4]), Y[:40, :6])
+    model.save(tmp_path / "model")
+    twin = labelrace.load(tmp_path / "model")
+    for one in (model, twin):
+        one.partial_fit(sparse.csr_array(X[40:80, :5]), Y[40:80, :7])
+        one.partial_fit(sparse.csr_array(X[80:]), Y[80:])
+    np.testing.assert_array_equal(directions(twin), directions(model))
+    assert directions(model).shape == (6, 10)
+    np.testing.assert_array_equal(twin.encoder_, model.encoder_)
+    assert_equal(twin, model, X)
+
+
+# Probabilities.
+
+
+@pytest.mark.parametrize("optimise", ["cardinality", "macro_f1", "example_f1"])
+@pytest.mark.parametrize("n_components", [4, 3])
+def test_probabilities_rise_with_the_score(optimise, n_components):
+    X, Y = rows(0)
+    model = small(optimise=optimise, n_components=n_components).partial_fit(X, Y).partial_fit(*rows(1))
+    queries = np.vstack([rows(2)[0], 100 * rows(3)[0]])
+    likely, scores = model.predict_proba(queries), model.decision_function(queries)
+    assert likely.shape == (600, 8)
+    assert likely.min() >= 0
+    assert likely.max() <= 1
+    order = np.argsort(scores, axis=None)
+    assert (np.diff(likely.ravel()[order]) >= -1e-12).all()
+    assert np.ptp(likely) > 0.5
+
+
+@pytest.mark.parametrize("cardinality", [2, 8])
+def test_probabilities_are_what_they_say(cardinality):
+    stream = SyntheticStream(n_rows=4000, n_features=20, n_labels=40, cardinality=cardinality, noise=0.3, seed=1)
+    model, errors = small(), []
+    for number, (X, Y) in enumerate(stream.batches(250)):
+        if number >= 4:
+            scores = model.decision_function(X)
+            mapped = np.clip((scores + 1) / 2, 0, 1), np.clip(scores + model.threshold_, 0, 1)
+            errors.append([expected_calibration_error(Y, P) for P in (model.predict_proba(X), *mapped)])
+        model.partial_fit(X, Y)
+    calibrated, by_sign, as_they_are = np.mean(errors, axis=0)
+    assert calibrated < 0.015
+    assert calibrated < by_sign / 10
+    assert calibrated < as_they_are
+
+
+# Explanations.
+
+
+def assert_adds_up(model, explanation, x):
+    parts = explanation.intercept + sum(amount for _, amount in explanation.features)
+    assert parts + explanation.other_features + explanation.bends == pytest.approx(explanation.score, abs=ROUNDED)
+    place = explanation.label if model.label_names_ is None else list(model.label_names_).index(explanation.label)
+    expected = model.decision_function(x)[0, place] + model.threshold_
+    assert explanation.score == pytest.approx(expected, abs=ROUNDED)
+
+
+@pytest.mark.parametrize("half_life", [2000, (None, 100)])
+@pytest.mark.parametrize("n_components", [4, 3])
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_parts_add_up(sparse_rows, n_components, half_life):
+    X, Y = rows(0, sparse_rows=sparse_rows)
+    model = small(n_components=n_components, half_life=half_life).partial_fit(X, Y).partial_fit(X, Y)
+    for n_features in (1, 3, 99):
+        for explanation in model.explain(X[:1], range(8), n_features=n_features):
+            assert_adds_up(model, explanation, X[:1])
+            sizes = [abs(amount) for _, amount in explanation.features]
+            assert len(sizes) <= n_features
+            assert sizes == sorted(sizes, reverse=True)
+            assert (explanation.bends == 0) == sparse_rows
+            carried = [abs(amount) for _, amount in explanation.pseudo_labels]
+            assert carried == sorted(carried, reverse=True)
+            if n_features == 99:
+                assert explanation.other_features == pytest.approx(0, abs=ROUNDED)
+                together = sum(amount for _, amount in explanation.pseudo_labels)
+                assert together == pytest.approx(explanation.score, abs=ROUNDED)
+                assert {place for place, _ in explanation.pseudo_labels} <= set(range(model.encoder_.shape[1]))
+
+
+def test_features_carry_what_they_change():
+    """Without columns that bend, a feature that is moved moves the score by as much as its part changes."""
+    X, Y = rows(0)
+    model = small(n_bends=0).fit(X, Y)
+    x = X[0].copy()
+    before = model.explain(x, [3], n_features=M)[0]
+    x[2] += 0.5
+    after = model.explain(x, [3], n_features=M)[0]
+    moved, other = dict(after.features), dict(before.features)
+    change = moved[2] - other[2]
+    assert abs(change) > 1e-3
+    assert change == pytest.approx(after.score - before.score, abs=ROUNDED)
+    assert {name: moved[name] for name in moved if name != 2} == pytest.approx(
+        {name: other[name] for name in other if name != 2}, abs=ROUNDED
+    )
+
+
+def test_names_of_features_and_labels():
+    X, Y = rows(0)
+    names, labels = [f"x{i}" for i in range(M)], [f"label {i}" for i in range(8)]
+    frame = pd.DataFrame(X, columns=names)
+    model = small().fit(frame, pd.DataFrame(Y, columns=labels))
+    unnamed = small().fit(X, Y)
+    for by in (["label 3", "label 0"], [3, 0], np.array([3, 0])):
+        found = model.explain(frame[:1], by, n_features=M)
+        assert [each.label for each in found] == ["label 3", "label 0"]
+        for explanation, plain in zip(found, unnamed.explain(X[0], [3, 0], n_features=M), strict=True):
+            expected = {f"x{name}": amount for name, amount in plain.features}
+            assert dict(explanation.features) == pytest.approx(expected, abs=ROUNDED)
+            assert_adds_up(model, explanation, frame[:1])
+    with pytest.raises(ValueError, match="labels holds 'label 9', which is no label of the model"):
+        model.explain(frame[:1], ["label 9"])
+
+
+def test_dicts_and_nominal_features():
+    X, Y = rows(0)
+    dicts = [{f"x{i}": value for i, value in enumerate(row)} for row in X]
+    model = small().fit(dicts, Y)
+    for explanation in model.explain(dicts[0], [1, 2], n_features=2):
+        assert len(explanation.features) == 2
+        assert {name for name, _ in explanation.features} <= {f"x{i}" for i in range(M)}
+        assert_adds_up(model, explanation, dicts[:1])
+    X = X.copy()
+    X[:, 0], X[:, 3] = np.arange(300) % 3, np.arange(300) // 3 % 2
+    model = small(categorical_features=[0, 3]).fit(X, Y)
+    [explanation] = model.explain(X[5], [1], n_features=99)
+    assert {name for name, _ in explanation.features} == {1, 2, 3, 4, 5, "0=1", "0=2"}
+    assert_adds_up(model, explanation, X[5:6])
+
+
+def test_what_is_predicted_is_explained():
+    X, Y = rows(0)
+    model = small().fit(X, Y)
+    row = int(np.argmax(model.predict(X).sum(axis=1)))
+    explained = [each.label for each in model.explain(X[row])]
+    assert len(explained) > 1
+    assert explained == np.flatnonzero(model.predict(X[row : row + 1])[0]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda X: (X[:2],), "x has 2 rows: give one"),
+        (lambda X: (X[0], [8]), "labels holds 8, which is no label"),
+        (lambda X: (X[0], [-1]), "labels holds -1, which is no label"),
+        (lambda X: (X[0], ["a"]), "labels holds 'a', which is no label"),
+        (lambda X: (X[0], [1.0]), r"labels holds 1\.0, which is no label"),
+        (lambda X: (X[0], None, 0), "n_features=0 does not do: give a whole number of at least 1"),
+        (lambda X: (X[0, :3],), "3 features"),
+    ],
+)
+def test_explanations_nobody_can_give(arguments, message):
+    X, Y = rows(0)
+    with pytest.raises(ValueError, match=message):
+        small().fit(X, Y).explain(*arguments(X))
+
+
+# Files.
+
+
+def in_phase(phase):
+    """Make a model that is in the midst of something, and batches to go on with."""
+    kind = {"sparse_rows": True} if phase == "features" else {}
+    batches = [rows(seed, 60, 12, **kind) for seed in range(6)]
+    later = batches[3:]
+    if phase == "one row":
+        return small().partial_fit(batches[0][0][:1], batches[0][1][:1]), later
+    if phase == "first rows":
+        X, Y = batches[0]
+        return small().partial_fit(X[:20], Y[:20]).partial_fit(X[20:30], Y[20:30]), later
+    if phase == "drift":
+        model = small()
+        for number in range(20):
+            model.partial_fit(*rows(number, 100, 12, turned=number >= 12))
+        assert model.n_drifts_ == 1
+        assert len(model._learned.state.drift.means)
+        return model, later
+    changes = {
+        "members": {"half_life": (None, 500.0, 50)},
+        "macro": {"optimise": "macro_f1"},
+        "compressed": {"n_components": 3},
+        "across": {"n_components": 5, "optimise": "macro_f1", "half_life": [None, 100]},
+    }
+    model = small(**changes.get(phase, {}))
+    for number, (X, Y) in enumerate(batches[:3]):
+        if phase in ("labels", "across"):
+            Y = Y[:, : 4 * (number + 1)]
+        if phase == "features":
+            X = X[:, : 2 * (number + 1)]
+        if phase == "unknown":
+            Y = np.where(np.random.default_rng(number).random(Y.shape) < 0.2, np.nan, Y)
+        model.partial_fit(X, Y)
+    if phase == "features":
+        later = [(sparse.hstack([X, X[:, :2]], format="csr"), Y) for X, Y in later]
+    return model, later
+
+
+PHASES = ["one row", "first rows", "after", "unknown", "drift", "members", "macro", "compressed", "labels", "across"]
+
+
+@pytest.mark.parametrize("phase", [*PHASES, "features"])
+def test_what_is_read_goes_on_like_what_was_written(phase, tmp_path):
+    model, later = in_phase(phase)
+    queries = later[0][0][:, : model.n_features_in_]
+    before = model.decision_function(queries)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(model.decision_function(queries), before)
+    twin = labelrace.load(tmp_path / "model")
+    assert twin.n_drifts_ == model.n_drifts_
+    for X, Y in later:
+        assert_equal(twin, model, queries)
+        Y = np.hstack([Y, Y[:, :1]])
+        for one in (model, twin):
+            one.partial_fit(X, Y)
+        queries = X
+    assert_equal(twin, model, queries)
+    assert directions(model).shape[1] == (0 if phase == "features" else 10)
+
+
+def test_sums_that_wait_are_saved(tmp_path):
+    """Of 400 labels a batch mentions few: what it adds to the decoder waits to be added to all."""
+    Y = sparse.random_array((80, 400), density=2e-3, format="csr", rng=0)
+    Y.data[:] = 1
+    X = rows(0, 80)[0]
+    model = small(n_components=4).partial_fit(X[:40], Y[:40])
+    assert model._learned.state.decoder.pending
+    model.save(tmp_path / "model")
+    twin = labelrace.load(tmp_path / "model")
+    for one in (model, twin):
+        one.partial_fit(X[40:], Y[40:])
+    assert_equal(twin, model, X)
+    assert np.abs(model.decoder_).max() > 0
+
+
+@pytest.mark.parametrize("learner", ["rls", RLS(alpha=0.3, half_lives=(None, 100.0), n_bends=4, seed=2)])
+@pytest.mark.parametrize("n_first", [20, 200])
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_the_learners_in_other_models(learner, n_first, sparse_rows, tmp_path):
+    X, Y = rows(0, sparse_rows=sparse_rows)
+    for model in (
+        RACEClassifier(method="regression", learner=learner, n_components=5, random_state=1),
+        RACEClassifier(method="regression", encoding="adaptive", learner=learner, random_state=1),
+        BinaryRelevanceClassifier(learner=learner),
+    ):
+        model.partial_fit(X[:n_first], Y[:n_first, :6])
+        model.save(tmp_path / "model")
+        twin = labelrace.load(tmp_path / "model")
+        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
+        assert twin.get_params() == model.get_params()
+        for one in (model, twin):
+            one.partial_fit(X[n_first:], Y[n_first:])
+        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
+        f1 = evaluate(Y, model.predict(X), measures="micro_f1")["micro_f1"]
+        if not sparse_rows:
+            assert f1 > (0.5 if isinstance(model, BinaryRelevanceClassifier) else 0.2)
+    offline = PLSTClassifier(learner=learner).fit(X, Y)
+    offline.save(tmp_path / "model")
+    np.testing.assert_array_equal(labelrace.load(tmp_path / "model").predict(X), offline.predict(X))
+
+
+def test_the_learners_are_for_regression():
+    X, Y = rows(0, 50)
+    with pytest.raises(ValueError, match=r"learner='rls' is made for regression: it needs method='regression'"):
+        RACEClassifier(learner="rls").fit(X, Y)
+    one, same, other = (
+        RACEClassifier("regression", learner="rls", random_state=seed).fit(X, Y) for seed in (0, np.int64(0), 1)
+    )
+    np.testing.assert_array_equal(directions(one), directions(same))
+    assert not np.array_equal(directions(one), directions(other))
+
+
+def test_settings_of_the_learners():
+    assert RLS(half_lives=[None, 5.0]) == RLS(half_lives=(None, 5.0))
+    assert hash(RLS(half_lives=[None, 5.0])) == hash(RLS(half_lives=(None, 5.0)))
+    for half_lives in ((), 5.0, None):
+        with pytest.raises(ValueError, match=r"half_lives=.* does not do: give a tuple of numbers or None"):
+            RLS(half_lives=half_lives)
+    with pytest.raises(ValueError, match="seed=-1 does not do"):
+        RLS(seed=-1)
+
+
+# How good it is.
+
+
+def score(model, stream, size=100, skip=5):
+    """Test, then learn; return all that was predicted after the first batches, and the truth."""
+    true, predicted = [], []
+    for number, (X, Y) in enumerate(stream.batches(size)):
+        if number >= skip:
+            predicted.append(model.predict(X))
+            true.append(Y.toarray())
+        model.partial_fit(X, Y)
+    return np.vstack(true), np.vstack(predicted)
+
+
+NOISY = SyntheticStream(n_rows=3000, n_features=20, n_labels=20, cardinality=2, noise=0.6, zipf=0.5, seed=3)
+
+
+@pytest.mark.parametrize(
+    "aim", ["example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss", "subset_accuracy"]
+)
+def test_each_aim_is_better_at_its_measure(aim):
+    measure = {name: evaluate(*score(small(optimise=name), NOISY), measures=aim)[aim] for name in (aim, "cardinality")}
+    gain = measure[aim] - measure["cardinality"]
+    assert (-gain if aim == "hamming_loss" else gain) > 0.01
+
+
+def test_as_many_labels_as_there_are():
+    stream = SyntheticStream(n_rows=4000, n_features=20, n_labels=50, cardinality=4, seed=1)
+    true, predicted = score(small(), stream)
+    assert predicted.sum() == pytest.approx(true.sum(), rel=0.03)
+
+
+def test_row_by_row_is_nearly_as_good():
+    stream = SyntheticStream(n_rows=900, n_features=20, n_labels=15, seed=2)
+    f1 = {}
+    for size in (1, 100):
+        true, predicted = score(small(), stream, size, skip=300 // size)
+        f1[size] = evaluate(true, predicted, measures="example_f1")["example_f1"]
+    assert f1[1] > 0.97 * f1[100]
+
+
+@pytest.mark.parametrize("density", [None, 0.1])
+def test_better_than_the_paper(density):
+    stream = SyntheticStream(n_rows=1500, n_features=60, n_labels=40, density=density, seed=2)
+    f1 = {}
+    for name in ("race", "race-cls-fixed", "race-cls-adaptive", "obr", "majority"):
+        f1[name] = evaluate(*score(labelrace.make_model(name), stream, 300, 1), measures="example_f1")["example_f1"]
+    assert max(f1, key=f1.get) == "race"
+
+
+def test_many_labels_make_no_table_of_their_own():
+    """With 20,000 labels an l × l array would take 3 GB."""
+    Y = sparse.random_array((40, 20_000), density=1e-4, format="csr", rng=0)
+    Y.data[:] = 1
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    model = small().partial_fit(X, Y)
+    assert model.encoder_.shape == (20_000, 64)
+    assert model.predict(X[:2]).shape == (2, 20_000)

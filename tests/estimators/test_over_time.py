@@ -1,0 +1,119 @@
+"""What the default promises over time: drift, new labels and labels that are not known, on synthetic streams."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from labelrace import RACEEnsembleClassifier
+from labelrace.measures import evaluate
+from labelrace.streams.synthetic import SyntheticStream
+
+DRIFTS = ["sudden", "gradual", "incremental", "recurring"]
+
+
+def example_f1(true, predicted):
+    return evaluate(true, predicted, measures="example_f1")["example_f1"]
+
+
+@cache
+def f1_of_batches(stream_of, size=200, **parameters):
+    """Test, then learn: return the example F of each batch but the first, and the model."""
+    model, found = RACEEnsembleClassifier(random_state=0, **parameters), []
+    for number, (X, Y) in enumerate(SyntheticStream(**dict(stream_of)).batches(size)):
+        if number:
+            found.append(example_f1(Y, model.predict(X)))
+        model.partial_fit(X, Y)
+    return np.array(found), model
+
+
+def a_stream(drift="none", seed=1, **others):
+    sizes = {"n_rows": 8000, "n_features": 30, "n_labels": 20}
+    return tuple({**sizes, "drift": drift, "seed": seed, **others}.items())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("sizes", [{}, {"n_features": 50, "n_labels": 40, "drift_at": 0.4}])
+def test_back_after_a_sudden_drift(seed, sizes):
+    """Within 10 % of the level before in at most 5 batches."""
+    f1, model = f1_of_batches(a_stream("sudden", seed, **sizes))
+    at = int(sizes.get("drift_at", 0.5) * 40) - 1
+    before = f1[at - 9 : at].mean()
+    assert f1[at] < 0.75 * before
+    assert f1[at + 1 : at + 6].max() >= 0.9 * before
+    assert f1[at + 5 : at + 14].mean() >= 0.95 * before
+    assert model.n_drifts_ == 1
+
+
+def test_compressed_labels_drift_too():
+    stream = a_stream("sudden", n_labels=80, n_rows=6000)
+    f1, model = f1_of_batches(stream, n_components=30)
+    assert model.encoder_.shape == (80, 30)
+    assert f1[15:19].max() >= 0.9 * f1[5:14].mean() > 0.9 * f1[14]
+    assert model.n_drifts_ == 1
+
+
+@pytest.mark.parametrize("drift", DRIFTS)
+def test_better_than_a_memory_without_end(drift):
+    stream = a_stream(drift)
+    forgets, remembers = (
+        f1_of_batches(stream, **parameters)[0].mean() for parameters in ({}, {"half_life": None, "detect_drift": False})
+    )
+    assert forgets > 1.02 * remembers
+
+
+@pytest.mark.parametrize("drift", DRIFTS)
+def test_several_speeds_follow_drift_too(drift):
+    stream = a_stream(drift)
+    several = f1_of_batches(stream, half_life=(None, 500.0))[0].mean()
+    assert several > 1.02 * f1_of_batches(stream, half_life=None, detect_drift=False)[0].mean()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_forgetting_costs_little_where_nothing_drifts(seed):
+    forgets, model = f1_of_batches(a_stream(seed=seed))
+    remembers, _ = f1_of_batches(a_stream(seed=seed), half_life=None, detect_drift=False)
+    assert forgets.mean() > 0.98 * remembers.mean()
+    assert model.n_drifts_ == 0
+
+
+@pytest.mark.parametrize(("n_labels", "n_components"), [(20, 64), (40, 10), (40, 15)])
+def test_half_of_the_labels_come_later(n_labels, n_components):
+    """Compared with a model that knew them from the start: as they are, compressed, and compressed when they come."""
+    stream = SyntheticStream(n_rows=8000, n_features=30, n_labels=n_labels, new_labels=0.5, new_labels_at=0.1, seed=1)
+    batches = list(stream.batches(200))
+    early = np.vstack([Y.toarray() for _, Y in batches[:4]]).any(axis=0)
+    order, n_early = np.argsort(~early, kind="stable"), int(early.sum())
+    assert n_early == n_labels // 2
+    grown, told = (RACEEnsembleClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    found: dict[str, list[float]] = {"grown": [], "told": []}
+    for number, (X, Y) in enumerate(batches):
+        wide = Y.toarray()[:, order]
+        if number:
+            predicted = np.zeros(wide.shape, dtype=int)
+            predicted[:, : len(grown.classes_)] = grown.predict(X)
+            found["grown"].append(example_f1(wide, predicted))
+            found["told"].append(example_f1(wide, told.predict(X)))
+        told.partial_fit(X, wide)
+        grown.partial_fit(X, wide[:, :n_early] if number < 4 else wide)
+    assert np.mean(found["grown"]) >= 0.97 * np.mean(found["told"])
+    if n_components == 64:
+        np.testing.assert_allclose(found["grown"], found["told"], atol=0.01)
+
+
+@pytest.mark.parametrize(("n_labels", "n_components"), [(20, 64), (40, 15)])
+def test_a_third_of_the_labels_is_not_known(n_labels, n_components):
+    stream, rng = SyntheticStream(n_rows=8000, n_features=30, n_labels=n_labels, seed=1), np.random.default_rng(0)
+    all_known, some_known = (RACEEnsembleClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    found = []
+    for number, (X, Y) in enumerate(stream.batches(200)):
+        if number:
+            found.append([example_f1(Y, model.predict(X)) for model in (all_known, some_known)])
+        labels = Y.toarray().astype(float)
+        all_known.partial_fit(X, labels)
+        some_known.partial_fit(X, np.where(rng.random(labels.shape) < 0.3, np.nan, labels))
+    complete, partial = np.mean(found, axis=0)
+    assert partial >= 0.9 * complete
+    assert partial > 0.5

@@ -1,0 +1,258 @@
+"""What linear learners see, against loops over rows and columns and NumPy's moments."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelrace.exceptions import DivergenceError
+from labelrace.learners import columns, features
+
+SEEDS = st.integers(0, 2**32 - 1)
+FORMS = pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+
+
+def some_rng():
+    return np.random.default_rng(0)
+
+
+def unit_rows(X):
+    """Damp every value and divide every row by its length, one by one."""
+    rows = []
+    for row in X:
+        damped = [0.0 if math.isnan(x) else math.copysign(math.log(1 + abs(x)), x) for x in row]
+        length = math.sqrt(sum(x * x for x in damped))
+        rows.append([x / length if length else 0.0 for x in damped])
+    return np.array(rows)
+
+
+def weighted_moments(batches, forgetting):
+    """Compute mean and variance of all rows, each weighted by what has been forgotten since."""
+    weights = np.concatenate([np.full(len(X), forgetting**age) for age, X in enumerate(reversed(batches))][::-1])
+    X = np.vstack(batches)
+    mean = np.average(X, axis=0, weights=weights)
+    return weights.sum(), mean, np.average((X - mean) ** 2, axis=0, weights=weights)
+
+
+def dense_state(X, n_bends=0, n_values=None):
+    n_values = np.zeros(X.shape[1], int) if n_values is None else n_values
+    return features.learn(features.start(X, n_values, n_bends, some_rng()), X)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS, st.integers(1, 20), st.integers(1, 30))
+def test_sparse_rows_are_damped_and_of_length_one(seed, n, m):
+    rng = np.random.default_rng(seed)
+    X = 3 * rng.normal(size=(n, m)) * (rng.random((n, m)) < 0.2)
+    X[rng.random((n, m)) < 0.05] = np.nan
+    state, expected = features.unseen(np.zeros(m, int)), unit_rows(X)
+    for form in (X, scipy.sparse.csr_array(X)):
+        seen = features.transform(state, form)
+        assert scipy.sparse.issparse(seen)
+        np.testing.assert_allclose(seen.toarray(), expected, rtol=1e-12, atol=1e-15)
+
+
+@FORMS
+def test_rows_of_nothing_stay_nothing(make):
+    X = np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    seen = features.transform(features.unseen(np.zeros(2, int)), make(X)).toarray()
+    np.testing.assert_array_equal(seen, [[0, 0], [0, 1], [0, 0]])
+    assert features.transform(features.unseen(np.zeros(2, int)), make(np.zeros((3, 2)))).nnz == 0
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-200, 1e-162, 1e-150, 1e150, 1e300, 1.7e308])
+def test_sparse_values_of_any_size_do_not_get_longer_than_one(value):
+    """The square of 1e-200 is zero, and still no value may be divided by less than its row's length."""
+    X = np.array([[value, 0.0, -value], [value, 0.0, 0.0]])
+    seen = features.transform(features.unseen(np.zeros(3, int)), X).toarray()
+    assert np.abs(seen).max() <= 1 + 1e-12
+    assert (np.sign(seen) == np.sign(X)).all()
+
+
+def test_indicators_are_of_length_one_together():
+    X = np.array([[2.0, 1.0], [0.0, 1.0], [0.0, 0.0], [np.nan, 1.0], [1.0, np.nan]])
+    seen = features.transform(features.unseen(np.array([3, 2])), X).toarray()
+    half = math.sqrt(0.5)
+    np.testing.assert_allclose(seen, [[0, half, half], [0, 0, 1], [0, 0, 0], [0, 0, 1], [1, 0, 0]])
+
+
+@FORMS
+def test_kind_is_told_by_the_share_of_non_zeros(make):
+    X = np.zeros((10, 10))
+    X.flat[:30] = 1.0
+    assert features.start(make(X), np.zeros(10, int), 5, some_rng()).length == 0
+    X.flat[30] = np.nan
+    state = features.start(make(X), np.zeros(10, int), 5, some_rng())
+    assert state.length == pytest.approx(math.sqrt(10))
+    assert state.directions.shape == (10, 5)
+    assert features.n_columns(state) == 15
+
+
+def test_stored_zeros_are_zeros():
+    X = scipy.sparse.csr_array((np.zeros(4), ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
+    assert X.nnz == 4
+    assert features.start(X, np.zeros(2, int), 5, some_rng()).length == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    SEEDS,
+    st.lists(st.integers(1, 30), min_size=1, max_size=5),
+    st.sampled_from([1.0, 0.9, 0.3]),
+    st.sampled_from([0.0, 1e4]),
+)
+def test_moments_are_those_of_weighted_rows(seed, sizes, forgetting, offset):
+    rng = np.random.default_rng(seed)
+    batches = [offset + rng.normal(size=(n, 3)) * [1, 10, 0.1] + rng.normal() for n in sizes]
+    state = features.start(batches[0], np.zeros(3, int), 0, some_rng())
+    for X in batches:
+        state = features.learn(state, X, forgetting)
+    rows, mean, variance = weighted_moments(batches, forgetting)
+    assert state.rows == pytest.approx(rows)
+    np.testing.assert_allclose(state.mean, mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(state.square / state.rows, variance, rtol=1e-6, atol=1e-12)
+
+
+@FORMS
+def test_dense_columns_are_standardised_and_cut_off(make):
+    X = np.random.default_rng(1).normal(size=(200, 4)) * [1, 100, 1e-3, 1] + [0, 1e3, 0, -5]
+    X[0, 0], X[1, 0] = 1e3, -1e3
+    state = dense_state(make(X))
+    expected = np.empty_like(X)
+    for j in range(4):
+        for i in range(200):
+            z = (X[i, j] - X[:, j].mean()) / X[:, j].std()
+            expected[i, j] = max(-5.0, min(5.0, z)) / 2
+    seen = features.transform(state, make(X))
+    np.testing.assert_allclose(seen, expected, atol=1e-9)
+    assert seen[:2, 0].tolist() == [2.5, -2.5]
+
+
+def test_bends_are_absolute_values_along_the_directions():
+    X = np.random.default_rng(2).normal(size=(50, 3)) + 7
+    state = dense_state(X, n_bends=4)
+    row = (X - X.mean(axis=0)) / X.std(axis=0) / math.sqrt(3)
+    seen = features.transform(state, X)
+    np.testing.assert_allclose(seen[:, :3], row, atol=1e-12)
+    for d in range(4):
+        along = sum(row[:, j] * state.directions[j, d] for j in range(3))
+        np.testing.assert_allclose(seen[:, 3 + d], (abs(along) - math.sqrt(2 / math.pi)) / 2, atol=1e-12)
+
+
+def test_rows_and_their_bends_are_of_length_near_one():
+    """What the constants are for: on normal data a bend's mean is zero, and together they are as long as the row."""
+    X = np.random.default_rng(3).normal(size=(2000, 30)) * 9 + 4
+    seen = features.transform(dense_state(X, n_bends=400), X)
+    assert (seen[:, :30] ** 2).sum(axis=1).mean() == pytest.approx(1, abs=0.02)
+    assert seen[:, 30:].mean(axis=0).mean() * math.sqrt(400) == pytest.approx(0, abs=0.02)
+    assert (seen[:, 30:] ** 2).sum(axis=1).mean() == pytest.approx(1 - 2 / math.pi, abs=0.05)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -1e9, 1e-200])
+def test_constant_columns_are_zero(constant):
+    X = np.random.default_rng(4).normal(size=(60, 2))
+    X[:, 1] = constant
+    state = dense_state(X)
+    assert (features.transform(state, X)[:, 1] == 0).all()
+    np.testing.assert_array_equal(features.transform(state, X + np.array([0, 1]))[:, 1], 0)
+
+
+def test_missing_values_are_the_mean():
+    X = np.random.default_rng(5).normal(size=(80, 3)) + 100
+    holes = np.random.default_rng(6).random(X.shape) < 0.2
+    holed = np.where(holes, np.nan, X)
+    state = dense_state(holed, n_bends=5)
+    means = np.nanmean(holed, axis=0)
+    filled = np.where(holes, means, X)
+    np.testing.assert_allclose(state.mean, means)
+    np.testing.assert_allclose(state.square, ((filled - means) ** 2).sum(axis=0))
+    np.testing.assert_allclose(features.transform(state, holed), features.transform(state, filled), atol=1e-12)
+    again, known = features.learn(state, holed), features.learn(state, filled)
+    np.testing.assert_allclose(again.mean, known.mean)
+    np.testing.assert_allclose(again.square, known.square)
+
+
+def test_column_that_is_always_missing():
+    X = np.random.default_rng(7).normal(size=(30, 2))
+    X[:, 1] = np.nan
+    state = dense_state(X, n_bends=3)
+    assert np.isfinite(features.transform(state, X)).all()
+    assert (features.transform(state, X)[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e-160, 1e100, 1e150, 1e155, 1e200, 1.7e308])
+def test_dense_values_of_any_size_are_refused_or_finite(value):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 3)) + 1
+    huge = X.copy()
+    huge[:, 1] *= value / 10
+    try:
+        state = dense_state(huge, n_bends=5)
+    except DivergenceError:
+        assert value > 1e152
+    else:
+        assert value < 1e160
+        assert np.isfinite(features.transform(state, huge)).all()
+    # At predicting, nothing is added up: what is too large is cut off.
+    assert np.isfinite(features.transform(dense_state(X, n_bends=5), huge)).all()
+
+
+N_VALUES = st.lists(st.sampled_from([0, 2, 3, 4]), min_size=1, max_size=4)
+
+
+def mixed(rng, n_values, n):
+    """Draw rows of numeric and nominal features without a zero in the numeric ones."""
+    return np.column_stack([rng.integers(0, v, n) if v else rng.normal(size=n) + 9 for v in n_values]).astype(float)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SEEDS, N_VALUES, N_VALUES, st.integers(0, 3))
+def test_features_that_were_zero(seed, before, after, n_bends):
+    """Rows look as they did, wherever the new columns are; with moments as if zeros had been learned."""
+    rng = np.random.default_rng(seed)
+    before = [0, *before]
+    wide = np.array(before + after)
+    X = mixed(rng, before, 30)
+    n_old, padded = np.array(before), np.hstack([X, np.zeros((30, len(after)))])
+    m_old, m_new = columns.width(n_old), columns.width(wide)
+    state = features.FeatureState(n_old, 0.0, np.zeros(m_old), np.zeros(m_old), rng.normal(size=(m_old, n_bends)), 2.0)
+    state = features.learn(state, X)
+    grown = features.grow(state, wide, some_rng())
+    seen, then = features.transform(grown, padded), features.transform(state, X)
+    place = columns.places(n_old, wide)
+    np.testing.assert_array_equal(seen[:, place], then[:, :m_old])
+    np.testing.assert_allclose(seen[:, m_new:], then[:, m_old:], atol=1e-12)
+    np.testing.assert_array_equal(np.delete(seen[:, :m_new], place, axis=1), 0)
+    known = features.FeatureState(wide, 0.0, np.zeros(m_new), np.zeros(m_new), grown.directions, 2.0)
+    known = features.learn(known, padded)
+    for got, expected in zip(grown, known, strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+
+
+def test_sparse_features_that_were_zero():
+    X = np.zeros((3, 10))
+    X[:, 1] = [1, 0, 4]
+    state = features.start(X, np.zeros(10, int), 5, some_rng())
+    grown = features.grow(state, np.zeros(12, int), some_rng())
+    padded = np.hstack([X, np.zeros((3, 2))])
+    np.testing.assert_array_equal(
+        features.transform(grown, padded).toarray()[:, :10], features.transform(state, X).toarray()
+    )
+    assert features.n_columns(grown) == 12
+
+
+@FORMS
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_nothing_given_is_changed(assert_pure, make, share):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(20, 10)) * (rng.random((20, 10)) < share)
+    X[0, 0] = np.nan
+    state = assert_pure(features.start, make(X), np.zeros(10, int), 3, some_rng())
+    assert bool(state.length) == (share > 0.5)
+    learned = assert_pure(features.learn, state, make(X))
+    assert_pure(features.learn, learned, make(X), 0.5)
+    assert_pure(features.transform, learned, make(X))
+    assert_pure(features.grow, learned, np.zeros(12, int), some_rng())
