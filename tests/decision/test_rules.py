@@ -242,3 +242,17 @@ def test_nothing_given_is_changed(aim):
     rules.probabilities(chooser, scores)
     for now, then in zip((*counts, *by_label, scores), before, strict=True):
         np.testing.assert_array_equal(now, then)
+
+
+@pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
+@pytest.mark.parametrize("certainty", [0.3, 30.0])
+def test_only_the_best_labels_are_put_in_order(aim, certainty, monkeypatch):
+    rng = np.random.default_rng(0)
+    # With little certainty many labels pay, more than those in order at first.
+    scores = rng.beta(certainty, 10 * certainty, size=(200, 300)).round(2)
+    labels = (rng.random(scores.shape) < scores).astype(float)
+    chooser = rules.make(aim, tally.add(tally.empty(), scores, labels), rules.empty_labels(300))
+    monkeypatch.setattr(rules, "_FEWEST_SORTED", 1)
+    some = rules.choose(chooser, scores)
+    monkeypatch.setattr(rules, "_FEWEST_SORTED", 300)
+    assert (some == rules.choose(chooser, scores)).all()
