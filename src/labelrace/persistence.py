@@ -162,7 +162,8 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     if "source" in header:
         model.source_ = header["source"]
     # Learners that meet new values of nominal features know them better than the classifier does.
-    model._n_values = tensors.get("state.learners.n_values", tensors["n_values"])
+    best = ("state.learners.n_values", "state.learners.features.n_values", "n_values")
+    model._n_values = next(tensors[name] for name in best if name in tensors)
     algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
     empty = model._init_like(algorithm, len(model.classes_), tensors)
     if hasattr(algorithm, "bank"):

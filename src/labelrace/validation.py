@@ -49,6 +49,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_missing: bool) 
     if not reset and _is_as_before(estimator, X):
         return X if isinstance(X, np.ndarray) else canonical(X)
     _refuse_text(X)
+    if np.ma.isMaskedArray(X):
+        X = np.ma.filled(X.astype(float), np.nan)
     try:
         # Infinities of both signs are refused, not warned about.
         with np.errstate(invalid="ignore"):

@@ -511,3 +511,63 @@ def test_many_labels_make_no_table_of_their_own():
     model = small().partial_fit(X, Y)
     assert model.encoder_.shape == (20_000, 64)
     assert model.predict(X[:2]).shape == (2, 20_000)
+
+
+def test_rows_of_which_no_label_is_known_teach_nothing():
+    rng = np.random.default_rng(0)
+    X, W = rng.normal(size=(600, 8)), rng.normal(size=(8, 5))
+    Y = (X @ W > 2).astype(float)
+    Y[rng.random(600) < 0.8] = np.nan
+    known = ~np.isnan(Y).any(axis=1)
+    told, left_out = RACEEnsembleClassifier(random_state=0), RACEEnsembleClassifier(random_state=0)
+    for start in range(0, 600, 150):
+        here = slice(start, start + 150)
+        told.partial_fit(X[here], Y[here])
+        left_out.partial_fit(X[here][known[here]], Y[here][known[here]])
+    np.testing.assert_array_equal(told.decision_function(X), left_out.decision_function(X))
+
+
+def test_a_batch_of_which_nothing_is_known_changes_nothing():
+    X, Y = np.eye(4), np.eye(4)[:, :3]
+    model = RACEEnsembleClassifier(random_state=0).fit(X, np.full((4, 3), np.nan))
+    assert not model.predict(X).any()
+    model.partial_fit(X, Y)
+    before = model.decision_function(X)
+    model.partial_fit(X, np.full((4, 3), np.nan))
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_values_of_nominal_features_may_appear_later(size, tmp_path):
+    code = np.repeat(np.arange(5), 100)
+    code[100:] = np.random.default_rng(0).permutation(code[100:])
+    Y = np.eye(5)[code]
+    model = RACEEnsembleClassifier(categorical_features=[True], random_state=0)
+    for start in range(0, 500, size):
+        model.partial_fit(code[start : start + size, None], Y[start : start + size])
+    np.testing.assert_array_equal(model.predict(np.arange(5)[:, None]), np.eye(5))
+    assert [part.features[0][0] for part in model.explain(np.array([3.0]), labels=[3])] == ["0=3"]
+    model.save(tmp_path / "model")
+    again = labelrace.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(code[:, None]), model.decision_function(code[:, None]))
+
+
+def test_the_order_of_rows_in_a_batch_hardly_matters():
+    X, Y = next(SyntheticStream(n_rows=4000, n_features=20, n_labels=100, cardinality=3.0, seed=0).batches(4000))
+    order = np.argsort(np.asarray(Y.sum(axis=1)).ravel(), kind="stable")
+    shuffled, sorted_ = (RACEEnsembleClassifier(random_state=0).fit(X[rows], Y[rows]) for rows in (slice(None), order))
+    assert sorted_.predict(X).sum() == pytest.approx(shuffled.predict(X).sum(), rel=0.2)
+
+
+def test_a_batch_many_times_longer_than_the_half_life():
+    X, Y = next(SyntheticStream(n_rows=3000, n_features=5, n_labels=140, seed=0).batches(3000))
+    model = RACEEnsembleClassifier(half_life=1.0, random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    assert np.isfinite(model.decision_function(X[:10])).all()
+
+
+def test_a_row_of_a_data_frame_is_explained_by_its_names():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    model = RACEEnsembleClassifier(random_state=0).fit(frame, (frame.to_numpy() > 0).astype(int))
+    scores = [part.score for part in model.explain(frame.iloc[7], labels=[0, 1, 2])]
+    np.testing.assert_allclose(scores, model.decision_function(frame.iloc[[7]])[0] + model.threshold_, atol=1e-5)

@@ -39,10 +39,14 @@ __all__ = ["Derived", "Ensemble", "State"]
 
 # Scores of a batch that are looked at before it is learned, at the most; and rows, at the least.
 _MOST_SCORES, _FEWEST_ROWS = 25_000, 32
+# Scores that are computed at once where labels are filled in.
+_MOST_FILLED = 4_000_000
 # What the first batch's own scores count for: the model that made them had seen the batch.
 _FIRST = 0.1
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
+# Share of the past that a batch leaves in the decoder at the least, however long the batch and short the half-life.
+_LEAST_KEPT = 1e-30
 # Rows after which half of a member's errors are forgotten, and how sharply members are told apart by them.
 _ERRORS_HALF_LIFE, _SHARPNESS = 500.0, 20.0
 # Penalty of the decoder, relative to the mean square of a pseudo label.
@@ -131,7 +135,10 @@ class Ensemble(Algorithm[State]):
         )
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
-        """Learn a batch, after a look at what is predicted for it."""
+        """Learn a batch, after a look at what is predicted for it; rows of which no label is known are left out."""
+        X, Y = _with_known_labels(X, Y)
+        if Y.shape[0] == 0:
+            return state
         if state.learners.rows[0] == 0:
             return self._begin(state, X, Y)
         derived = self.derive(state) if derived is None else derived
@@ -158,8 +165,9 @@ class Ensemble(Algorithm[State]):
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, Z: AnyMatrix | None = None) -> State:
         U = Y @ state.encoder.A
-        half_life = self.bank.half_lives[0]
-        keep = 1.0 if half_life is None else 0.5 ** (len(U) / half_life)
+        # The decoder forgets as the member does that forgets least, and never all.
+        keep = max(1.0 if half is None else 0.5 ** (len(U) / half) for half in self.bank.half_lives)
+        keep = max(keep, _LEAST_KEPT)
         learners = self.bank.update(state.learners, X, U, Z)
         return state._replace(learners=learners, decoder=decoder.update(state.decoder, U, Y, keep))
 
@@ -167,7 +175,9 @@ class Ensemble(Algorithm[State]):
         """Take down how some rows of a batch are predicted."""
         n, n_labels = Y.shape
         n_rows = min(n, max(_FEWEST_ROWS, _MOST_SCORES // max(n_labels, 1)))
-        Z, labels = Z[:n_rows], _dense(Y[:n_rows])
+        # Rows may be in an order: some from all over the batch stand for it.
+        some = slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
+        Z, labels = Z[some], _dense(Y[some])
         if np.isnan(labels).all():
             return state
         scores = self._decoded(derived, Z)
@@ -202,10 +212,13 @@ class Ensemble(Algorithm[State]):
         if unknown is None:
             return Y
         rows, labels = unknown
-        U = self.bank.predict_seen(derived.learners, Z)
-        if derived.beta is None:
-            return _with_values(Y, unknown, U[rows, labels])
-        return _with_values(Y, unknown, np.einsum("ij,ji->i", U[rows], derived.beta[:, labels]))
+        values, n_rows = [], max(1, _MOST_FILLED // Y.shape[1])
+        # Some rows at a time: all scores of a batch may be more than there is room for.
+        for start in range(0, Y.shape[0], n_rows):
+            here = slice(*np.searchsorted(rows, [start, start + n_rows]))
+            scores = self._decoded(derived, Z[start : start + n_rows])
+            values.append(scores[rows[here] - start, labels[here]])
+        return _with_values(Y, unknown, np.concatenate(values))
 
     def derive(self, state: State) -> Derived:
         """Average the members, solve for the decoder, and read the thresholds off the counts."""
@@ -310,6 +323,15 @@ def _unknown(Y: AnyMatrix) -> tuple[IntArray, IntArray] | None:
         return rows, labels
     places = np.flatnonzero(np.isnan(Y.data))
     return np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places]
+
+
+def _with_known_labels(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
+    """Leave out the rows of which nothing is known."""
+    unknown = _unknown(Y)
+    if unknown is None:
+        return X, Y
+    known = np.flatnonzero(np.bincount(unknown[0], minlength=Y.shape[0]) < Y.shape[1])
+    return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
 
 
 def _with_values(Y: AnyMatrix, unknown: tuple[IntArray, IntArray], values: FloatArray) -> AnyMatrix:

@@ -104,6 +104,8 @@ def threshold(tally: Tally) -> float:
 
 def floor(tally: Tally) -> float:
     """Find the score that has as many rows' best scores below it as there were rows without labels."""
+    if not tally.rows:
+        return np.inf
     return _with_above(tally.best, tally.rows - tally.bare) if tally.bare else -np.inf
 
 

@@ -83,7 +83,8 @@ class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ig
 
         It may bring labels that were not there before: further columns behind the others, or new names in a data frame
         or in sets. The model is then the one that knew them, always absent, from the start. Further columns of a sparse
-        ``X``, or new names in dicts, are new features likewise. Names may come in any order.
+        ``X``, or new names in dicts, are new features likewise. Names of labels, and of features in dicts, may come in
+        any order.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         Pseudo labels. Up to twice as many labels are learned as they are.
     half_life : float, None or sequence of these
         Rows after which half of what was learned is forgotten; None for never. Several make an ensemble of members
-        that forget at these speeds, weighted by their errors of late.
+        that forget at these speeds, weighted by their errors of late; the decoder forgets as the slowest does.
     detect_drift : bool
         Whether to forget nearly all when errors grow by more than chance; of several members, the worst is then
         replaced.
@@ -59,7 +59,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
     decoder_ : (K, l) array
         The decoder.
     threshold_ : float
-        The score above which a label is predicted; `decision_function` has it subtracted.
+        The score above which as many labels are as there were of late; `decision_function` has it subtracted. Rules
+        that choose by row or by label (`optimise`) do not use it.
     alpha_ : float
         The penalty.
     n_drifts_ : int

@@ -59,7 +59,7 @@ def explain(model: Any, x: Any, labels: Any, n_features: int) -> list[Explanatio
     z = columns.dense(features.transform(learners.features, X))[0]
     beta = np.eye(learners.weights.shape[1]) if derived.beta is None else derived.beta
     values = z @ learners.weights + learners.intercepts
-    names = _column_names(model)
+    names = _column_names(model, learners.features.n_values)
     return [_one(model, label, z, learners, beta[:, label], values, names, n_features) for label in wanted]
 
 
@@ -88,6 +88,9 @@ def _largest(amounts: FloatArray, n: int) -> IntArray:
 
 
 def _one_row(x: Any) -> Any:
+    if hasattr(x, "to_frame"):
+        # A row of a data frame: its index is the names of the columns.
+        return x.to_frame().T
     return np.asarray(x, dtype=float)[None] if not hasattr(x, "shape") or len(x.shape) == 1 else x
 
 
@@ -104,9 +107,8 @@ def _wanted(model: Any, labels: Any, predicted: Array) -> list[int]:
     return wanted
 
 
-def _column_names(model: Any) -> list[Any]:
+def _column_names(model: Any, n_values: IntArray) -> list[Any]:
     """Name the columns of the design: features by name or index, nominal ones of several values with the value."""
-    n_values = model._n_values
     known = model._feature_names
     names = list(range(len(n_values))) if known is None else list(known)
     numeric = [names[i] for i in np.flatnonzero(n_values == 0)]

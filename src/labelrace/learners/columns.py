@@ -128,16 +128,21 @@ def appended(n_values: IntArray, wider: IntArray) -> IntArray:
 
 
 def places(n_values: IntArray, wider: IntArray) -> IntArray:
-    """Find where the `design` with further features, behind the others, has the columns of the one without.
+    """Find where a wider `design`, with further features behind the others or with further values, has the columns.
 
     Examples
     --------
     >>> import numpy as np
     >>> places(np.array([0, 3]), np.array([0, 3, 0, 2]))  # a number, an indicator for each of two values
     array([0, 2, 3])
+    >>> places(np.array([3, 2]), np.array([4, 2]))  # three indicators now for the first feature
+    array([0, 1, 3])
     """
-    is_number = np.arange(width(n_values)) < (n_values == 0).sum()
-    return np.arange(len(is_number)) + np.where(is_number, 0, (wider == 0).sum() - (n_values == 0).sum())
+    before = n_values[n_values > 0] - 1
+    after = wider[wider > 0][: len(before)] - 1
+    starts = (wider == 0).sum() + np.cumsum(after) - after
+    coded = np.repeat(starts - (np.cumsum(before) - before), before) + np.arange(before.sum())
+    return np.concatenate([np.arange((n_values == 0).sum()), coded])
 
 
 def pad_rows(array: FloatArray, n_rows: int, value: float = 0.0) -> FloatArray:

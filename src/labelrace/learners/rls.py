@@ -185,6 +185,9 @@ class RLS(Bank[RLSState]):
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``; ``Z`` is what `see` makes of ``X``, if at hand."""
         H = H.toarray() if scipy.sparse.issparse(H) else np.asarray(H, dtype=float)
+        n_values = columns.widest_values(state.features.n_values, X)
+        if n_values is not state.features.n_values and (n_values > state.features.n_values).any():
+            state, Z = self._widened(state, n_values), None
         if state.rows[0] == 0:
             return self._begin(state, X, H)
         if state.held.n_used:
@@ -296,7 +299,10 @@ class RLS(Bank[RLSState]):
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
-        n_values = columns.appended(state.features.n_values, n_values)
+        return self._widened(state, columns.appended(state.features.n_values, n_values))
+
+    def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
+        """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
         if state.rows[0] == 0:
             return self.init(n_values, state.intercepts.shape[1])
         rng = np.random.default_rng([self.seed, len(n_values)])

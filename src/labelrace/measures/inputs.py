@@ -70,7 +70,7 @@ def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
         stored.data[missing] = 0
         unknown = rows[missing] * stored.shape[1] + stored.indices[missing]
         return as_labels(stored, name), unknown.astype(np.intp)
-    dense = np.asarray(Y)
+    dense = np.ma.filled(Y.astype(float), np.nan) if np.ma.isMaskedArray(Y) else np.asarray(Y)
     if dense.dtype.kind not in "biu":
         dense = _as_float(dense, f"{name} must hold only 0, 1 and NaN")
         gaps = np.isnan(dense)
