@@ -12,7 +12,8 @@ labels have in common, which is worth twice the pseudo labels. Where labels are 
 *Learners.* Diagonal recursive least squares (`labelrace.learners.rls`), several members if they are to forget at
 several speeds. Members are weighted by their squared error of late; all being linear, that is one model again.
 
-*What is not known does not teach.* An unknown label is filled in by what the model predicts of it: its error is zero.
+*What is not known does not teach.* Rows of which nothing is known are left out; another unknown label is filled in by
+what the model predicts of it, so that its error is next to nothing.
 
 *Looking before learning.* Some rows of each batch are predicted before they are learned. Their scores and labels are
 counted (`labelrace.decision.tally`): thresholds and probabilities come from that. Their errors go to a detector
@@ -29,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.algorithm import Algorithm
-from labelrace.compression import decoder, drift, encoder
+from labelrace.compression import decoder, drift, encoder, unknown
 from labelrace.decision import rules, tally
 from labelrace.learners import rls
 from labelrace.learners.rls import RLS, RLSState
@@ -136,7 +137,7 @@ class Ensemble(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after a look at what is predicted for it; rows of which no label is known are left out."""
-        X, Y = _with_known_labels(X, Y)
+        X, Y = unknown.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
         if state.learners.rows[0] == 0:
@@ -150,7 +151,7 @@ class Ensemble(Algorithm[State]):
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first batch, of which nothing could be predicted."""
-        filled = _filled_with_means(Y)
+        filled = unknown.fill_with_means(Y)
         if not _plain(state):
             state = state._replace(encoder=encoder.turn(state.encoder, filled))
         return self._start_counting(self._learn(state, X, filled), X, Y)
@@ -208,17 +209,17 @@ class Ensemble(Algorithm[State]):
 
     def _filled(self, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
         """Put predictions where labels are not known."""
-        unknown = _unknown(Y)
-        if unknown is None:
+        missing = unknown.find(Y)
+        if missing is None:
             return Y
-        rows, labels = unknown
+        rows, labels = missing
         values, n_rows = [], max(1, _MOST_FILLED // Y.shape[1])
         # Some rows at a time: all scores of a batch may be more than there is room for.
         for start in range(0, Y.shape[0], n_rows):
             here = slice(*np.searchsorted(rows, [start, start + n_rows]))
             scores = self._decoded(derived, Z[start : start + n_rows])
             values.append(scores[rows[here] - start, labels[here]])
-        return _with_values(Y, unknown, np.concatenate(values))
+        return unknown.fill(Y, missing, np.concatenate(values))
 
     def derive(self, state: State) -> Derived:
         """Average the members, solve for the decoder, and read the thresholds off the counts."""
@@ -311,46 +312,3 @@ def _errors_of_rows(squares: FloatArray) -> FloatArray:
 
 def _dense(Y: AnyMatrix) -> FloatArray:
     return Y.toarray().astype(float) if scipy.sparse.issparse(Y) else np.asarray(Y, dtype=float)
-
-
-def _unknown(Y: AnyMatrix) -> tuple[IntArray, IntArray] | None:
-    """Find rows and labels of what is not known; None if all is."""
-    values = Y.data if scipy.sparse.issparse(Y) else Y
-    if values.dtype.kind != "f" or not np.isnan(values.sum()):
-        return None
-    if not scipy.sparse.issparse(Y):
-        rows, labels = np.nonzero(np.isnan(Y))
-        return rows, labels
-    places = np.flatnonzero(np.isnan(Y.data))
-    return np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places]
-
-
-def _with_known_labels(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
-    """Leave out the rows of which nothing is known."""
-    unknown = _unknown(Y)
-    if unknown is None:
-        return X, Y
-    known = np.flatnonzero(np.bincount(unknown[0], minlength=Y.shape[0]) < Y.shape[1])
-    return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
-
-
-def _with_values(Y: AnyMatrix, unknown: tuple[IntArray, IntArray], values: FloatArray) -> AnyMatrix:
-    """Put values where labels are not known; the order is that of `_unknown`."""
-    if not scipy.sparse.issparse(Y):
-        filled = Y.copy()
-        filled[unknown] = values
-        return filled
-    data = Y.data.copy()
-    data[np.isnan(data)] = values
-    return scipy.sparse.csr_array((data, Y.indices, Y.indptr), shape=Y.shape)
-
-
-def _filled_with_means(Y: AnyMatrix) -> AnyMatrix:
-    """Put each label's frequency among the known entries where it is not known."""
-    unknown = _unknown(Y)
-    if unknown is None:
-        return Y
-    n_unknown = np.bincount(unknown[1], minlength=Y.shape[1])
-    present = np.asarray(_with_values(Y, unknown, np.zeros(len(unknown[0]))).sum(axis=0)).ravel()
-    means = present / np.maximum(Y.shape[0] - n_unknown, 1)
-    return _with_values(Y, unknown, means[unknown[1]])

@@ -1,0 +1,70 @@
+"""Labels that are not known: NaN in ``Y``, dense or stored in a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out"]
+
+
+class Places(NamedTuple):
+    """Rows and labels of what is not known, row by row."""
+
+    rows: IntArray
+    labels: IntArray
+
+
+def find(Y: AnyMatrix) -> Places | None:
+    """Find what is not known; None if all is."""
+    values = Y.data if scipy.sparse.issparse(Y) else Y
+    if values.dtype.kind != "f" or not np.isnan(values.sum()):
+        return None
+    if not scipy.sparse.issparse(Y):
+        return Places(*np.nonzero(np.isnan(Y)))
+    places = np.flatnonzero(np.isnan(Y.data))
+    return Places(np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places])
+
+
+def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
+    """Leave out the rows of which nothing is known."""
+    missing = find(Y)
+    if missing is None:
+        return X, Y
+    known = np.flatnonzero(np.bincount(missing.rows, minlength=Y.shape[0]) < Y.shape[1])
+    return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
+
+
+def fill(Y: AnyMatrix, missing: Places, values: FloatArray) -> AnyMatrix:
+    """Put values where labels are not known; they are in the order of the places."""
+    if not scipy.sparse.issparse(Y):
+        filled = Y.copy()
+        filled[missing] = values
+        return filled
+    data = Y.data.copy()
+    data[np.isnan(data)] = values
+    return scipy.sparse.csr_array((data, Y.indices, Y.indptr), shape=Y.shape)
+
+
+def fill_with_means(Y: AnyMatrix) -> AnyMatrix:
+    """Put each label's frequency among the known entries where it is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fill_with_means(np.array([[1.0, 0.0], [np.nan, 1.0], [0.0, np.nan]]))
+    array([[1. , 0. ],
+           [0.5, 1. ],
+           [0. , 0.5]])
+    """
+    missing = find(Y)
+    if missing is None:
+        return Y
+    n_missing = np.bincount(missing.labels, minlength=Y.shape[1])
+    present = np.asarray(fill(Y, missing, np.zeros(len(missing.rows))).sum(axis=0)).ravel()
+    means = present / np.maximum(Y.shape[0] - n_missing, 1)
+    return fill(Y, missing, means[missing.labels])
