@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
 from labelrace import parameters
 from labelrace.baselines.constant import Constant, State
 from labelrace.estimators.base import OnlineClassifier
-from labelrace.typing import IntArray
+from labelrace.typing import FloatArray, IntArray
 
 __all__ = ["ConstantClassifier"]
 
@@ -41,3 +44,14 @@ class ConstantClassifier(OnlineClassifier):
 
     def _init(self, algorithm: Constant, n_values: IntArray, n_labels: int) -> State:
         return algorithm.init(n_labels)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the labels' shares of all rows so far, the same for every row.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        check_is_fitted(self)
+        shares = self._learned.derived.frequency
+        return np.tile(shares, (self._check_features(X, reset=False).shape[0], 1))
