@@ -162,8 +162,10 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     if "source" in header:
         model.source_ = header["source"]
     # Learners that meet new values of nominal features know them better than the classifier does.
-    best = ("state.learners.n_values", "state.learners.features.n_values", "n_values")
-    model._n_values = next(tensors[name] for name in best if name in tensors)
+    known = tensors["n_values"]
+    for name in ("state.learners.n_values", "state.learners.features.n_values"):
+        known = tensors.get(name, known)
+    model._n_values = known
     algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
     empty = model._init_like(algorithm, len(model.classes_), tensors)
     if hasattr(algorithm, "bank"):
