@@ -20,7 +20,7 @@ import numpy as np
 
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "turn"]
+__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "identity", "turn"]
 
 
 class State(NamedTuple):
@@ -47,6 +47,11 @@ class State(NamedTuple):
 def given(A: FloatArray, bias: FloatArray) -> State:
     """Make an encoder of a given projection."""
     return State(A, bias, A.sum(axis=0))
+
+
+def identity(n_labels: int) -> State:
+    """Make the encoder that leaves labels as they are."""
+    return given(np.eye(n_labels), np.zeros(n_labels))
 
 
 def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:

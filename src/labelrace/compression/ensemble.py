@@ -27,12 +27,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from labelrace.algorithm import Algorithm
 from labelrace.compression import decoder, drift, encoder, unknown
 from labelrace.decision import rules, tally
-from labelrace.learners import rls
+from labelrace.learners import columns, rls
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -158,35 +157,28 @@ class Ensemble(Algorithm[State]):
 
     def _start_counting(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of a batch just learned, and nothing before: too good to be true, so they count for less."""
-        derived = self.derive(state)
-        Z = self.bank.see(derived.learners, X)
-        looked = self._look(state._replace(tally=tally.empty()), derived, Z, Y)
-        faded = tally.Tally(*(_FIRST * part for part in looked.tally))  # type: ignore[arg-type]
+        some = _some_rows(Y)
+        counts = tally.add(tally.empty(), self._raw(self.derive(state), X[some]), _dense(Y[some]))
+        faded = tally.Tally(*(_FIRST * part for part in counts))  # type: ignore[arg-type]
         return state._replace(tally=faded, drift=drift.empty())
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, Z: AnyMatrix | None = None) -> State:
         U = Y @ state.encoder.A
         # The decoder forgets as the member does that forgets least, and never all.
-        keep = max(1.0 if half is None else 0.5 ** (len(U) / half) for half in self.bank.half_lives)
-        keep = max(keep, _LEAST_KEPT)
+        keep = max(float(self.bank.factors(len(U)).max()), _LEAST_KEPT)
         learners = self.bank.update(state.learners, X, U, Z)
         return state._replace(learners=learners, decoder=decoder.update(state.decoder, U, Y, keep))
 
     def _look(self, state: State, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> State:
         """Take down how some rows of a batch are predicted."""
-        n, n_labels = Y.shape
-        n_rows = min(n, max(_FEWEST_ROWS, _MOST_SCORES // max(n_labels, 1)))
-        # Rows may be in an order: some from all over the batch stand for it.
-        some = slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
+        some = _some_rows(Y)
         Z, labels = Z[some], _dense(Y[some])
-        if np.isnan(labels).all():
-            return state
         scores = self._decoded(derived, Z)
         if self.aim == "macro_f1":
             state = state._replace(by_label=rules.add_labels(state.by_label, scores, labels))
         if len(state.errors) > 1:
             state = state._replace(errors=self._member_errors(state, derived, Z, labels))
-        watched = drift.add(state.drift, _errors_of_rows(np.square(scores - labels)))
+        watched = drift.add(state.drift, np.nanmean(np.square(scores - labels), axis=1))
         return state._replace(tally=tally.add(state.tally, scores, labels), drift=watched)
 
     def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
@@ -198,14 +190,12 @@ class Ensemble(Algorithm[State]):
 
     def _react(self, state: State) -> State:
         """Forget what a drift has made wrong."""
-        learners = state.learners
+        state = state._replace(n_drifts=state.n_drifts + 1.0)
         if len(state.errors) == 1:
-            learners = self.bank.forget(learners, _KEPT)
-            sums = decoder.forget(state.decoder, _KEPT)
-        else:
-            learners = self.bank.replace(learners, int(state.errors.argmax()), int(state.errors.argmin()), _KEPT)
-            sums = state.decoder
-        return state._replace(learners=learners, decoder=sums, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
+            learners, sums = self.bank.forget(state.learners, _KEPT), decoder.forget(state.decoder, _KEPT)
+            return state._replace(learners=learners, decoder=sums)
+        worst, best = int(state.errors.argmax()), int(state.errors.argmin())
+        return state._replace(learners=self.bank.replace(state.learners, worst, best, _KEPT))
 
     def _filled(self, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
         """Put predictions where labels are not known."""
@@ -264,19 +254,15 @@ class Ensemble(Algorithm[State]):
         n_own = min(n_labels, self.most_plain) if _plain(state) else n_known
         if n_own > n_known:
             state = state._replace(
-                encoder=encoder.given(np.eye(n_own), np.zeros(n_own)),
+                encoder=encoder.identity(n_own),
                 learners=self.bank.grow_components(state.learners, n_own),
                 decoder=decoder.grow(decoder.grow_components(state.decoder, n_own), n_own - n_known),
             )
-        if n_labels > max(n_known, n_own):
-            n_new = n_labels - max(n_known, n_own)
+        n_new = n_labels - n_own
+        if n_new > 0:
             grown = encoder.grow(state.encoder, encoder.draw_rows(state.encoder, n_new, rng))
             state = state._replace(encoder=grown, decoder=decoder.grow(state.decoder, n_new))
         return state
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were zero so far."""
-        return state._replace(learners=self.bank.grow_features(state.learners, n_values))
 
 
 def _plain(state: State) -> bool:
@@ -301,14 +287,12 @@ def _shares(errors: FloatArray) -> FloatArray:
     return weights / weights.sum()
 
 
-def _errors_of_rows(squares: FloatArray) -> FloatArray:
-    """Average each row over the labels that are known; rows without any are left out."""
-    if not np.isnan(squares.sum()):
-        return squares.mean(axis=1)
-    n_known = (~np.isnan(squares)).sum(axis=1)
-    some = n_known > 0
-    return np.nansum(squares[some], axis=1) / n_known[some]
+def _some_rows(Y: AnyMatrix) -> slice | IntArray:
+    """Choose the rows of a batch to look at: from all over it, as it may be in an order."""
+    n, n_labels = Y.shape
+    n_rows = min(n, max(_FEWEST_ROWS, _MOST_SCORES // max(n_labels, 1)))
+    return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
 def _dense(Y: AnyMatrix) -> FloatArray:
-    return Y.toarray().astype(float) if scipy.sparse.issparse(Y) else np.asarray(Y, dtype=float)
+    return np.asarray(columns.dense(Y), dtype=float)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters, persistence, validation
 from labelrace.algorithm import Algorithm
-from labelrace.estimators import features, growth, late, merging
+from labelrace.estimators import features, growth, merging, waiting
 from labelrace.estimators.labels import first_labels
 from labelrace.estimators.later import LearnsLater, unchanged_on_error
 from labelrace.learned import Learned
@@ -156,7 +156,7 @@ class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ig
         """
         check_is_fitted(self)
         checked = self._check_features(X, reset=False)
-        listed = None if ids is None else late.check_ids(ids, checked.shape[0])
+        listed = None if ids is None else waiting.check_ids(ids, checked.shape[0])
         if top is None:
             predicted = self._learned.algorithm.predict(self._learned.derived, checked).view(np.int8)
         else:

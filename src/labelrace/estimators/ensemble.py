@@ -123,7 +123,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
     def _init(self, algorithm: Ensemble, n_values: IntArray, n_labels: int) -> State:
         # Few labels are their own pseudo labels.
         if n_labels <= algorithm.most_plain:
-            return algorithm.init(encoder.given(np.eye(n_labels), np.zeros(n_labels)), n_values)
+            return algorithm.init(encoder.identity(n_labels), n_values)
         rng = validation.generator(self.random_state)
         return algorithm.init(encoder.draw(n_labels, self.n_components, rng), n_values)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.learners import columns, features
+from labelrace.learners import columns
 from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["Explanation", "explain"]
@@ -55,25 +55,29 @@ def explain(model: Any, x: Any, labels: Any, n_features: int) -> list[Explanatio
         raise ValueError(f"x has {X.shape[0]} rows: give one.")
     derived, algorithm = model._fitted().derived, model._fitted().algorithm
     wanted = _wanted(model, labels, algorithm.predict(derived, X)[0])
-    learners = derived.learners
-    z = columns.dense(features.transform(learners.features, X))[0]
-    beta = np.eye(learners.weights.shape[1]) if derived.beta is None else derived.beta
-    values = z @ learners.weights + learners.intercepts
-    names = _column_names(model, learners.features.n_values)
-    return [_one(model, label, z, learners, beta[:, label], values, names, n_features) for label in wanted]
+    learners, bank = derived.learners, algorithm.bank
+    z = columns.dense(bank.see(learners, X))[0]
+    values = bank.predict_seen(learners, z)
+    decoder, names = model.decoder_, _column_names(model, learners.features.n_values)
+    explained = []
+    for label in wanted:
+        beta = decoder[:, label]
+        name = label if model.label_names_ is None else model.label_names_[label]
+        added = z * (learners.weights @ beta)
+        explained.append(_explanation(name, float(learners.intercepts @ beta), added, values * beta, names, n_features))
+    return explained
 
 
-def _one(
-    model: Any, label: int, z: FloatArray, learners: Any, beta: FloatArray, values: FloatArray, names: list[Any], n: int
+def _explanation(
+    label: Any, intercept: float, added: FloatArray, pseudo: FloatArray, names: list[Any], n: int
 ) -> Explanation:
-    added = z * (learners.weights @ beta)
+    """Name the largest of what columns, features first and then bends, and pseudo labels add to a score."""
     of_features, bends = added[: len(names)], float(added[len(names) :].sum())
     carried = [(names[i], float(of_features[i])) for i in _largest(of_features, n)]
-    pseudo = values * beta
     return Explanation(
-        label=label if model.label_names_ is None else model.label_names_[label],
-        score=float(values @ beta),
-        intercept=float(learners.intercepts @ beta),
+        label=label,
+        score=float(pseudo.sum()),
+        intercept=intercept,
         features=tuple(carried),
         other_features=float(of_features.sum()) - sum(amount for _, amount in carried),
         bends=bends,

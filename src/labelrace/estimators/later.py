@@ -10,7 +10,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters
-from labelrace.estimators import growth, late, naming
+from labelrace.estimators import growth, naming, waiting
 from labelrace.learned import Learned
 from labelrace.typing import AnyMatrix, Array, IntArray
 
@@ -29,7 +29,7 @@ class LearnsLater:
     # What algorithms that draw by themselves, and labels that come later, draw from. Chosen when learning begins.
     _seed: int = 0
     _learned: Learned
-    _waiting: late.Waiting
+    _waiting: waiting.Waiting
 
     @abstractmethod
     def _learn(self, X: Any, Y: Any) -> None:
@@ -67,7 +67,7 @@ class LearnsLater:
         can_grow = self._learned.algorithm.why_no_new_features() is None
         named = naming.feature_dicts(X) if can_grow else None
         if not hasattr(self, "_waiting"):
-            self._waiting = late.Waiting()
+            self._waiting = waiting.Waiting()
         self._waiting.keep(ids, checked.copy() if named is None else named, self.buffer_size)
 
     def learn(self, ids: Any, Y: Any) -> Self:
@@ -90,11 +90,11 @@ class LearnsLater:
             Where an id is of no row that is kept. Only the newest `buffer_size` are, and `save` does not write them.
         """
         check_is_fitted(self)
-        listed, waiting = late.check_ids(ids), getattr(self, "_waiting", late.Waiting())
+        listed, kept = waiting.check_ids(ids), getattr(self, "_waiting", waiting.Waiting())
         names = getattr(self, "feature_names_in_", None)
         with unchanged_on_error(self):
-            self._learn(waiting.find(listed, self.n_features_in_, names), Y)
-        waiting.drop(listed)
+            self._learn(kept.find(listed, self.n_features_in_, names), Y)
+        kept.drop(listed)
         return self
 
 

@@ -186,7 +186,7 @@ class RLS(Bank[RLSState]):
         """Learn the rows of ``X`` with their pseudo labels ``H``; ``Z`` is what `see` makes of ``X``, if at hand."""
         H = H.toarray() if scipy.sparse.issparse(H) else np.asarray(H, dtype=float)
         n_values = columns.widest_values(state.features.n_values, X)
-        if n_values is not state.features.n_values and (n_values > state.features.n_values).any():
+        if (n_values > state.features.n_values).any():
             state, Z = self._widened(state, n_values), None
         if state.rows[0] == 0:
             return self._begin(state, X, H)
@@ -217,13 +217,13 @@ class RLS(Bank[RLSState]):
     def _go_on(self, state: RLSState, X: AnyMatrix, H: FloatArray, Z: AnyMatrix | None = None) -> RLSState:
         Z = features.transform(state.features, X) if Z is None else Z
         learned = self._learn(self._forget_rows(state, X.shape[0]), Z, H)
-        return learned._replace(features=features.learn(state.features, X, self._factors(X.shape[0]).min()))
+        return learned._replace(features=features.learn(state.features, X, self.factors(X.shape[0]).min()))
 
     def _forget_rows(self, state: RLSState, n_rows: int) -> RLSState:
-        factors = self._factors(n_rows)
+        factors = self.factors(n_rows)
         return state._replace(precision=state.precision * factors[:, None], rows=state.rows * factors)
 
-    def _factors(self, n_rows: int) -> FloatArray:
+    def factors(self, n_rows: int) -> FloatArray:
         """Compute what each member remembers after so many rows."""
         return np.array([1.0 if half is None else 0.5 ** (n_rows / half) for half in self.half_lives])
 

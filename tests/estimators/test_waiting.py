@@ -13,7 +13,7 @@ from scipy import sparse
 
 import labelrace
 from labelrace import PLSTClassifier, RACEClassifier
-from labelrace.estimators.late import Waiting
+from labelrace.estimators.waiting import Waiting
 from labelrace.exceptions import UnknownRowError
 
 FEATURES = list("vwxyz")
