@@ -32,7 +32,7 @@ class Naive:
         X, Y = X[known], Y[known]
         if not known:
             return
-        n, n_looked = len(X), min(len(X), max(32, 25_000 // Y.shape[1]))
+        n, n_looked = len(X), min(len(X), max(32, 16_000 // Y.shape[1]))
         looked = [place * n // n_looked for place in range(n_looked)]
         if not len(self.weights):
             known = np.where(np.isnan(Y), 0, Y).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
@@ -59,13 +59,15 @@ class Naive:
         else:
             self.take(X, filled)
 
-    def take(self, X, filled):
+    def take(self, X, filled, plain=False):
         # As the slowest member does.
         forever = None in self.bank.half_lives
         keep = 1.0 if forever else 0.5 ** (len(X) / max(self.bank.half_lives))
-        self.codes = np.vstack([self.codes, filled @ self.A])
-        self.labels = np.vstack([self.labels, filled])
-        self.weights = np.append(keep * self.weights, np.ones(len(X)))
+        # Labels that are their own pseudo labels count as rows with one label each.
+        rows = np.vstack([np.diag(row) for row in filled]) if plain else filled
+        self.codes = np.vstack([self.codes, rows @ self.A])
+        self.labels = np.vstack([self.labels, rows])
+        self.weights = np.append(keep * self.weights, np.ones(len(rows)))
         self.learners = self.bank.update(self.learners, X, filled @ self.A)
 
     def look(self, X, Y, weight):
@@ -515,7 +517,7 @@ def test_from_few_labels_to_many(aim, steps):
     np.testing.assert_allclose(raw(model, state, X)[:, :6], before, atol=0.02)
     np.testing.assert_allclose(raw(model, state, X)[:, 6:], 0.0, atol=1e-9)
     naive = Naive(bank, state.encoder.A, False)
-    naive.take(X, np.hstack([Y[:, :6], np.zeros((150, 18))]))
+    naive.take(X, np.hstack([Y[:, :6], np.zeros((150, 18))]), plain=True)
     naive.compressed = True
     for X, Y in others:
         state = model.update(state, X, Y)

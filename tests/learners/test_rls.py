@@ -23,6 +23,8 @@ KINDS = pytest.mark.parametrize("kind", ["sparse", "dense"])
 class Sparse:
     """What is seen of sparse rows."""
 
+    block = 128
+
     def __init__(self, m):
         self.width = m
 
@@ -37,6 +39,8 @@ class Sparse:
 
 class Dense:
     """What is seen of dense rows: all rows are kept, with their weights."""
+
+    block = 64
 
     def __init__(self, m, n_bends=0, seed=0, length=None):
         self.X, self.weights, self.length = np.zeros((0, m)), np.zeros(0), length or math.sqrt(m)
@@ -72,8 +76,9 @@ class Loop:
 
     def blocks(self, X, H):
         Z = np.column_stack([self.features.see(X), np.ones(len(X))])
-        for start in range(0, len(Z), 128):
-            z, h = Z[start : start + 128], H[start : start + 128]
+        n = self.features.block
+        for start in range(0, len(Z), n):
+            z, h = Z[start : start + n], H[start : start + n]
             self.w = np.linalg.inv(self.D + z.T @ z) @ (self.D @ self.w + z.T @ h)
             self.D = self.D + np.diag(np.diag(z.T @ z))
 

@@ -25,7 +25,19 @@ import scipy.sparse
 from labelrace.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["State", "first_range", "fold", "forget", "grow", "grow_components", "init", "merge", "solve", "update"]
+__all__ = [
+    "State",
+    "first_range",
+    "fold",
+    "forget",
+    "grow",
+    "grow_components",
+    "init",
+    "merge",
+    "solve",
+    "update",
+    "update_plain",
+]
 
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
 _SMALLEST_SCALE = 1e-100
@@ -90,6 +102,21 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
     updated = State(gram, decoder.cross, total, rows, pending, scale, decoder.basis)
     waiting = sum(len(block.labels) for block in pending)
     return fold(updated) if waiting >= len(decoder.cross) else updated
+
+
+def update_plain(decoder: State, Y: FloatArray, forgetting: float = 1.0) -> State:
+    """Learn from labels that are their own pseudo labels.
+
+    Each occurrence counts as a row of its own, with one label: such rows, too, say that a label is its pseudo label,
+    and leave only diagonals to sum.
+    """
+    decoder = forget(decoder, forgetting)
+    squares = np.einsum("ij,ij->j", Y, Y) / decoder.scale
+    gram, cross = decoder.gram.copy(), decoder.cross.copy()
+    for sums in (gram, cross):
+        sums[np.diag_indices_from(sums)] += squares
+    total, rows = decoder.total + Y.sum(axis=0) / decoder.scale, decoder.rows + len(Y) / decoder.scale
+    return decoder._replace(gram=gram, cross=cross, total=total, rows=rows)
 
 
 def _occurring(Y: AnyMatrix, H: FloatArray) -> Pending:

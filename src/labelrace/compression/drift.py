@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace.typing import FloatArray
+from labelrace.typing import FloatArray, IntArray
 
 __all__ = ["DriftState", "add", "empty", "found"]
 
@@ -62,18 +62,23 @@ def add(state: DriftState, errors: FloatArray) -> DriftState:
 def found(state: DriftState) -> bool:
     """Tell whether recent errors are larger than past ones."""
     count = len(state.sizes)
-    if count and state.sizes[-1] < _FEWEST_ROWS:
+    if count <= _FEWEST_PAST or state.sizes[-1] < _FEWEST_ROWS:
         return False
-    recent = 1
-    while count - recent >= _FEWEST_PAST:
-        past_means = state.means[:-recent]
-        spread = float(past_means.var(ddof=1))
-        gap = float(state.means[-recent:].mean() - past_means.mean())
-        # Batches on one side may be smaller than on the other, and their means less certain.
-        overall = max(spread, float(state.variances.mean()))
-        noise_recent = max(overall, float(state.variances[-recent:].mean()))
-        noise_past = max(overall, float(state.variances[:-recent].mean()))
-        if gap > _SURE * np.sqrt(noise_recent / recent + noise_past / len(past_means)):
-            return True
-        recent *= 2
-    return False
+    # The last batch against all before, the last two, the last four, …
+    recent = 2 ** np.arange(int(np.log2(count - _FEWEST_PAST)) + 1)
+    past = count - recent
+    # From one of them, so that equal errors are nothing and not a rounding error.
+    means = state.means - state.means[0]
+    means_recent, means_past = _averages(means, past)
+    variances, variances_past = _averages(state.variances, past)
+    squares_past = _averages(means**2, past)[1] - means_past**2
+    # Batches on one side may be smaller than on the other, and their means less certain.
+    overall = np.maximum(squares_past * past / (past - 1), state.variances.mean())
+    noise = np.maximum(overall, variances) / recent + np.maximum(overall, variances_past) / past
+    return bool((means_recent - means_past > _SURE * np.sqrt(noise)).any())
+
+
+def _averages(values: FloatArray, past: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Average the values after and before each of some places."""
+    before = np.cumsum(values)
+    return (before[-1] - before[past - 1]) / (len(values) - past), before[past - 1] / past

@@ -38,7 +38,7 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 __all__ = ["Derived", "Ensemble", "State"]
 
 # Scores of a batch that are looked at before it is learned, at the most; and rows, at the least.
-_MOST_SCORES, _FEWEST_ROWS = 25_000, 32
+_MOST_SCORES, _FEWEST_ROWS = 16_000, 32
 # Scores that are computed at once where labels are filled in.
 _MOST_FILLED = 4_000_000
 # What the first batch's own scores count for: the model that made them had seen the batch.
@@ -139,6 +139,9 @@ class Ensemble(Algorithm[State]):
         X, Y = unknown.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
+        if _plain(state):
+            # Few labels: one conversion costs less than any use of sparse ones.
+            Y = _dense(Y)
         if state.learners.rows[0] == 0:
             return self._begin(state, X, Y)
         derived = self.derive(state) if derived is None else derived
@@ -163,11 +166,15 @@ class Ensemble(Algorithm[State]):
         return state._replace(tally=faded, drift=drift.empty())
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, Z: AnyMatrix | None = None) -> State:
-        U = Y @ state.encoder.A
         # The decoder forgets as the member does that forgets least, and never all.
-        keep = max(float(self.bank.factors(len(U)).max()), _LEAST_KEPT)
-        learners = self.bank.update(state.learners, X, U, Z)
-        return state._replace(learners=learners, decoder=decoder.update(state.decoder, U, Y, keep))
+        keep = max(float(self.bank.factors(Y.shape[0]).max()), _LEAST_KEPT)
+        if _plain(state):
+            U = np.asarray(Y)
+            sums = decoder.update_plain(state.decoder, U, keep)
+        else:
+            U = Y @ state.encoder.A
+            sums = decoder.update(state.decoder, U, Y, keep)
+        return state._replace(learners=self.bank.update(state.learners, X, U, Z), decoder=sums)
 
     def _look(self, state: State, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> State:
         """Take down how some rows of a batch are predicted."""
@@ -178,7 +185,7 @@ class Ensemble(Algorithm[State]):
             state = state._replace(by_label=rules.add_labels(state.by_label, scores, labels))
         if len(state.errors) > 1:
             state = state._replace(errors=self._member_errors(state, derived, Z, labels))
-        watched = drift.add(state.drift, np.nanmean(np.square(scores - labels), axis=1))
+        watched = drift.add(state.drift, _mean_of_known(np.square(scores - labels)))
         return state._replace(tally=tally.add(state.tally, scores, labels), drift=watched)
 
     def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
@@ -276,7 +283,8 @@ def _beta(sums: decoder.State) -> FloatArray:
     d = decoder.fold(sums)
     gram = d.gram.copy()
     gram[np.diag_indices_from(gram)] += _DECODER_RIDGE * max(float(np.trace(gram)) / len(gram), 1e-300)
-    return np.asarray(np.linalg.solve(gram, d.cross.T), dtype=np.float64)
+    # The penalty keeps the inverse safe, and with it many labels are one product: LAPACK solves for them more slowly.
+    return np.asarray(np.linalg.inv(gram) @ d.cross.T, dtype=np.float64)
 
 
 def _shares(errors: FloatArray) -> FloatArray:
@@ -285,6 +293,12 @@ def _shares(errors: FloatArray) -> FloatArray:
         return np.full(len(errors), 1.0 / len(errors))
     weights = (errors.min() / errors) ** _SHARPNESS if errors.min() > 0 else (errors == 0).astype(float)
     return weights / weights.sum()
+
+
+def _mean_of_known(errors: FloatArray) -> FloatArray:
+    """Average each row, less what is NaN; there is something else in each."""
+    means = errors.mean(axis=1)
+    return np.nanmean(errors, axis=1) if np.isnan(means).any() else means
 
 
 def _some_rows(Y: AnyMatrix) -> slice | IntArray:

@@ -5,44 +5,43 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["column_squares", "compact", "put", "step", "take"]
+__all__ = ["column_squares", "compact", "step", "weighted_gram"]
 
-# Columns up to which a sparse block is made dense for its matrix.
-_MOST_DENSE = 2048
+# Columns up to which a sparse block is made dense for its matrix, and up to which leaving out empty ones does not pay.
+_MOST_DENSE, _FEW = 16_384, 2048
 # Columns for each non-zero up to which those that occur are marked rather than sorted out.
 _MOST_MARKED = 8
 
 
 def step(z: AnyMatrix, errors: FloatArray, inverse: FloatArray, freedom: float) -> tuple[FloatArray, FloatArray]:
     """Compute the change of weights and intercepts that a block asks for."""
-    scaled = _scaled_columns(z, inverse.astype(z.dtype, copy=False))
-    # Sparse times dense is quicker than sparse times sparse, while the dense one is small.
-    middle = scaled @ (z.T if z.shape[1] > _MOST_DENSE else columns.dense(z).T)
-    middle = columns.dense(middle) + freedom
+    inverse = inverse.astype(z.dtype, copy=False)
+    middle = weighted_gram(z, inverse)
+    middle += freedom
     middle.flat[:: len(middle) + 1] += 1.0
-    pull = np.linalg.solve(middle, errors)
-    return scaled.T @ pull, freedom * pull.sum(axis=0)
+    # LAPACK solves for many targets more slowly than it inverts; eigenvalues of 1 and more make that safe.
+    many = errors.shape[1] > len(middle)
+    pull = np.linalg.inv(middle) @ errors if many else np.linalg.solve(middle, errors)
+    change = z.T @ pull
+    change *= inverse[:, None]
+    return change, freedom * pull.sum(axis=0)
 
 
-def take(before: FloatArray, touched: IntArray | None) -> FloatArray:
-    """Copy columns, or all of them."""
-    return before.copy() if touched is None else before[:, touched]
-
-
-def put(before: FloatArray, touched: IntArray, values: FloatArray) -> FloatArray:
-    """Write columns into a copy."""
-    after = before.copy()
-    after[:, touched] = values
-    return after
-
-
-def _scaled_columns(z: AnyMatrix, scale: FloatArray) -> AnyMatrix:
+def weighted_gram(z: AnyMatrix, weights: FloatArray) -> FloatArray:
+    """Compute ``z diag(weights) zᵀ`` for some rows."""
     if not scipy.sparse.issparse(z):
-        return z * scale
-    return scipy.sparse.csr_array((z.data * scale[z.indices], z.indices, z.indptr), shape=z.shape)
+        # The root on either side makes the product symmetric, at half the cost.
+        scaled = z * np.sqrt(weights)
+        return scaled @ scaled.T
+    values = z.data * weights[z.indices]
+    if z.shape[1] > _MOST_DENSE:
+        return np.asarray((scipy.sparse.csr_array((values, z.indices, z.indptr), shape=z.shape) @ z.T).toarray())
+    # Sparse times dense is quicker than sparse times sparse, if the dense one lies as SciPy wants it.
+    right = np.zeros(z.shape[::-1], z.dtype)
+    right[z.indices, np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))] = values
+    return np.asarray(z @ right)
 
 
 def column_squares(z: AnyMatrix) -> FloatArray:
@@ -52,8 +51,10 @@ def column_squares(z: AnyMatrix) -> FloatArray:
     return np.bincount(z.indices, weights=z.data * z.data, minlength=z.shape[1]).astype(float)
 
 
-def compact(z: AnyMatrix) -> tuple[AnyMatrix, IntArray]:
-    """Leave out the columns of sparse rows that are empty."""
+def compact(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
+    """Leave out empty columns of sparse rows, where there may be many; return those left with their places."""
+    if not scipy.sparse.issparse(z) or z.shape[1] <= max(_FEW, z.nnz):
+        return z, slice(None)
     if z.shape[1] <= _MOST_MARKED * z.nnz:
         # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
         occurs = np.zeros(z.shape[1], dtype=bool)

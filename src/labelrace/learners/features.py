@@ -98,7 +98,8 @@ def learn(state: FeatureState, X: AnyMatrix, forgetting: float = 1.0) -> Feature
         n, before = X.shape[0], state.rows * forgetting
         step, rows = mean - state.mean, before + n
         # The sums of two parts about their common mean (Chan, Golub and LeVeque, 1979).
-        square = state.square * forgetting + ((X - mean) ** 2).sum(axis=0) + step**2 * (before * n / rows)
+        apart = X - mean
+        square = state.square * forgetting + np.einsum("ij,ij->j", apart, apart) + step**2 * (before * n / rows)
     if not np.isfinite(square).all():
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
     return state._replace(rows=rows, mean=state.mean + step * (n / rows), square=square)
@@ -125,29 +126,31 @@ def transform(state: FeatureState, X: AnyMatrix, scales: FloatArray | None = Non
 
 
 def _bent(state: FeatureState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
-    m, n_bends = state.directions.shape
-    # Single rows come this way, too: few calls, and none of the slow ones such as np.clip.
-    with np.errstate(over="ignore"):
+    n_bends = state.directions.shape[1]
+    # Single rows come this way, too: few calls, and none of the slow ones such as np.clip. Each part is contiguous
+    # until the end: NumPy works on columns of a larger array several times slower.
+    with np.errstate(over="ignore", invalid="ignore"):
         Z = columns.dense(X) - state.mean
-        Z /= scales
+        Z *= 1.0 / scales
+        Z = Z.astype(state.directions.dtype, copy=False)
     most = _CLIP / state.length
     np.minimum(Z, most, out=Z)
     np.maximum(Z, -most, out=Z)
     if np.isnan(Z.sum()):
         Z[np.isnan(Z)] = 0.0
-    both = np.empty((X.shape[0], m + n_bends), state.directions.dtype)
-    both[:, :m] = Z
-    if n_bends:
-        bends = both[:, m:]
-        np.abs(both[:, :m] @ state.directions, out=bends)
-        # Less the mean of a normal variable's absolute value, and together about as long as the row.
-        bends -= _MEAN_ABSOLUTE
-        bends *= n_bends**-0.5
-    return both
+    if not n_bends:
+        return Z
+    bends = Z @ state.directions
+    np.abs(bends, out=bends)
+    # Less the mean of a normal variable's absolute value, and together about as long as the row.
+    bends -= _MEAN_ABSOLUTE
+    bends *= n_bends**-0.5
+    return np.concatenate([Z, bends], axis=1)
 
 
 def _unit_rows(X: AnyMatrix, n_values: IntArray, kind: np.dtype[np.floating]) -> AnyMatrix:
-    sparse = scipy.sparse.csr_array(columns.design(X, n_values))
+    sparse = columns.design(X, n_values)
+    sparse = sparse if isinstance(sparse, scipy.sparse.csr_array) else scipy.sparse.csr_array(sparse)
     data = sparse.data
     if not columns.all_nominal(n_values):
         data = np.nan_to_num(data, nan=0.0)

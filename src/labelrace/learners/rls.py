@@ -40,8 +40,9 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = ["RLS", "RLSState"]
 
-# Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them.
-_BLOCK = 128
+# Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
+# are larger as each costs some calls to SciPy.
+_BLOCK, _SPARSE_BLOCK = 64, 128
 # Rows that the penalty is chosen on: kept up to the first number, looked at up to the second.
 _HELD, _JUDGED = 128, 256
 # Precision of the intercept before the first row.
@@ -198,11 +199,9 @@ class RLS(Bank[RLSState]):
         """Learn the first rows, after a look at them."""
         n_values, rng = state.features.n_values, np.random.default_rng(self.seed)
         seen = features.learn(features.start(X, n_values, self.n_bends, rng, self._kind), X)
-        alpha = self.alpha
-        if alpha is None:
-            alpha = best_alpha(features.transform(seen, X[:_JUDGED]), H[:_JUDGED])
-        blank = self._blank(seen, H.shape[1], alpha)
-        learned = self._learn(blank, features.transform(seen, X), H)
+        Z = features.transform(seen, X)
+        alpha = best_alpha(Z[:_JUDGED], H[:_JUDGED]) if self.alpha is None else self.alpha
+        learned = self._learn(self._blank(seen, H.shape[1], alpha), Z, H)
         return learned._replace(held=held.hold(X, H)) if X.shape[0] < _HELD else learned
 
     def _begin_again(self, state: RLSState, X: AnyMatrix, H: FloatArray) -> RLSState:
@@ -240,30 +239,31 @@ class RLS(Bank[RLSState]):
         return state._replace(weights=weights, intercepts=intercepts, precision=precision, rows=rows)
 
     def _learn(self, state: RLSState, Z: AnyMatrix, H: FloatArray) -> RLSState:
-        # Of sparse rows, only the columns that occur are worked on: copied once, then written block by block.
-        touched: IntArray | None = None
-        if scipy.sparse.issparse(Z):
-            Z, touched = blocks.compact(Z)
-        weights, precision = blocks.take(state.weights, touched), blocks.take(state.precision, touched)
-        intercepts, rows = state.intercepts.copy(), state.rows.copy()
+        """Learn block by block, on copies: a failure leaves the state as it was."""
+        weights, precision = state.weights.copy(), state.precision.copy()
+        new = state._replace(
+            weights=weights, precision=precision, intercepts=state.intercepts.copy(), rows=state.rows.copy()
+        )
+        size, H = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK, H.astype(self._kind, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, Z.shape[0], _BLOCK):
-                z, h = Z[start : start + _BLOCK], H[start : start + _BLOCK]
-                squares = blocks.column_squares(z)
-                for e in range(len(rows)):
-                    errors = (h - intercepts[e]).astype(self._kind, copy=False) - z @ weights[e]
-                    inverse, freedom = 1.0 / (state.alpha + precision[e]), 1.0 / (_INTERCEPT + float(rows[e]))
-                    change, shift = blocks.step(z, errors, inverse, freedom)
-                    weights[e] += change
-                    intercepts[e] += shift
-                    precision[e] += squares
-                rows += z.shape[0]
-        if not (np.isfinite(intercepts).all() and np.isfinite(weights).all()):
-            raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
-        if touched is not None:
-            weights = blocks.put(state.weights, touched, weights)
-            precision = blocks.put(state.precision, touched, precision)
-        return state._replace(weights=weights, intercepts=intercepts, precision=precision, rows=rows)
+            for start in range(0, Z.shape[0], size):
+                self._learn_block(new, Z[start : start + size], H[start : start + size])
+        return new
+
+    def _learn_block(self, new: RLSState, z: AnyMatrix, h: FloatArray) -> None:
+        """Write what a block teaches into the arrays of ``new``."""
+        z, touched = blocks.compact(z)
+        squares = blocks.column_squares(z)
+        for e in range(len(new.rows)):
+            w, d = new.weights[e, touched], new.precision[e, touched]
+            errors = h - new.intercepts[e].astype(self._kind) - z @ w
+            change, shift = blocks.step(z, errors, 1.0 / (new.alpha + d), 1.0 / (_INTERCEPT + float(new.rows[e])))
+            w += change
+            new.weights[e, touched], new.precision[e, touched] = w, d + squares
+            new.intercepts[e] += shift
+            if not np.isfinite(w.sum() + shift.sum()):
+                raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
+        new.rows[:] += z.shape[0]
 
     def derive(self, state: RLSState, shares: FloatArray | None = None) -> Derived:
         """Average the members, equally or by the given shares."""
