@@ -12,7 +12,7 @@ from labelrace.typing import AnyMatrix, FloatArray
 __all__ = ["ALPHAS", "best_alpha"]
 
 # Penalties to choose from, for rows of length one.
-ALPHAS = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
+ALPHAS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
 # Rows whose errors are computed together.
 _BLOCK = 128
 
