@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from labelrace.estimators.naming import NamedRows, aligned, feature_dicts, label_sets
+from labelrace.estimators.naming import NamedRows, aligned, as_array, feature_dicts, label_sets
 
 NAMES = st.text("abcdeé ", min_size=1, max_size=2)
 QUICK = settings(max_examples=60, deadline=None)
@@ -83,11 +83,14 @@ def test_labels_have_names_of_text(rows):
     known=st.lists(NAMES, unique=True, max_size=6),
     grow=st.booleans(),
     is_sparse=st.booleans(),
+    is_array=st.booleans(),
 )
-def test_aligning(names, known, grow, is_sparse):
+def test_aligning(names, known, grow, is_sparse, is_array):
     dense = np.arange(1.0, 1 + 2 * len(names)).reshape(2, -1)
     matrix = sparse.csr_array(dense) if is_sparse else dense.copy()
-    found, found_names = aligned(NamedRows(matrix, names), known, grow=grow)
+    given = as_array(known) if is_array else known
+    found, found_names = aligned(NamedRows(matrix, names), given, grow=grow)
+    found_names = list(found_names)
     assert found_names[: len(known)] == known
     assert found_names[len(known) :] == ([name for name in names if name not in known] if grow else [])
     array = found.toarray() if is_sparse else found
@@ -98,3 +101,17 @@ def test_aligning(names, known, grow, is_sparse):
     if is_sparse:
         assert found.has_canonical_format
         np.testing.assert_array_equal(matrix.toarray(), dense)
+
+
+def test_names_of_a_model_are_numbered_once_and_not_confused():
+    """Arrays are told apart also where one has taken the place of another in memory."""
+    rows = NamedRows(np.array([[1.0]]), ["b"])
+    for known in (["a", "b"], ["b", "a"], ["c", "a", "b"]) * 5:
+        found, _ = aligned(rows, as_array(known), grow=False)
+        np.testing.assert_array_equal(found, [[float(name == "b") for name in known]])
+    with pytest.raises(ValueError, match="read-only"):
+        as_array(["a"])[0] = "b"
+    renamed = np.array(["a", "b"], dtype=object)
+    aligned(rows, renamed)
+    renamed[:] = ["b", "a"]
+    np.testing.assert_array_equal(aligned(rows, renamed).matrix, [[1.0, 0.0]])

@@ -27,7 +27,7 @@ def first_features(model: Any, X: Any) -> AnyMatrix:
         return validation.check_features(model, X, reset=True, allow_missing=model._allows_missing())
     if not rows.names:
         raise ValueError("X names no features: a first batch of dicts needs at least one name.")
-    model.n_features_in_, model.feature_names_in_ = len(rows.names), _as_array(rows.names)
+    model.n_features_in_, model.feature_names_in_ = len(rows.names), naming.as_array(rows.names)
     validation.check_finite(rows.matrix, allow_missing=model._allows_missing())
     return rows.matrix
 
@@ -48,7 +48,7 @@ def later_features(model: Any, X: Any) -> AnyMatrix:
         if len(names) > model.n_features_in_:
             _refuse_growth(model, len(names))
             _grow(model, matrix)
-            model.feature_names_in_ = _as_array(names)
+            model.feature_names_in_ = naming.as_array(names)
         return _checked(model, matrix)
     n_known, n_features = model.n_features_in_, X.shape[-1] if scipy.sparse.issparse(X) else 0
     if n_features > n_known:
@@ -85,10 +85,6 @@ def _names(model: Any) -> Array:
     if not hasattr(model, "feature_names_in_"):
         raise ValueError("X names its features, but the features learned so far have no names: give a matrix, (n, m).")
     return model.feature_names_in_
-
-
-def _as_array(names: list[str]) -> Array:
-    return np.asarray(names, dtype=object)
 
 
 def _refuse_growth(model: Any, n_features: int) -> None:

@@ -36,13 +36,13 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
         if not named.names:
             raise ValueError("Y names no labels: a first batch of sets needs at least one name, or label_names.")
         _refuse_other_rows(named.matrix, n_rows)
-        return Labels(named.matrix, _as_array(named.names))
+        return Labels(named.matrix, naming.as_array(named.names))
     matrix = check_labels(Y, n_rows, allow_missing=allow_missing)
     columns = _column_names(Y)
     if columns is None and names is not None and len(names) != matrix.shape[1]:
         raise ValueError(f"label_names has {len(names)} names, but Y has {matrix.shape[1]} labels.")
     found = columns or names
-    return Labels(matrix, None if found is None else _as_array(found))
+    return Labels(matrix, None if found is None else naming.as_array(found))
 
 
 def later_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow_missing: bool = False) -> Labels:
@@ -61,16 +61,12 @@ def later_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allo
     if columns is not None and known is not None:
         return _aligned(NamedRows(matrix, columns), known)
     _refuse_other_columns(matrix.shape[1], n_known, has_names=known is not None)
-    return Labels(matrix, known if columns is None else _as_array(columns))
+    return Labels(matrix, known if columns is None else naming.as_array(columns))
 
 
 def _aligned(rows: NamedRows, known: Array) -> Labels:
     matrix, names = naming.aligned(rows, known)
-    return Labels(matrix, known if len(names) == len(known) else _as_array(names))
-
-
-def _as_array(names: list[str]) -> Array:
-    return np.asarray(names, dtype=object)
+    return Labels(matrix, known if len(names) == len(known) else naming.as_array(names))
 
 
 def _refuse_other_rows(Y: AnyMatrix, n_rows: int) -> None:

@@ -7,6 +7,7 @@ into the order of the names that a model knows. A shell that has its own such ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["NamedRows", "aligned", "feature_dicts", "label_sets"]
+__all__ = ["NamedRows", "aligned", "as_array", "feature_dicts", "label_sets"]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _GROUPS = (set, frozenset, list, tuple)
@@ -25,7 +26,7 @@ class NamedRows(NamedTuple):
     """A matrix and the names of its columns."""
 
     matrix: AnyMatrix
-    names: list[str]
+    names: Sequence[str] | Array
 
 
 def feature_dicts(X: Any) -> NamedRows | None:
@@ -121,7 +122,7 @@ def _refuse_no_text(name: Any, argument: str, what: str) -> None:
         raise ValueError(f"{argument} has {name!r} as the name of a {what}: names are text.")
 
 
-def aligned(rows: NamedRows, known: Iterable[str], *, grow: bool = True) -> NamedRows:
+def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True) -> NamedRows:
     """Bring columns into the order of known names; others come behind these, or are left out.
 
     Known names that the rows do not have get columns of zeros.
@@ -134,20 +135,52 @@ def aligned(rows: NamedRows, known: Iterable[str], *, grow: bool = True) -> Name
     >>> aligned(rows, ["a", "b"], grow=False)
     NamedRows(matrix=array([[0., 1.]]), names=['a', 'b'])
     """
-    places = {name: place for place, name in enumerate(known)}
-    # As they mostly are.
-    if list(places) == rows.names:
+    n_known, n_given = len(known), len(rows.names)
+    if (n_given == n_known or (grow and n_given > n_known)) and list(rows.names[:n_known]) == list(known):
+        # As they mostly are.
         return rows
-    if grow:
-        for name in rows.names:
-            places.setdefault(name, len(places))
-    matrix, names = rows.matrix, list(places)
-    if names == rows.names:
-        return rows
-    target = np.array([places.get(name, -1) for name in rows.names], dtype=np.int32)
+    if isinstance(known, np.ndarray) and not known.flags.writeable:
+        places = _places_of(_Names(known))
+    else:
+        places = _numbered(known)
+    new = [name for name in rows.names if name not in places] if grow else []
+    names = [*places, *new] if new else known
+    behind = dict(zip(new, range(len(places), len(names)), strict=True))
+    target = np.array([places.get(name, behind.get(name, -1)) for name in rows.names], dtype=np.int32)
+    matrix = rows.matrix
     if (target < 0).any():
         matrix, target = matrix[:, np.flatnonzero(target >= 0)], target[target >= 0]
     return NamedRows(_moved(matrix, target, len(names)), names)
+
+
+def as_array(names: Iterable[str]) -> Array:
+    """Make the array of names that a model keeps, which is not to be written to: it gets another."""
+    array = np.asarray(list(names), dtype=object)
+    array.setflags(write=False)
+    return array
+
+
+class _Names:
+    """The names that a model has, as a key: the same array is the same names."""
+
+    def __init__(self, names: Array) -> None:
+        self.names = names
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Names) and self.names is other.names
+
+    def __hash__(self) -> int:
+        return id(self.names)
+
+
+@lru_cache(maxsize=8)
+def _places_of(key: _Names) -> dict[str, int]:
+    """Give numbers to a model's names, once for many batches: they may be 100,000 names, and a batch one row."""
+    return _numbered(key.names)
+
+
+def _numbered(names: Iterable[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(names)}
 
 
 def _moved(matrix: AnyMatrix, target: Array, width: int) -> AnyMatrix:

@@ -7,7 +7,7 @@ memory is at most twice what the waiting rows need.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class _Batch(NamedTuple):
     """Rows that came together: their features, the names of these or None, their ids, and which still wait."""
 
     rows: AnyMatrix
-    names: list[str] | None
+    names: Sequence[str] | Array | None
     ids: list[Hashable]
     waits: BoolArray
 
@@ -91,7 +91,7 @@ class Waiting:
         order = np.argsort(np.concatenate(groups))
         if names is None:
             return _stacked([part.matrix for part in parts], n_features)[order]
-        known = list(names)
+        known: Sequence[str] | Array = names
         for place, part in enumerate(parts):
             parts[place] = naming.aligned(part, known)
             known = parts[place].names

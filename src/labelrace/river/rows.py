@@ -18,7 +18,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 __all__ = ["Columns", "Named", "Row", "matrix", "read_features", "read_labels", "single"]
 
 # Cells up to which a matrix is dense whatever it holds, and the share of filled ones from which it is, however large.
-_FEW_CELLS, _FILLED = 2**14, 0.3
+_FEW_CELLS, _FILLED = 2**12, 0.3
 _PLAIN_MARKS = frozenset({False, True})
 
 
@@ -71,7 +71,7 @@ class Columns:
         """Give columns to those names that have none; two names that are the same as text are refused."""
         new = sorted((name for name in names if name not in self.places), key=str)
         texts = dict.fromkeys(map(str, new))
-        if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts):
+        if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts.keys()):
             clash = next(name for i, name in enumerate(new) if str(name) in [*self.texts, *map(str, new[:i])])
             raise ValueError(f"The name {clash!r} of a {what} is, as text, the name of another: use one kind of names.")
         self.texts.update(texts)
