@@ -6,7 +6,7 @@ race-cls-fixed on the same data. Usage, for the table of docs/search.md:
 
     LABELRACE_DATA=folder python benchmarks/search.py [dataset …] > docs/search.md
 
-Datasets are names of the catalog or paths, and by default those of the paper and of the catalog that are at hand.
+Datasets are those of `labelrace bench quality`: all that are at hand, or those named.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from rich.progress import Progress
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier, RACEEnsembleClassifier
+from labelrace.bench.quality.sources import find_datasets
 from labelrace.compression import encoder
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate
-from labelrace.streams.catalog import find_dataset
 
 MEASURES = ("example_accuracy", "example_f1", "hamming_loss", "macro_f1", "micro_f1")
-BATCH_SIZES = {"cal500": 50, "enron": 100, "emotions": 100, "delicious": 500, "yeast": 100, "scene": 100}
-NAMES = (*BATCH_SIZES, "birds", "medical", "genbase", "bibtex", "corel5k", "tmc2007", "mediamill")
 SEEDS = 3
 # Where a dataset has more cells of features and labels than this, one seed is enough.
 MANY = 10_000_000
@@ -98,14 +96,8 @@ class Result(NamedTuple):
     seconds: float
 
 
-def datasets(wanted: list[str]) -> Iterator[Any]:
-    for name in wanted or [name for name in NAMES if find_dataset(name)]:
-        yield labelrace.load_dataset(name)
-
-
-def run(variant: Variant, data: Any, seed: int) -> Result:
+def run(variant: Variant, data: Any, size: int, seed: int) -> Result:
     """Test then train on every batch; whole batches count."""
-    size = BATCH_SIZES.get(data.name.lower(), 500)
     model = variant.make(categorical_features=data.categorical, random_state=seed)
     seconds, rows = 0.0, []
     with variant.change():
@@ -120,14 +112,14 @@ def run(variant: Variant, data: Any, seed: int) -> Result:
     return Result(tuple(np.mean(rows, axis=0)), seconds)
 
 
-def averaged(variant: Variant, data: Any) -> Result:
+def averaged(variant: Variant, data: Any, size: int) -> Result:
     seeds = 1 if data.X.shape[0] * (data.X.shape[1] + data.Y.shape[1]) > MANY else SEEDS
-    results = [run(variant, data, seed) for seed in range(seeds)]
+    results = [run(variant, data, size, seed) for seed in range(seeds)]
     return Result(tuple(np.mean([r.values for r in results], axis=0)), min(r.seconds for r in results))
 
 
-def table(data: Any, results: list[Result], fast: float) -> Iterator[str]:
-    yield f"\n## {data.name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, {data.Y.shape[1]:,} labels\n"
+def table(name: str, data: Any, results: list[Result], fast: float) -> Iterator[str]:
+    yield f"\n## {name}: {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, {data.Y.shape[1]:,} labels\n"
     yield "| | accuracy | example F | Hamming loss | macro F | micro F | time |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     group = ""
@@ -144,10 +136,11 @@ def main(wanted: list[str]) -> None:
     print("Made by `python benchmarks/search.py`; docs/default.md says what was concluded. Each line is the default")
     print("with one thing changed. Times are ratios to the fast form of race-cls-fixed, in the same run, one thread.")
     with Progress(console=None, transient=True, disable=not sys.stderr.isatty()) as progress:
-        for data in datasets(wanted):
-            results = [averaged(variant, data) for variant in progress.track(VARIANTS, description=data.name)]
+        for source in find_datasets(names=wanted).sources:
+            data, size = labelrace.load_dataset(str(source.data), labels=source.labels), source.batch_size
+            results = [averaged(variant, data, size) for variant in progress.track(VARIANTS, description=source.name)]
             paper = next(r for v, r in zip(VARIANTS, results, strict=True) if v.make is RACEClassifier)
-            print("\n".join(table(data, results, paper.seconds)), flush=True)
+            print("\n".join(table(source.name, data, results, paper.seconds)), flush=True)
 
 
 if __name__ == "__main__":

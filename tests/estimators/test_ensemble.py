@@ -54,6 +54,10 @@ WRONG = {
     "alpha": ({"alpha": 0}, "alpha=0 does not do: give a number above 0"),
     "alpha text": ({"alpha": "best"}, "alpha='best' is not known: use one of 'auto'"),
     "alpha none": ({"alpha": np.nan}, "alpha=nan does not do"),
+    "forgetting": ({"forgetting": 0}, "forgetting=0 does not do: give a number above 0"),
+    "forgetting more": ({"forgetting": 1.5}, "forgetting=1.5 does not do: give a number above 0"),
+    "forgetting text": ({"forgetting": "fast"}, "forgetting='fast' does not do: give a number above 0"),
+    "no forgetting": ({"forgetting": ()}, r"forgetting=\(\) does not do: give a number above 0"),
     "half_life": ({"half_life": 0}, "half_life=0 does not do: give a number above 0"),
     "half_life text": ({"half_life": "long"}, "half_life='long' does not do: give a number above 0"),
     "no half_life": ({"half_life": []}, r"half_life=\(\) does not do: give a number of rows, None, or several"),
@@ -83,6 +87,19 @@ def test_half_lives_of_all_kinds(half_life, tmp_path):
     assert model._learned.state.learners.weights.shape[0] == n_members
     model.save(tmp_path / "model")
     assert_equal(labelrace.load(tmp_path / "model").partial_fit(X, Y), model.partial_fit(X, Y), X)
+
+
+@pytest.mark.parametrize(
+    ("forgetting", "half_life"), [(1, None), (0.5**0.01, 100.0), (np.array([1.0, 0.5**0.02]), (None, 50.0))]
+)
+def test_a_rate_is_a_half_life(forgetting, half_life, tmp_path):
+    X, Y = rows(0, 150)
+    by_rate, by_half_life = small(forgetting=forgetting, half_life=7), small(half_life=half_life)
+    for model in (by_rate, by_half_life):
+        model.partial_fit(X, Y).partial_fit(X, Y)
+    np.testing.assert_allclose(by_rate.decision_function(X), by_half_life.decision_function(X), atol=1e-6)
+    by_rate.save(tmp_path / "model")
+    assert_equal(labelrace.load(tmp_path / "model").partial_fit(X, Y), by_rate.partial_fit(X, Y), X)
 
 
 def test_fitted_attributes():
@@ -116,7 +133,15 @@ def test_nothing_is_fitted_before(attribute):
 
 
 @pytest.mark.parametrize(
-    "change", [{"half_life": 100}, {"optimise": "micro_f1"}, {"detect_drift": False}, {"alpha": 1.0}, {"n_bends": 5}]
+    "change",
+    [
+        {"half_life": 100},
+        {"forgetting": 0.9},
+        {"optimise": "micro_f1"},
+        {"detect_drift": False},
+        {"alpha": 1.0},
+        {"n_bends": 5},
+    ],
 )
 def test_changed_parameters_need_a_new_start(change, tmp_path):
     X, Y = rows(0)

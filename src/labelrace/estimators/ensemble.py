@@ -39,6 +39,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
     half_life : float, None or sequence of these
         Rows after which half of what was learned is forgotten; None for never. Several make an ensemble of members
         that forget at these speeds, weighted by their errors of late; the decoder forgets as the slowest does.
+    forgetting : float, None or sequence of floats
+        The same as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
     detect_drift : bool
         Whether to forget nearly all when errors grow by more than chance; of several members, the worst is then
         replaced.
@@ -86,6 +88,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         *,
         n_components: int = 64,
         half_life: Any = 2000.0,
+        forgetting: Any = None,
         detect_drift: bool = True,
         optimise: str = "cardinality",
         alpha: Any = "auto",
@@ -96,6 +99,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         self.random_state = random_state
         self.n_components = n_components
         self.half_life = half_life
+        self.forgetting = forgetting
         self.detect_drift = detect_drift
         self.optimise = optimise
         self.alpha = alpha
@@ -114,11 +118,12 @@ class RACEEnsembleClassifier(OnlineClassifier):
         return Ensemble(bank, self.optimise, bool(self.detect_drift), 2 * int(self.n_components))
 
     def _half_lives(self) -> tuple[float | None, ...]:
-        several = isinstance(self.half_life, (Sequence, np.ndarray)) and not isinstance(self.half_life, str)
-        half_lives = tuple(self.half_life) if several else (self.half_life,)
-        if not half_lives:
-            raise ValueError("half_life=() does not do: give a number of rows, None, or several of these.")
-        return half_lives
+        if self.forgetting is None:
+            return _several("half_life", self.half_life, "a number of rows, None")
+        rates = _several("forgetting", self.forgetting, "a number above 0 and up to 1")
+        for rate in rates:
+            parameters.check_number("forgetting", rate, 0, 1, open_low=True)
+        return tuple(None if rate == 1 else float(np.log(0.5) / np.log(rate)) for rate in rates)
 
     def _init(self, algorithm: Ensemble, n_values: IntArray, n_labels: int) -> State:
         # Few labels are their own pseudo labels.
@@ -192,3 +197,11 @@ class RACEEnsembleClassifier(OnlineClassifier):
     def n_drifts_(self) -> int:
         """Drifts found so far."""
         return int(self._fitted().state.n_drifts)
+
+
+def _several(name: str, value: Any, what: str) -> tuple[Any, ...]:
+    """List the values of a parameter that may be one or several."""
+    values = tuple(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else (value,)
+    if not values:
+        raise ValueError(f"{name}=() does not do: give {what}, or several of these.")
+    return values
