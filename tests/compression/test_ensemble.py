@@ -75,7 +75,7 @@ class Naive:
         scores = self.scores(X)
         if weight == 1.0:
             wrong = (scores - Y) ** 2
-            of_rows = [row[~np.isnan(row)].mean() for row in wrong if not np.isnan(row).all()]
+            of_rows = [len(row) * row[~np.isnan(row)].mean() for row in wrong if not np.isnan(row).all()]
             if of_rows:
                 self.watched = drift.add(self.watched, np.array(of_rows))
             each = [

@@ -117,3 +117,23 @@ def test_a_third_of_the_labels_is_not_known(n_labels, n_components):
     complete, partial = np.mean(found, axis=0)
     assert partial >= 0.9 * complete
     assert partial > 0.5
+
+
+@pytest.mark.parametrize("density", [None, 0.1])
+def test_few_labels_that_appear_are_as_if_known_all_along(density):
+    """But for rounding all is the same, also for the detector: labels that were always absent have added nothing."""
+    stream = SyntheticStream(
+        n_rows=3000, n_features=60, n_labels=20, density=density, new_labels=0.5, new_labels_at=0.3, seed=4
+    )
+    data = stream.load()
+    Y = data.Y.toarray()
+    late = Y[:800].sum(axis=0) == 0
+    assert 5 <= late.sum() <= 15
+    Y = np.hstack([Y[:, ~late], Y[:, late]])
+    told, grown = RACEEnsembleClassifier(random_state=0), RACEEnsembleClassifier(random_state=0)
+    for start in range(0, 3000, 200):
+        batch = slice(start, start + 200)
+        told.partial_fit(data.X[batch], Y[batch])
+        grown.partial_fit(data.X[batch], Y[batch, : None if start >= 800 else (~late).sum()])
+        np.testing.assert_allclose(grown._learned.state.drift.means, told._learned.state.drift.means, rtol=1e-4)
+    np.testing.assert_allclose(grown.decision_function(data.X), told.decision_function(data.X), atol=1e-4)

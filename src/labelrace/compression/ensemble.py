@@ -185,12 +185,13 @@ class Ensemble(Algorithm[State]):
             state = state._replace(by_label=rules.add_labels(state.by_label, scores, labels))
         if len(state.errors) > 1:
             state = state._replace(errors=self._member_errors(state, derived, Z, labels))
-        watched = drift.add(state.drift, _mean_of_known(np.square(scores - labels)))
+        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
+        watched = drift.add(state.drift, labels.shape[1] * _mean_of_known(np.square(scores - labels)))
         return state._replace(tally=tally.add(state.tally, scores, labels), drift=watched)
 
     def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
         members = [derived._replace(learners=member) for member in self.bank.members(state.learners)]
-        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
+        # Of all labels together, as above.
         new = [labels.shape[1] * np.nanmean(np.square(self._decoded(member, Z) - labels)) for member in members]
         keep = 0.5 ** (len(labels) / _ERRORS_HALF_LIFE) if state.errors.any() else 0.0
         return keep * state.errors + (1.0 - keep) * np.array(new)
