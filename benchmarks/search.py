@@ -132,11 +132,16 @@ def table(name: str, data: Any, results: list[Result], fast: float) -> Iterator[
 
 
 def main(wanted: list[str]) -> None:
+    found = find_datasets(names=wanted)
+    for sentence in found.unreadable:
+        print(sentence, file=sys.stderr)
+    if not found.sources:
+        raise SystemExit("no datasets are at hand: set LABELRACE_DATA to the folders that hold some")
     print("# The search that settled the default\n")
     print("Made by `python benchmarks/search.py`; docs/default.md says what was concluded. Each line is the default")
     print("with one thing changed. Times are ratios to the fast form of race-cls-fixed, in the same run, one thread.")
     with Progress(console=None, transient=True, disable=not sys.stderr.isatty()) as progress:
-        for source in find_datasets(names=wanted).sources:
+        for source in found.sources:
             data, size = labelrace.load_dataset(str(source.data), labels=source.labels), source.batch_size
             results = [averaged(variant, data, size) for variant in progress.track(VARIANTS, description=source.name)]
             paper = next(r for v, r in zip(VARIANTS, results, strict=True) if v.make is RACEClassifier)

@@ -189,11 +189,7 @@ def _names(names: Array | None) -> list[str] | None:
 def _as_names(names: list[str] | None, count: int) -> Array | None:
     if names is not None and (len(names) != count or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"there are not {count} names")
-    if names is None:
-        return None
-    array = np.asarray(names, dtype=object)
-    array.setflags(write=False)
-    return array
+    return None if names is None else np.asarray(names, dtype=object)
 
 
 def _flatten(state: Any, path: str) -> dict[str, Array]:

@@ -96,8 +96,7 @@ def _is_as_before(estimator: Any, X: Any) -> bool:
 
 def canonical(X: AnyMatrix) -> AnyMatrix:
     """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
-    # Making an array of one that is there takes as long as a product with a small batch.
-    X = X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
+    X = scipy.sparse.csr_array(X)
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)

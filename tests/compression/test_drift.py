@@ -154,3 +154,31 @@ def test_nothing_given_is_changed():
     drift.found(drift.add(state, errors))
     for now, then in zip((*state, errors), before, strict=True):
         np.testing.assert_array_equal(now, then)
+
+
+def found_by_definition(state):
+    """Compare the last 1, 2, 4, … batches with those before them, at least three, one after the other."""
+    n, recent = len(state.means), 1
+    while n - recent >= 3:
+        past = slice(0, n - recent)
+        spread = max(np.var(state.means[past], ddof=1), np.mean(state.variances))
+        noise = max(spread, np.mean(state.variances[n - recent :])) / recent
+        noise += max(spread, np.mean(state.variances[past])) / (n - recent)
+        if np.mean(state.means[n - recent :]) - np.mean(state.means[past]) > 5 * np.sqrt(noise):
+            return True
+        recent *= 2
+    return False
+
+
+def test_definition():
+    """On histories near the limit, half of which are drifts."""
+    rng, verdicts = np.random.default_rng(0), []
+    for _ in range(4000):
+        n = int(rng.integers(1, 33))
+        means = rng.normal(1.0, 0.1, n)
+        means[int(rng.integers(n)) :] += rng.uniform(0.2, 1.0)
+        state = drift.DriftState(means, rng.uniform(0.0, 0.02, n), np.full(n, 100.0))
+        verdicts.append((drift.found(state), found_by_definition(state)))
+    got, expected = np.array(verdicts).T
+    np.testing.assert_array_equal(got, expected)
+    assert 0.2 < expected.mean() < 0.8

@@ -526,3 +526,19 @@ def test_from_few_labels_to_many(aim, steps):
     assert model.predict(model.derive(state), X).shape == (200, 24)
     wrong = np.square(raw(model, state, X) - Y).mean(axis=0)
     assert wrong.mean() < 0.8 * Y.var(axis=0).mean()
+
+
+@KINDS
+def test_errors_watched_are_those_of_known_labels(kind):
+    """Of half of the entries known, a row's error is twice that of these."""
+    model, state, _ = start(kind, a_bank((None,)))
+    [(X, Y)] = some_batches(5, [150], N_LABELS[kind])
+    state = model.update(state, X, Y)
+    hidden = np.random.default_rng(0).random(Y.shape) < 0.5
+    hidden[:, 0] = False
+    masked = np.where(hidden, np.nan, Y)
+    before = np.square(raw(model, state, X) - Y)
+    expected = np.mean([Y.shape[1] * row[known].mean() for row, known in zip(before, ~hidden, strict=True)])
+    got = model.update(state, X, masked).drift.means[-1]
+    assert got == pytest.approx(expected, rel=1e-5)
+    assert got != pytest.approx(before.sum(axis=1).mean(), rel=1e-3)

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from labelrace.estimators import naming
 from labelrace.estimators.naming import NamedRows, aligned, as_array, feature_dicts, label_sets
 
 NAMES = st.text("abcdeé ", min_size=1, max_size=2)
@@ -103,15 +104,21 @@ def test_aligning(names, known, grow, is_sparse, is_array):
         np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_names_of_a_model_are_numbered_once_and_not_confused():
-    """Arrays are told apart also where one has taken the place of another in memory."""
-    rows = NamedRows(np.array([[1.0]]), ["b"])
-    for known in (["a", "b"], ["b", "a"], ["c", "a", "b"]) * 5:
-        found, _ = aligned(rows, as_array(known), grow=False)
-        np.testing.assert_array_equal(found, [[float(name == "b") for name in known]])
+def test_names_of_a_model_are_numbered_once(monkeypatch):
+    numbered = []
+    monkeypatch.setattr(naming, "_numbered", lambda names: numbered.append(1) or {n: i for i, n in enumerate(names)})
+    rows, known = NamedRows(np.array([[1.0]]), ["b"]), np.array(["a", "b"], dtype=object)
+    for _ in range(3):
+        np.testing.assert_array_equal(aligned(rows, known).matrix, [[0.0, 1.0]])
+    assert len(numbered) == 1
     with pytest.raises(ValueError, match="read-only"):
-        as_array(["a"])[0] = "b"
-    renamed = np.array(["a", "b"], dtype=object)
-    aligned(rows, renamed)
-    renamed[:] = ["b", "a"]
-    np.testing.assert_array_equal(aligned(rows, renamed).matrix, [[1.0, 0.0]])
+        known[0] = "c"
+
+
+def test_numbers_go_when_names_go():
+    """Also, an array is not taken for another one that had its place in memory."""
+    rows, before = NamedRows(np.array([[1.0]]), ["b"]), len(naming._PLACES)
+    for names in (["a", "b"], ["b", "a"], ["c", "a", "b"]) * 5:
+        found = aligned(rows, as_array(names), grow=False).matrix
+        np.testing.assert_array_equal(found, [[float(name == "b") for name in names]])
+    assert len(naming._PLACES) == before

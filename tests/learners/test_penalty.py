@@ -1,5 +1,7 @@
 """The penalty against refitting without each row."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -32,6 +34,17 @@ def test_refitting_without_each_row(seed, n, noise, compressed):
     errors = [left_out_errors(Z, H, alpha) for alpha in ALPHAS]
     got = best_alpha(scipy.sparse.csr_array(Z) if compressed else Z, H)
     assert errors[list(ALPHAS).index(got)] <= min(errors) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "cuts"), [(255, [0, 255]), (256, [0, 128, 256]), (300, [0, 150, 300])])
+def test_many_rows_are_judged_in_blocks(n, cuts):
+    """Rows on either side of a cut are of opposite meaning: only who cuts there finds that they tell something."""
+    Z, H = some_rows(1, n, 0.3)
+    H[cuts[-2] :] *= -1.0
+    errors = [sum(left_out_errors(Z[a:b], H[a:b], alpha) for a, b in pairwise(cuts)) for alpha in ALPHAS]
+    assert best_alpha(Z, H) == ALPHAS[np.argmin(errors)]
+    if len(cuts) > 2:
+        assert best_alpha(Z, H) != ALPHAS[np.argmin([left_out_errors(Z, H, alpha) for alpha in ALPHAS])]
 
 
 def test_every_penalty_is_the_best_somewhere():

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,6 +15,13 @@ from labelrace.learners import blocks
 from labelrace.learners.rls import RLS
 
 SEEDS = st.integers(0, 2**32 - 1)
+# How wide rows have to be for what is done with wide ones: never, or always, marking columns or sorting their indices.
+WIDE = {
+    "narrow": {"_FEW": 10**9},
+    "marked": {"_FEW": 0, "_MOST_MARKED": 10**9},
+    "sorted": {"_FEW": 0, "_MOST_MARKED": 0},
+    "very wide": {"_FEW": 0, "_MOST_DENSE": 0},
+}
 SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 127, 128, 129, 300]), min_size=1, max_size=5)
 HALF_LIVES = st.sampled_from([(None,), (50.0,), (None, 200.0, 30.0)])
 FORMS = pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
@@ -143,13 +151,31 @@ def assert_loops(bank, state, loops, queries, make):
 
 
 @settings(max_examples=40, deadline=None)
-@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from([0.03, 1.0, 30.0]), st.booleans())
-def test_loop_on_sparse_rows(seed, sizes, half_lives, alpha, compressed):
+@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from([0.03, 1.0, 30.0]), st.booleans(), st.sampled_from(sorted(WIDE)))
+def test_loop_on_sparse_rows(seed, sizes, half_lives, alpha, compressed, wide):
     batches = list(some_batches(seed, sizes, "sparse"))
     make = scipy.sparse.csr_array if compressed else np.array
     bank = RLS(alpha=alpha, half_lives=half_lives)
     loops = looped(batches, alpha, half_lives, lambda: Sparse(12))
-    assert_loops(bank, learned(bank, batches, make), loops, batches[0][0], make)
+    with patch.multiple(blocks, **WIDE[wide]):
+        state = learned(bank, batches, make)
+    assert_loops(bank, state, loops, batches[0][0], make)
+
+
+@pytest.mark.parametrize("wide", sorted(WIDE))
+@pytest.mark.parametrize("width", [13, 100])
+def test_columns_that_are_left_out(wide, width):
+    with patch.multiple(blocks, **WIDE[wide]):
+        z = scipy.sparse.random_array((5, width), density=0.03 if width == 100 else 0.3, format="csr", rng=3)
+        left, places = blocks.compact(z)
+        empty, none = blocks.compact(scipy.sparse.csr_array((5, width)))
+    whole = np.zeros(z.shape)
+    whole[:, places] = left.toarray()
+    np.testing.assert_array_equal(whole, z.toarray())
+    if wide != "narrow" and width == 100:
+        assert left.shape[1] == len(np.unique(z.indices)) < 100
+        assert empty.shape == (5, 0)
+        assert len(none) == 0
 
 
 @settings(max_examples=40, deadline=None)

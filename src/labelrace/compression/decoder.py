@@ -51,7 +51,7 @@ class Pending(NamedTuple):
 
 
 class State(NamedTuple):
-    """The sums, each to be multiplied by ``scale``.
+    """The sums, each to be multiplied by ``scale``; of those of `update_plain`, only the diagonals.
 
     Attributes
     ----------
@@ -107,8 +107,8 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
 def update_plain(decoder: State, Y: FloatArray, forgetting: float = 1.0) -> State:
     """Learn from labels that are their own pseudo labels.
 
-    Each occurrence counts as a row of its own, with one label: such rows, too, say that a label is its pseudo label,
-    and leave only diagonals to sum.
+    Only the diagonals of ``gram`` and ``cross`` are summed, as if each label of a row had been in a row of its own:
+    such rows, too, say that a label is its pseudo label.
     """
     decoder = forget(decoder, forgetting)
     squares = np.einsum("ij,ij->j", Y, Y) / decoder.scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
         "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy".
     alpha : float or "auto"
-        Penalty of the learners, where a row has length one. "auto" is the best of a grid on the first rows.
+        Penalty of the learners, where a row has length one, of at least 1e-5. "auto" is the best of a grid on the
+        first rows.
     n_bends : int
         Columns for dense data that bend: absolute values along random directions. 0 for linear models.
     label_names : sequence of str or None
@@ -201,7 +201,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
 
 def _several(name: str, value: Any, what: str) -> tuple[Any, ...]:
     """List the values of a parameter that may be one or several."""
-    values = tuple(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else (value,)
+    is_one = isinstance(value, str) or np.ndim(value) == 0
+    values = (value,) if is_one else tuple(value)
     if not values:
         raise ValueError(f"{name}=() does not do: give {what}, or several of these.")
     return values

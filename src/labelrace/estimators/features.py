@@ -25,7 +25,7 @@ def first_features(model: Any, X: Any) -> AnyMatrix:
     rows = naming.feature_dicts(X)
     if rows is None:
         return validation.check_features(model, X, reset=True, allow_missing=model._allows_missing())
-    if not rows.names:
+    if len(rows.names) == 0:
         raise ValueError("X names no features: a first batch of dicts needs at least one name.")
     model.n_features_in_, model.feature_names_in_ = len(rows.names), naming.as_array(rows.names)
     validation.check_finite(rows.matrix, allow_missing=model._allows_missing())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from labelrace import parameters, validation
-from labelrace.estimators import labels
+from labelrace.estimators import labels, naming
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, Array
 
@@ -71,4 +71,4 @@ def new_labels(model: Any, new: Any) -> tuple[int, Array | None]:
         return len(model.classes_) + count, None
     if len({*names, *known}) < count + len(known):
         raise ValueError("new has a name twice, or one that the model knows already.")
-    return len(known) + count, np.concatenate([known, np.asarray(names, dtype=object)])
+    return len(known) + count, naming.as_array([*known, *names])

@@ -33,7 +33,7 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
     sets = naming.label_sets(Y, named=names is not None)
     if sets is not None:
         named = naming.aligned(sets, names or [])
-        if not named.names:
+        if len(named.names) == 0:
             raise ValueError("Y names no labels: a first batch of sets needs at least one name, or label_names.")
         _refuse_other_rows(named.matrix, n_rows)
         return Labels(named.matrix, naming.as_array(named.names))

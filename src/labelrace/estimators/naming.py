@@ -6,8 +6,8 @@ into the order of the names that a model knows. A shell that has its own such ro
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ __all__ = ["NamedRows", "aligned", "as_array", "feature_dicts", "label_sets"]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _GROUPS = (set, frozenset, list, tuple)
+# The places of names, by the identity of the array that holds them.
+_PLACES: dict[int, dict[str, int]] = {}
 
 
 class NamedRows(NamedTuple):
@@ -139,10 +141,7 @@ def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True)
     if (n_given == n_known or (grow and n_given > n_known)) and list(rows.names[:n_known]) == list(known):
         # As they mostly are.
         return rows
-    if isinstance(known, np.ndarray) and not known.flags.writeable:
-        places = _places_of(_Names(known))
-    else:
-        places = _numbered(known)
+    places = _places_of(known) if isinstance(known, np.ndarray) else _numbered(known)
     new = [name for name in rows.names if name not in places] if grow else []
     names = [*places, *new] if new else known
     behind = dict(zip(new, range(len(places), len(names)), strict=True))
@@ -160,23 +159,15 @@ def as_array(names: Iterable[str]) -> Array:
     return array
 
 
-class _Names:
-    """The names that a model has, as a key: the same array is the same names."""
-
-    def __init__(self, names: Array) -> None:
-        self.names = names
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Names) and self.names is other.names
-
-    def __hash__(self) -> int:
-        return id(self.names)
-
-
-@lru_cache(maxsize=8)
-def _places_of(key: _Names) -> dict[str, int]:
-    """Give numbers to a model's names, once for many batches: they may be 100,000 names, and a batch one row."""
-    return _numbered(key.names)
+def _places_of(names: Array) -> dict[str, int]:
+    """Give numbers to a model's names, once for as long as it has them: they may be 100,000, and a batch one row."""
+    key = id(names)
+    if key not in _PLACES:
+        # Numbers that are kept must stay true, so the names do, too; they go when the array does.
+        names.setflags(write=False)
+        _PLACES[key] = _numbered(names)
+        weakref.finalize(names, _PLACES.pop, key)
+    return _PLACES[key]
 
 
 def _numbered(names: Iterable[str]) -> dict[str, int]:

@@ -21,7 +21,7 @@ def step(z: AnyMatrix, errors: FloatArray, inverse: FloatArray, freedom: float) 
     middle = weighted_gram(z, inverse)
     middle += freedom
     middle.flat[:: len(middle) + 1] += 1.0
-    # LAPACK solves for many targets more slowly than it inverts; eigenvalues of 1 and more make that safe.
+    # LAPACK solves for many targets more slowly than it inverts, and the matrix is far from singular.
     many = errors.shape[1] > len(middle)
     pull = np.linalg.inv(middle) @ errors if many else np.linalg.solve(middle, errors)
     change = z.T @ pull

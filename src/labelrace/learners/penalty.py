@@ -13,7 +13,7 @@ __all__ = ["ALPHAS", "best_alpha"]
 
 # Penalties to choose from, for rows of length one.
 ALPHAS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
-# Rows whose errors are computed together.
+# Rows whose errors are computed together, at the least.
 _BLOCK = 128
 
 
@@ -21,7 +21,7 @@ def best_alpha(Z: AnyMatrix, H: FloatArray) -> float:
     """Choose the penalty with the smallest leave-one-out error of ridge regression, over all targets and blocks."""
     if Z.shape[0] < 2:
         return float(ALPHAS[len(ALPHAS) // 2])
-    # In blocks, as the learners go through the rows: the eigenvalues of two halves cost a quarter of those of all.
+    # In blocks, as the eigenvalues of two halves cost a quarter of those of all.
     n_blocks = max(1, Z.shape[0] // _BLOCK)
     places = np.arange(n_blocks + 1) * Z.shape[0] // n_blocks
     errors = np.sum([_left_out_errors(Z[a:b], H[a:b]) for a, b in itertools.pairwise(places)], axis=0)

@@ -130,7 +130,8 @@ class RLS(Bank[RLSState]):
                 f"half_lives={self.half_lives!r} does not do: give a tuple of numbers or None, such as (None,)."
             )
         if self.alpha is not None:
-            parameters.check_number("alpha", self.alpha, 0, open_low=True)
+            # In single precision, what a smaller penalty leaves of the errors is lost beside what it adds.
+            parameters.check_number("alpha", self.alpha, 1e-5 if self.single else 0, open_low=not self.single)
         for half_life in self.half_lives:
             if half_life is not None:
                 parameters.check_number("half_life", half_life, 0, open_low=True)
@@ -240,9 +241,11 @@ class RLS(Bank[RLSState]):
 
     def _learn(self, state: RLSState, Z: AnyMatrix, H: FloatArray) -> RLSState:
         """Learn block by block, on copies: a failure leaves the state as it was."""
-        weights, precision = state.weights.copy(), state.precision.copy()
         new = state._replace(
-            weights=weights, precision=precision, intercepts=state.intercepts.copy(), rows=state.rows.copy()
+            weights=state.weights.copy(),
+            precision=state.precision.copy(),
+            intercepts=state.intercepts.copy(),
+            rows=state.rows.copy(),
         )
         size, H = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK, H.astype(self._kind, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
