@@ -55,34 +55,32 @@ def explain(model: Any, x: Any, labels: Any, n_features: int) -> list[Explanatio
         raise ValueError(f"x has {X.shape[0]} rows: give one.")
     derived, algorithm = model._fitted().derived, model._fitted().algorithm
     wanted = _wanted(model, labels, algorithm.predict(derived, X)[0])
-    learners, bank = derived.learners, algorithm.bank
-    z = columns.dense(bank.see(learners, X))[0]
-    values = bank.predict_seen(learners, z)
-    decoder, names = model.decoder_, _column_names(model, learners.features.n_values)
+    learners, decoder, n_values = derived.learners, model.decoder_, derived.learners.features.n_values
+    z = columns.dense(algorithm.bank.see(learners, X))[0]
+    values = algorithm.bank.predict_seen(learners, z)
+    # Features come first, then bends; the columns that are zero, of sparse data nearly all, add nothing.
+    used = np.flatnonzero(z)
+    n_of_features = int(np.searchsorted(used, columns.width(n_values)))
     explained = []
     for label in wanted:
         beta = decoder[:, label]
-        name = label if model.label_names_ is None else model.label_names_[label]
-        added = z * (learners.weights @ beta)
-        explained.append(_explanation(name, float(learners.intercepts @ beta), added, values * beta, names, n_features))
+        added, pseudo = z[used] * (learners.weights[used] @ beta), values * beta
+        of_features, bends = np.split(added, [n_of_features])
+        largest = _largest(of_features, n_features)
+        explained.append(
+            Explanation(
+                label=label if model.label_names_ is None else model.label_names_[label],
+                score=float(pseudo.sum()),
+                intercept=float(learners.intercepts @ beta),
+                features=tuple(
+                    (_column_name(model._feature_names, n_values, int(used[i])), float(added[i])) for i in largest
+                ),
+                other_features=float(of_features.sum() - of_features[largest].sum()),
+                bends=float(bends.sum()),
+                pseudo_labels=tuple((int(i), float(pseudo[i])) for i in _largest(pseudo, n_features)),
+            )
+        )
     return explained
-
-
-def _explanation(
-    label: Any, intercept: float, added: FloatArray, pseudo: FloatArray, names: list[Any], n: int
-) -> Explanation:
-    """Name the largest of what columns, features first and then bends, and pseudo labels add to a score."""
-    of_features, bends = added[: len(names)], float(added[len(names) :].sum())
-    carried = [(names[i], float(of_features[i])) for i in _largest(of_features, n)]
-    return Explanation(
-        label=label,
-        score=float(pseudo.sum()),
-        intercept=intercept,
-        features=tuple(carried),
-        other_features=float(of_features.sum()) - sum(amount for _, amount in carried),
-        bends=bends,
-        pseudo_labels=tuple((int(i), float(pseudo[i])) for i in _largest(pseudo, n)),
-    )
 
 
 def _largest(amounts: FloatArray, n: int) -> IntArray:
@@ -111,14 +109,15 @@ def _wanted(model: Any, labels: Any, predicted: Array) -> list[int]:
     return wanted
 
 
-def _column_names(model: Any, n_values: IntArray) -> list[Any]:
-    """Name the columns of the design: features by name or index, nominal ones of several values with the value."""
-    known = model._feature_names
-    names = list(range(len(n_values))) if known is None else list(known)
-    numeric = [names[i] for i in np.flatnonzero(n_values == 0)]
-    nominal = [
-        names[i] if n_values[i] == 2 else f"{names[i]}={value}"
-        for i in np.flatnonzero(n_values)
-        for value in range(1, n_values[i])
-    ]
-    return numeric + nominal
+def _column_name(names: Array | None, n_values: IntArray, column: int) -> Any:
+    """Name a column of the design: the feature by name or index, a nominal one of several values with the value."""
+    numeric, nominal = np.flatnonzero(n_values == 0), np.flatnonzero(n_values)
+    if column < len(numeric):
+        feature, value = int(numeric[column]), None
+    else:
+        ends = np.cumsum(n_values[nominal] - 1)
+        place = int(np.searchsorted(ends, column - len(numeric), side="right"))
+        feature = int(nominal[place])
+        value = column - len(numeric) - int(ends[place]) + int(n_values[feature])
+    name = feature if names is None else names[feature]
+    return name if n_values[feature] in (0, 2) else f"{name}={value}"
