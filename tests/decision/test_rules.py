@@ -205,6 +205,17 @@ def test_certain_rows(aim):
     np.testing.assert_array_equal(rules.choose(chooser, scores), [[1, 0, 1], [0, 0, 0], [1, 1, 1]])
 
 
+@pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
+def test_no_row_is_left_alone_where_none_was_without_labels(aim):
+    """Labels that exclude each other are never all absent, however little there is to say for each."""
+    rng = np.random.default_rng(0)
+    scores = rng.random((400, 6)) * 0.3
+    labels = np.eye(6)[rng.integers(6, size=400)]
+    assert rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+    labels[::3] = 0.0
+    assert not rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+
+
 def test_probabilities_run_between_the_centres_of_bins():
     scores, labels = some_scores(7, 200)
     chooser = made("cardinality", (scores, labels))

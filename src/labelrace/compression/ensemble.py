@@ -244,7 +244,7 @@ class Ensemble(Algorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute how likely each label is, by what scores were worth of late."""
-        return rules.probabilities(derived.chooser, self._raw(derived, X))
+        return rules.probabilities(derived.chooser, self._raw(derived, X)).astype(float, copy=False)
 
     def compact(self, state: State) -> State:
         """Return the same state in its smallest form, for keeping."""

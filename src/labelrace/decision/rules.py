@@ -10,7 +10,7 @@ subset_accuracy
 micro_f1            scores above the threshold with the best micro F on the rows of late
 macro_f1            scores above a threshold of each label's own, with its best F on the rows of late
 example_f1,         for each row the number of best labels with the best expected measure, nearly, taking labels as
-example_accuracy    independent given the row
+example_accuracy    independent given the row; none only where rows without labels were seen
 =================== ==================================================================================================
 """
 
@@ -41,6 +41,8 @@ AIMS = (
 )  # fmt: skip
 # Coarser bins for the thresholds of single labels, and the rows that the common threshold counts for beside them.
 _MERGED, _PRIOR_ROWS = 8, 20.0
+# Share of rows without labels from which on they are as likely as independent labels say; fewer make them less so.
+_FEW_BARE = 0.01
 # Labels of a row that are put in order at the least.
 _FEWEST_SORTED = 32
 
@@ -64,6 +66,8 @@ class Chooser(NamedTuple):
         The same, or each label's.
     floor : float
         Best score below which a row is left without labels.
+    bare : float
+        How much to believe in rows without labels, from 0, as none was seen, to 1.
     probabilities : (bins,) array
         Of a label being present, by its score.
     """
@@ -72,6 +76,7 @@ class Chooser(NamedTuple):
     threshold: float
     thresholds: FloatArray | float
     floor: float
+    bare: float
     probabilities: FloatArray
 
 
@@ -109,7 +114,8 @@ def make(aim: str, counts: Tally, by_label: LabelTally) -> Chooser:
         thresholds = common = float(tally.EDGES[_best_f(counts.seen, counts.present)])
     elif aim == "macro_f1":
         thresholds = _label_thresholds(counts, by_label)
-    return Chooser(aim, common, thresholds, tally.floor(counts), likely)
+    bare = min(1.0, counts.bare / (_FEW_BARE * counts.rows)) if counts.rows else 1.0
+    return Chooser(aim, common, thresholds, tally.floor(counts), bare, likely)
 
 
 def _best_f(seen: FloatArray, present: FloatArray) -> FloatArray:
@@ -148,16 +154,21 @@ def probabilities(chooser: Chooser, scores: FloatArray) -> FloatArray:
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
     """
     steps, last = chooser.probabilities, len(tally.CENTRES) - 1
-    place = np.clip((scores - tally.CENTRES[0]) * (last / (tally.CENTRES[-1] - tally.CENTRES[0])), 0, last)
-    below = np.minimum(place.astype(np.int32), last - 1)
-    return steps[below] + (place - below) * np.diff(steps)[below]
+    # Python's numbers, as NumPy's would make double precision of single.
+    lowest, highest = float(tally.CENTRES[0]), float(tally.CENTRES[-1])
+    place = (scores - lowest) * (last / (highest - lowest))
+    np.clip(place, 0, last, out=place)
+    below = np.minimum(place.astype(np.intp), last - 1)
+    place -= below
+    place *= np.diff(steps).take(below)
+    place += steps.take(below)
+    return np.minimum(place, 1.0, out=place)
 
 
 def _by_row(chooser: Chooser, scores: FloatArray) -> BoolArray:
     likely = probabilities(chooser, scores)
     total = likely.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        none = np.exp(np.log1p(-np.minimum(likely, 1.0)).sum(axis=1))
+    none = chooser.bare * (1.0 - likely).prod(axis=1)
     # Few labels of many can pay, so that only the best need to be in order; where more might, all are.
     n_best = min(scores.shape[1], max(_FEWEST_SORTED, int(8 * total.max())))
     order = _best_first(scores, n_best)
