@@ -35,6 +35,7 @@ __all__ = [
     "init",
     "merge",
     "solve",
+    "solve_labels",
     "update",
     "update_plain",
 ]
@@ -210,3 +211,15 @@ def solve(decoder: State, ridge: float = 0.0) -> FloatArray:
     beta = (2.0 * d.scale * inverse) @ d.cross.T
     beta -= (d.scale * inverse @ d.total)[:, None]
     return beta
+
+
+def solve_labels(decoder: State, ridge: float) -> FloatArray:
+    """Solve for ``β``, ``k × l``, that decodes 0/1 labels rather than signs, from ``Σ HᵀY``.
+
+    ``ridge`` is relative to the mean square of a pseudo label, whatever is forgotten; it is not to be zero.
+    """
+    d = fold(decoder)
+    gram = d.gram.copy()
+    gram[np.diag_indices_from(gram)] += ridge * max(float(np.trace(gram)) / len(gram), 1e-300)
+    # The penalty keeps the inverse safe, and with it many labels are one product: LAPACK solves for them more slowly.
+    return np.asarray(np.linalg.inv(gram) @ d.cross.T, dtype=np.float64)

@@ -223,8 +223,10 @@ class Ensemble(Algorithm[State]):
         """Average the members, solve for the decoder, and read the thresholds off the counts."""
         learners = self.bank.derive(state.learners, _shares(state.errors))
         chooser = rules.make(self.aim, state.tally, state.by_label)
-        beta = None if _plain(state) else _beta(state.decoder).astype(learners.weights.dtype, copy=False)
-        return Derived(learners, beta, chooser)
+        if _plain(state):
+            return Derived(learners, None, chooser)
+        beta = decoder.solve_labels(state.decoder, _DECODER_RIDGE)
+        return Derived(learners, beta.astype(learners.weights.dtype, copy=False), chooser)
 
     def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode the pseudo labels: about the labels' probabilities."""
@@ -277,15 +279,6 @@ def _plain(state: State) -> bool:
     """Tell whether labels are their own pseudo labels: there are fewer of the latter otherwise."""
     n_labels, n_components = state.encoder.A.shape
     return n_labels == n_components
-
-
-def _beta(sums: decoder.State) -> FloatArray:
-    """Solve for the decoder, (K, l)."""
-    d = decoder.fold(sums)
-    gram = d.gram.copy()
-    gram[np.diag_indices_from(gram)] += _DECODER_RIDGE * max(float(np.trace(gram)) / len(gram), 1e-300)
-    # The penalty keeps the inverse safe, and with it many labels are one product: LAPACK solves for them more slowly.
-    return np.asarray(np.linalg.inv(gram) @ d.cross.T, dtype=np.float64)
 
 
 def _shares(errors: FloatArray) -> FloatArray:
