@@ -13,7 +13,7 @@ from sklearn.linear_model import Perceptron
 
 import labelrace
 from labelrace import RACEClassifier, RACEEnsembleClassifier
-from labelrace.exceptions import GrowthError
+from labelrace.exceptions import DivergenceError, GrowthError
 from labelrace.streams.synthetic import SyntheticStream
 
 river = pytest.importorskip("river", reason="the extra 'river' is not installed")
@@ -442,3 +442,18 @@ def test_without_river_the_error_names_the_extra():
 def test_river_is_imported_here_only():
     code = "import sys, labelrace.registry, labelrace.evaluation; assert 'river' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
+    model = RiverClassifier(seed=0)
+    for i in range(16):
+        model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
+    before = model.predict_proba_one({"a": 1.0})
+    for i in range(15):
+        model.learn_one({"a": 1e200 if i == 3 else 1.0}, {"x"})
+    with pytest.raises(DivergenceError):
+        model.learn_one({"a": 1.0}, {"x"})
+    assert model.predict_proba_one({"a": 1.0}) == before
+    for i in range(16):
+        model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
+    assert model.classifier._learned.state.learners.rows[0] == 32

@@ -75,9 +75,9 @@ class Naive:
         scores = self.scores(X)
         if weight == 1.0:
             wrong = (scores - Y) ** 2
-            of_rows = [len(row) * row[~np.isnan(row)].mean() for row in wrong if not np.isnan(row).all()]
-            if of_rows:
-                self.watched = drift.add(self.watched, np.array(of_rows))
+            likely = np.clip(scores, 0, 1)
+            of_rows = np.where(np.isnan(wrong), likely * (1 - likely), wrong).sum(axis=1)
+            self.watched = drift.add(self.watched, of_rows)
             each = [
                 Y.shape[1] * np.nanmean((self.decode(self.bank.predict(one, X)) - Y) ** 2) for one in self.members()
             ]
@@ -529,16 +529,16 @@ def test_from_few_labels_to_many(aim, steps):
 
 
 @KINDS
-def test_errors_watched_are_those_of_known_labels(kind):
-    """Of half of the entries known, a row's error is twice that of these."""
+def test_errors_watched_where_labels_are_not_known(kind):
+    """What is not known adds the error that its score lets expect."""
     model, state, _ = start(kind, a_bank((None,)))
     [(X, Y)] = some_batches(5, [150], N_LABELS[kind])
     state = model.update(state, X, Y)
     hidden = np.random.default_rng(0).random(Y.shape) < 0.5
     hidden[:, 0] = False
-    masked = np.where(hidden, np.nan, Y)
-    before = np.square(raw(model, state, X) - Y)
-    expected = np.mean([Y.shape[1] * row[known].mean() for row, known in zip(before, ~hidden, strict=True)])
-    got = model.update(state, X, masked).drift.means[-1]
+    scores = raw(model, state, X)
+    likely = np.clip(scores, 0, 1)
+    expected = np.where(hidden, likely * (1 - likely), np.square(scores - Y)).sum(axis=1).mean()
+    got = model.update(state, X, np.where(hidden, np.nan, Y)).drift.means[-1]
     assert got == pytest.approx(expected, rel=1e-5)
-    assert got != pytest.approx(before.sum(axis=1).mean(), rel=1e-3)
+    assert got != pytest.approx(np.square(scores - Y).sum(axis=1).mean(), rel=1e-3)

@@ -99,8 +99,11 @@ def test_dicts_are_sparse_rows_with_names(data, name):
     assert list(by_name.feature_names_in_) == order
     with pytest.raises(ValueError, match=r"X has 7 features"), pytest.warns(UserWarning, match="feature names"):
         by_name.predict(sparse.csr_array(np.ones((2, 7))))
+    # So does a column behind those that are known, but only a sparse one: dense rows have all of theirs.
+    wider = sparse.hstack([Z, 1e9 * np.ones((Z.shape[0], 2))], format="csr")
+    assert_same(by_place, by_place, wider, Z)
     with pytest.raises(ValueError, match=r"X has 7 features"):
-        by_place.predict(sparse.csr_array(np.ones((2, 7))))
+        by_place.predict(wider.toarray())
 
 
 def test_dicts_and_data_frames_go_together(data, tmp_path):

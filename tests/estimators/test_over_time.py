@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from labelrace import RACEEnsembleClassifier
 from labelrace.measures import evaluate
@@ -137,3 +138,37 @@ def test_few_labels_that_appear_are_as_if_known_all_along(density):
         grown.partial_fit(data.X[batch], Y[batch, : None if start >= 800 else (~late).sum()])
         np.testing.assert_allclose(grown._learned.state.drift.means, told._learned.state.drift.means, rtol=1e-4)
     np.testing.assert_allclose(grown.decision_function(data.X), told.decision_function(data.X), atol=1e-4)
+
+
+def test_columns_that_are_new_when_predicted():
+    """They are ignored until they are learned, and kept for that with rows that wait."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((300, 50), density=0.1, format="csr", rng=rng)
+    Y = (rng.random((300, 5)) < 0.3).astype(float)
+    model = RACEEnsembleClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
+    told = RACEEnsembleClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
+    np.testing.assert_array_equal(model.predict(X[200:], range(100)), told.predict(X[200:, :30]))
+    assert model.n_features_in_ == 30
+    model.learn(range(100), Y[200:])
+    told.partial_fit(X[200:], Y[200:])
+    assert model.n_features_in_ == 50
+    np.testing.assert_array_equal(model.decision_function(X), told.decision_function(X))
+
+
+@pytest.mark.parametrize("spoil", ["outlier", "smaller unit", "larger unit", "moved"])
+def test_values_beyond_belief_and_other_units(spoil):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10))
+    Y = (X @ rng.normal(size=(10, 6)) / 3.2 + 0.3 * rng.normal(size=(4000, 6)) > 0.5).astype(float)
+    spoilt = X.copy()
+    if spoil == "outlier":
+        spoilt[1000] = 1e6
+    else:
+        spoilt[1000:] = {"smaller unit": X / 1000, "larger unit": X * 1000, "moved": X + 1000}[spoil][1000:]
+    f1 = []
+    for rows in (X, spoilt):
+        model = RACEEnsembleClassifier(random_state=0)
+        for start in range(0, 3000, 100):
+            model.partial_fit(rows[start : start + 100], Y[start : start + 100])
+        f1.append(evaluate(Y[3000:], model.predict(rows[3000:]), measures=["example_f1"])["example_f1"])
+    assert f1[1] > 0.95 * f1[0]

@@ -97,6 +97,36 @@ def test_stored_zeros_are_zeros():
     assert features.start(X, np.zeros(2, int), 5, some_rng()).length == 0
 
 
+def test_one_value_beyond_belief_changes_little():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * [1, 100]
+    state = features.learn(features.start(X, np.zeros(2, int), 0, some_rng()), X)
+    spoilt = X[:100].copy()
+    spoilt[7] = [1e200, -1e9]
+    for n in (100, 1):
+        learned = features.learn(state, spoilt[8 - n :][:n] if n == 1 else spoilt)
+        np.testing.assert_allclose(features.scale(learned), features.scale(state), rtol=0.7)
+        assert (features.scale(learned) > features.scale(state)).all()
+    # Where nothing has varied yet, nothing is beyond belief.
+    still = features.learn(features.start(X, np.zeros(2, int), 0, some_rng()), np.ones((200, 2)))
+    np.testing.assert_allclose(np.sqrt(features.learn(still, X).square / 400), X.std(axis=0) * 0.5**0.5, rtol=0.3)
+
+
+def test_columns_in_another_unit_are_scaled_anew():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    state = features.learn(features.start(X, np.zeros(4, int), 0, some_rng()), X)
+    other = X[:100] * [1000, 0.001, 1, 1] + [0, 0, 50, 0.5]
+    other[3, 1] = np.nan
+    scaled = features.restart(state, other)
+    np.testing.assert_allclose(scaled.mean[:3], np.nanmean(other, axis=0)[:3], rtol=0.05, atol=20)
+    spread = np.sqrt(scaled.square / scaled.rows)
+    np.testing.assert_allclose(spread[:3], [1000, 0.001, 1], rtol=0.5)
+    # What has moved by less than chance may is as it was; so is everything where rows are few.
+    assert (scaled.mean[3], scaled.square[3]) == pytest.approx((state.mean[3], state.square[3]))
+    np.testing.assert_array_equal(features.restart(state, other[:10]).square, state.square)
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     SEEDS,
@@ -106,7 +136,7 @@ def test_stored_zeros_are_zeros():
 )
 def test_moments_are_those_of_weighted_rows(seed, sizes, forgetting, offset):
     rng = np.random.default_rng(seed)
-    batches = [offset + rng.normal(size=(n, 3)) * [1, 10, 0.1] + rng.normal() for n in sizes]
+    batches = [offset + rng.normal(size=(n, 3)) * [1, 10, 0.1] + 0.1 * rng.normal() for n in sizes]
     state = features.start(batches[0], np.zeros(3, int), 0, some_rng())
     for X in batches:
         state = features.learn(state, X, forgetting)

@@ -148,7 +148,7 @@ class Ensemble(Algorithm[State]):
         Z = self.bank.see(derived.learners, X)
         state, filled = self._look(state, derived, Z, Y), self._filled(derived, Z, Y)
         if self.detects_drift and drift.found(state.drift):
-            return self._start_counting(self._learn(self._react(state), X, filled, Z), X, Y)
+            return self._start_counting(self._learn(self._react(state, X), X, filled), X, Y)
         return self._learn(state, X, filled, Z)
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -185,20 +185,19 @@ class Ensemble(Algorithm[State]):
             state = state._replace(by_label=rules.add_labels(state.by_label, scores, labels))
         if len(state.errors) > 1:
             state = state._replace(errors=self._member_errors(state, derived, Z, labels))
-        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
-        watched = drift.add(state.drift, labels.shape[1] * _mean_of_known(np.square(scores - labels)))
+        watched = drift.add(state.drift, _errors(scores, labels))
         return state._replace(tally=tally.add(state.tally, scores, labels), drift=watched)
 
     def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
         members = [derived._replace(learners=member) for member in self.bank.members(state.learners)]
-        # Of all labels together, as above.
+        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
         new = [labels.shape[1] * np.nanmean(np.square(self._decoded(member, Z) - labels)) for member in members]
         keep = 0.5 ** (len(labels) / _ERRORS_HALF_LIFE) if state.errors.any() else 0.0
         return keep * state.errors + (1.0 - keep) * np.array(new)
 
-    def _react(self, state: State) -> State:
+    def _react(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
-        state = state._replace(n_drifts=state.n_drifts + 1.0)
+        state = state._replace(n_drifts=state.n_drifts + 1.0, learners=self.bank.restart(state.learners, X))
         if len(state.errors) == 1:
             learners, sums = self.bank.forget(state.learners, _KEPT), decoder.forget(state.decoder, _KEPT)
             return state._replace(learners=learners, decoder=sums)
@@ -289,10 +288,17 @@ def _shares(errors: FloatArray) -> FloatArray:
     return weights / weights.sum()
 
 
-def _mean_of_known(errors: FloatArray) -> FloatArray:
-    """Average each row, less what is NaN; there is something else in each."""
-    means = errors.mean(axis=1)
-    return np.nanmean(errors, axis=1) if np.isnan(means).any() else means
+def _errors(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Sum the squared errors of each row, with what is expected where the label is not known.
+
+    Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
+    """
+    errors = np.square(scores - labels)
+    sums = errors.sum(axis=1)
+    if not np.isnan(sums).any():
+        return sums
+    likely = np.clip(scores, 0.0, 1.0)
+    return np.where(np.isnan(errors), likely * (1.0 - likely), errors).sum(axis=1)
 
 
 def _some_rows(Y: AnyMatrix) -> slice | IntArray:

@@ -5,12 +5,13 @@ aim                 rule
 =================== ==================================================================================================
 cardinality         scores above a threshold that keeps the predicted label cardinality near the observed one; a row
                     with none gets its best label, unless rows without labels are that common
-hamming_loss,       labels that are more likely present than absent
-subset_accuracy
+hamming_loss        labels that are more likely present than absent
+subset_accuracy     the same, but a row with none gets its best label as above
 micro_f1            scores above the threshold with the best micro F on the rows of late
 macro_f1            scores above a threshold of each label's own, with its best F on the rows of late
 example_f1,         for each row the number of best labels with the best expected measure, nearly, taking labels as
-example_accuracy    independent given the row; none only where rows without labels were seen
+example_accuracy    independent given the row; none only where rows without labels were seen. Where they were not, both
+                    aims choose alike
 =================== ==================================================================================================
 """
 
@@ -140,7 +141,7 @@ def choose(chooser: Chooser, scores: FloatArray) -> BoolArray:
         return _by_row(chooser, scores)
     chosen = scores > chooser.thresholds
     has_some = chosen.any(axis=1)
-    if chooser.aim == "cardinality" and not has_some.all():
+    if chooser.aim in ("cardinality", "subset_accuracy") and not has_some.all():
         bare = np.flatnonzero(~has_some)
         best = scores[bare].argmax(axis=1)
         filled = scores[bare, best] > chooser.floor

@@ -83,7 +83,9 @@ def add(tally: Tally, scores: FloatArray, labels: FloatArray) -> Tally:
     if unknown.any():
         known = ~unknown
         seen, present = np.bincount(fallen[known], minlength=_BINS), np.bincount(fallen[labels == 1], minlength=_BINS)
-        bare = float((~(labels == 1).any(axis=1) & known.all(axis=1)).sum())
+        # What is not known is absent as often as its score says.
+        absent = np.where(unknown, 1.0 - np.clip(scores, 0.0, 1.0), labels != 1)
+        bare = float(absent.prod(axis=1).sum())
     else:
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         bare = float((~labels.any(axis=1)).sum())

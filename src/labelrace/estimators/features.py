@@ -1,7 +1,7 @@
 """The features of a batch: dense, sparse, a data frame or dicts, with the features that a model meets later.
 
 A later batch to be learned may bring new features, behind those that the model knows: as further columns of a sparse
-matrix, or as new names in dicts. In rows to be predicted unknown names are ignored.
+matrix, or as new names in dicts. In rows to be predicted these are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from labelrace.exceptions import GrowthError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["asked_features", "first_features", "later_features"]
+__all__ = ["asked_features", "first_features", "has_new_columns", "later_features"]
 
 
 def first_features(model: Any, X: Any) -> AnyMatrix:
@@ -36,8 +36,16 @@ def asked_features(model: Any, X: Any) -> AnyMatrix:
     """Check rows to be predicted."""
     rows = naming.feature_dicts(X)
     if rows is None:
-        return _checked_by_scikit_learn(model, X)
+        known = X.tocsr()[:, : model.n_features_in_] if has_new_columns(model, X) else X
+        return _checked_by_scikit_learn(model, known)
     return _checked(model, naming.aligned(rows, _names(model), grow=False).matrix)
+
+
+def has_new_columns(model: Any, X: Any) -> bool:
+    """Tell whether rows to be predicted have columns without names that the model could learn but does not know."""
+    if not scipy.sparse.issparse(X) or X.ndim != 2 or hasattr(model, "feature_names_in_"):
+        return False
+    return bool(X.shape[1] > model.n_features_in_ and model._learned.algorithm.why_no_new_features() is None)
 
 
 def later_features(model: Any, X: Any) -> AnyMatrix:

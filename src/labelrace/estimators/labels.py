@@ -138,6 +138,8 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
         ) from None
     if Y.ndim != 2:
         hint = " For a single label use Y.reshape(-1, 1)." if Y.ndim == 1 else ""
+        if Y.ndim == 1 and Y.dtype.kind in "OUS":
+            hint = " To name labels, give a set of names for each row; labels that are not known are NaN in a matrix."
         raise ValueError(
             f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.{hint}"
         )

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters
-from labelrace.estimators import growth, naming, waiting
+from labelrace.estimators import features, growth, naming, waiting
 from labelrace.learned import Learned
 from labelrace.typing import AnyMatrix, Array, IntArray
 
@@ -62,12 +63,14 @@ class LearnsLater:
         return self
 
     def _keep(self, ids: list[Any], X: Any, checked: AnyMatrix) -> None:
-        """Keep rows until their labels come, in memory of their own; with names that the model does not know yet."""
+        """Keep rows until their labels come, in memory of their own; with features that the model does not know yet."""
         parameters.check_whole("buffer_size", self.buffer_size, 0)
         can_grow = self._learned.algorithm.why_no_new_features() is None
         named = naming.feature_dicts(X) if can_grow else None
         if not hasattr(self, "_waiting"):
             self._waiting = waiting.Waiting()
+        if features.has_new_columns(self, X):
+            checked = scipy.sparse.csr_array(X, dtype=float)
         self._waiting.keep(ids, checked.copy() if named is None else named, self.buffer_size)
 
     def learn(self, ids: Any, Y: Any) -> Self:
@@ -76,7 +79,8 @@ class LearnsLater:
         Parameters
         ----------
         ids : sequence
-            The ids that the rows were given in `predict`. They are forgotten then.
+            The ids that the rows were given in `predict`. They are forgotten then: a row is learned once, so labels
+            that come in parts are better waited for.
         Y : array-like, sparse matrix, data frame or list of sets, of n rows
             Labels, as for `partial_fit`.
 

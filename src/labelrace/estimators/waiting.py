@@ -90,7 +90,8 @@ class Waiting:
         parts = [self._taken(int(numbers[group[0]]), places[group], names) for group in groups]
         order = np.argsort(np.concatenate(groups))
         if names is None:
-            return _stacked([part.matrix for part in parts], n_features)[order]
+            width = max(n_features, *(part.matrix.shape[1] for part in parts))
+            return _stacked([part.matrix for part in parts], width)[order]
         known: Sequence[str] | Array = names
         for place, part in enumerate(parts):
             parts[place] = naming.aligned(part, known)

@@ -27,12 +27,16 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["FeatureState", "grow", "learn", "n_columns", "scale", "start", "transform", "unseen"]
+__all__ = ["FeatureState", "grow", "learn", "n_columns", "restart", "scale", "start", "transform", "unseen"]
 
 # Share of non-zeros up to which data is sparse.
 _SPARSE = 0.3
 # Standard deviations at which a dense column is cut off.
 _CLIP = 5.0
+# Standard deviations beyond which a value, or a factor beyond which their change, is not what there was before.
+_STRANGE = 10.0
+# Rows that tell how much columns vary.
+_FEWEST_ROWS = 50
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 
 
@@ -96,13 +100,40 @@ def learn(state: FeatureState, X: AnyMatrix, forgetting: float = 1.0) -> Feature
             X = np.where(np.isnan(X), state.mean if state.rows else _known_means(X), X)
             mean = X.mean(axis=0)
         n, before = X.shape[0], state.rows * forgetting
-        step, rows = mean - state.mean, before + n
-        # The sums of two parts about their common mean (Chan, Golub and LeVeque, 1979).
         apart = X - mean
-        square = state.square * forgetting + np.einsum("ij,ij->j", apart, apart) + step**2 * (before * n / rows)
+        squares, step, rows = np.einsum("ij,ij->j", apart, apart), mean - state.mean, before + n
+        most = _STRANGE**2 * state.square / max(state.rows, 1.0)
+        if state.rows >= _FEWEST_ROWS and ((np.maximum(squares / n, step**2) > most) & (most > 0)).any():
+            # Values beyond belief are cut off here, too: one must not make all others alike for thousands of rows.
+            X = _cut_off(X, state.mean, np.sqrt(most))
+            mean = X.mean(axis=0)
+            squares, step = ((X - mean) ** 2).sum(axis=0), mean - state.mean
+        # The sums of two parts about their common mean (Chan, Golub and LeVeque, 1979).
+        square = state.square * forgetting + squares + step**2 * (before * n / rows)
     if not np.isfinite(square).all():
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
     return state._replace(rows=rows, mean=state.mean + step * (n / rows), square=square)
+
+
+def _cut_off(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
+    """Cut off what is too far from the mean, in columns that have varied."""
+    most = np.where(most > 0, most, np.inf)
+    return np.clip(X, mean - most, mean + most)
+
+
+def restart(state: FeatureState, X: AnyMatrix) -> FeatureState:
+    """Begin anew with columns that are somewhere else, or vary ten times as much or as little: in another unit."""
+    if not state.length or X.shape[0] < _FEWEST_ROWS:
+        return state
+    X = columns.dense(columns.design(X, state.n_values))
+    X = np.where(np.isnan(X), _known_means(X), X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance, known = X.mean(axis=0), X.var(axis=0), state.square / state.rows
+        is_other = np.maximum(variance, known) > _STRANGE**2 * np.minimum(variance, known)
+        is_other |= (mean - state.mean) ** 2 > _STRANGE**2 * known
+    is_other &= (variance > 0) & np.isfinite(variance)
+    square = np.where(is_other, variance, known) * state.rows
+    return state._replace(mean=np.where(is_other, mean, state.mean), square=square)
 
 
 def _known_means(X: FloatArray) -> FloatArray:

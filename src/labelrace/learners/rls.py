@@ -231,6 +231,10 @@ class RLS(Bank[RLSState]):
         """Forget all but a share of what was learned: the weights stay, but give way to new data."""
         return state._replace(precision=state.precision * keep, rows=state.rows * keep)
 
+    def restart(self, state: RLSState, X: AnyMatrix) -> RLSState:
+        """Scale anew the features whose unit a batch shows to be another one."""
+        return state._replace(features=features.restart(state.features, X))
+
     def replace(self, state: RLSState, member: int, by: int, keep: float) -> RLSState:
         """Replace a member by a copy of another that has forgotten all but a share."""
         weights, intercepts = state.weights.copy(), state.intercepts.copy()

@@ -126,14 +126,15 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             return
         if len(self._waiting) == self._n_learned:
             return
-        # Rows that cannot be learned are not tried again.
-        waiting, self._waiting, self._n_learned = self._waiting, [], 0
+        # Rows that cannot be learned are not tried again; those learned already stay.
+        waiting, self._waiting = self._waiting, self._waiting[: self._n_learned]
         X = NamedRows(rows.matrix([row.features for row in waiting], len(self._features)), list(self._features.texts))
         Y = NamedRows(rows.matrix([row.labels for row in waiting], len(self._labels)), list(self._labels.texts))
         if not self._in_first_batch:
             self.classifier.partial_fit(X, Y)
             return
         self.classifier.fit(X, Y)
+        self._waiting, self._n_learned = [], 0
         self._in_first_batch = len(waiting) < self.batch_size
         self._n_due = min(2 * len(waiting), self.batch_size)
         if self._in_first_batch:
