@@ -32,7 +32,7 @@ class Naive:
         X, Y = X[known], Y[known]
         if not known:
             return
-        n, n_looked = len(X), min(len(X), max(32, 16_000 // Y.shape[1]))
+        n, n_looked = len(X), min(len(X), max(32, 10_000 // Y.shape[1]))
         looked = [place * n // n_looked for place in range(n_looked)]
         if not len(self.weights):
             known = np.where(np.isnan(Y), 0, Y).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)

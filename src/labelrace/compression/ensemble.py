@@ -38,7 +38,7 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 __all__ = ["Derived", "Ensemble", "State"]
 
 # Scores of a batch that are looked at before it is learned, at the most; and rows, at the least.
-_MOST_SCORES, _FEWEST_ROWS = 16_000, 32
+_MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 # Scores that are computed at once where labels are filled in.
 _MOST_FILLED = 4_000_000
 # What the first batch's own scores count for: the model that made them had seen the batch.

@@ -266,7 +266,10 @@ class RLS(Bank[RLSState]):
             errors = h - new.intercepts[e].astype(self._kind) - z @ w
             change, shift = blocks.step(z, errors, 1.0 / (new.alpha + d), 1.0 / (_INTERCEPT + float(new.rows[e])))
             w += change
-            new.weights[e, touched], new.precision[e, touched] = w, d + squares
+            d += squares
+            if not isinstance(touched, slice):
+                # Columns were left out: these are copies, not views.
+                new.weights[e, touched], new.precision[e, touched] = w, d
             new.intercepts[e] += shift
             if not np.isfinite(w.sum() + shift.sum()):
                 raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
