@@ -94,25 +94,30 @@ def learn(state: FeatureState, X: AnyMatrix, forgetting: float = 1.0) -> Feature
         return state
     X = columns.dense(columns.design(X, state.n_values))
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = X.mean(axis=0)
+        mean, squares = _moments(X)
         if np.isnan(mean).any():
             # Missing values take no part: as if they were the mean there was.
             X = np.where(np.isnan(X), state.mean if state.rows else _known_means(X), X)
-            mean = X.mean(axis=0)
-        n, before = X.shape[0], state.rows * forgetting
-        apart = X - mean
-        squares, step, rows = np.einsum("ij,ij->j", apart, apart), mean - state.mean, before + n
-        most = _STRANGE**2 * state.square / max(state.rows, 1.0)
-        if state.rows >= _FEWEST_ROWS and ((np.maximum(squares / n, step**2) > most) & (most > 0)).any():
-            # Values beyond belief are cut off here, too: one must not make all others alike for thousands of rows.
-            X = _cut_off(X, state.mean, np.sqrt(most))
-            mean = X.mean(axis=0)
-            squares, step = ((X - mean) ** 2).sum(axis=0), mean - state.mean
+            mean, squares = _moments(X)
+        if state.rows >= _FEWEST_ROWS:
+            most = _STRANGE**2 * state.square / state.rows
+            if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
+                # Values beyond belief are cut off here, too: one must not make all others alike for thousands of rows.
+                mean, squares = _moments(_cut_off(X, state.mean, np.sqrt(most)))
+        n, before = len(X), state.rows * forgetting
+        step, rows = mean - state.mean, before + n
         # The sums of two parts about their common mean (Chan, Golub and LeVeque, 1979).
         square = state.square * forgetting + squares + step**2 * (before * n / rows)
     if not np.isfinite(square).all():
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
     return state._replace(rows=rows, mean=state.mean + step * (n / rows), square=square)
+
+
+def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute the columns' means, and the sums of squared deviations from them."""
+    mean = X.mean(axis=0)
+    apart = X - mean
+    return mean, np.einsum("ij,ij->j", apart, apart)
 
 
 def _cut_off(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
@@ -128,7 +133,8 @@ def restart(state: FeatureState, X: AnyMatrix) -> FeatureState:
     X = columns.dense(columns.design(X, state.n_values))
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, variance, known = X.mean(axis=0), X.var(axis=0), state.square / state.rows
+        mean, squares = _moments(X)
+        variance, known = squares / len(X), state.square / state.rows
         is_other = np.maximum(variance, known) > _STRANGE**2 * np.minimum(variance, known)
         is_other |= (mean - state.mean) ** 2 > _STRANGE**2 * known
     is_other &= (variance > 0) & np.isfinite(variance)

@@ -134,11 +134,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             self.classifier.partial_fit(X, Y)
             return
         self.classifier.fit(X, Y)
-        self._waiting, self._n_learned = [], 0
         self._in_first_batch = len(waiting) < self.batch_size
         self._n_due = min(2 * len(waiting), self.batch_size)
-        if self._in_first_batch:
-            self._waiting, self._n_learned = waiting, len(waiting)
+        self._waiting = waiting if self._in_first_batch else []
+        self._n_learned = len(self._waiting)
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
         """Tell for every label that is known whether it is present; nothing before the first row is learned.
