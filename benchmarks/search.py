@@ -28,8 +28,8 @@ from rich.progress import Progress
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier, RACEEnsembleClassifier
-from labelrace.bench.quality.sources import find_datasets
-from labelrace.compression import encoder
+from labelrace.core import encoder
+from labelrace.experiments.quality.sources import find_datasets
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate

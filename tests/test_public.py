@@ -22,7 +22,7 @@ def test_importing_the_package_imports_nothing_heavy():
     code = "import sys; before = set(sys.modules); import labelrace; dir(labelrace); print(*set(sys.modules) - before)"
     loaded = run(code)
     assert "labelrace" in loaded
-    heavy = {"numpy", "scipy", "sklearn", "pandas", "safetensors", "labelrace.estimators", "labelrace.streams"}
+    heavy = {"numpy", "scipy", "sklearn", "pandas", "safetensors", "labelrace.models", "labelrace.streams"}
     assert not heavy & set(loaded)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelrace.estimators import (
+    from labelrace.models import (
         BinaryRelevanceClassifier,
         ClassifierChainsClassifier,
         ConstantClassifier,
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         RACEClassifier,
         RACEEnsembleClassifier,
     )
-    from labelrace.persistence import load
-    from labelrace.registry import make_model, model_names
+    from labelrace.models.persistence import load
+    from labelrace.models.registry import make_model, model_names
     from labelrace.streams import load_dataset
 
 __all__ = [
@@ -41,17 +41,17 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
 _HOMES = {
-    "BinaryRelevanceClassifier": "labelrace.estimators",
-    "ClassifierChainsClassifier": "labelrace.estimators",
-    "ConstantClassifier": "labelrace.estimators",
-    "OfflineRACEClassifier": "labelrace.estimators",
-    "PLSTClassifier": "labelrace.estimators",
-    "RACEClassifier": "labelrace.estimators",
-    "RACEEnsembleClassifier": "labelrace.estimators",
-    "load": "labelrace.persistence",
+    "BinaryRelevanceClassifier": "labelrace.models",
+    "ClassifierChainsClassifier": "labelrace.models",
+    "ConstantClassifier": "labelrace.models",
+    "OfflineRACEClassifier": "labelrace.models",
+    "PLSTClassifier": "labelrace.models",
+    "RACEClassifier": "labelrace.models",
+    "RACEEnsembleClassifier": "labelrace.models",
+    "load": "labelrace.models.persistence",
     "load_dataset": "labelrace.streams",
-    "make_model": "labelrace.registry",
-    "model_names": "labelrace.registry",
+    "make_model": "labelrace.models.registry",
+    "model_names": "labelrace.models.registry",
 }
 
 

@@ -11,7 +11,6 @@ from unittest import SkipTest
 import numpy as np
 import scipy.sparse
 
-from labelrace import persistence
 from labelrace.checks.subject import (
     Batch,
     Results,
@@ -23,6 +22,7 @@ from labelrace.checks.subject import (
     results,
     sample,
 )
+from labelrace.models import persistence
 from labelrace.typing import Array
 
 __all__ = [

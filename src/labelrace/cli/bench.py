@@ -47,8 +47,8 @@ def paper(
 
     labelrace bench paper --data ~/mulan --table 2,3 --runs 3 --out quick
     """
-    from labelrace.bench import print_paper, run_paper, write_paper
-    from labelrace.bench.progress import PlanBar, bench_bars
+    from labelrace.experiments import print_paper, run_paper, write_paper
+    from labelrace.experiments.progress import PlanBar, bench_bars
 
     with bench_bars(Console(stderr=True)) as bars:
         bar = PlanBar(bars, runs)
@@ -101,8 +101,8 @@ def quality(
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
     """
-    from labelrace.bench.progress import PlanBar, bench_bars
-    from labelrace.bench.quality import print_quality, run_quality, write_quality
+    from labelrace.experiments.progress import PlanBar, bench_bars
+    from labelrace.experiments.quality import print_quality, run_quality, write_quality
 
     with bench_bars(Console(stderr=True)) as bars:
         bar = PlanBar(bars, runs)
@@ -137,8 +137,8 @@ def speed(
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
-    from labelrace.bench import print_speed, run_speed, write_speed
-    from labelrace.bench.progress import bench_bars
+    from labelrace.experiments import print_speed, run_speed, write_speed
+    from labelrace.experiments.progress import bench_bars
 
     with bench_bars(Console(stderr=True)) as bars:
         task = bars.add_task("measuring", total=None, now="")

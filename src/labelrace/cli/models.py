@@ -13,7 +13,7 @@ def models() -> None:
 
     [dim]Example:[/dim] labelrace models
     """
-    from labelrace.registry import describe_model, is_online, model_names
+    from labelrace.models.registry import describe_model, is_online, model_names
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("model", no_wrap=True)

@@ -79,6 +79,6 @@ def as_parameters(texts: list[str] | None) -> dict[str, Any]:
 
 def default_model() -> str:
     """Return the model to use where none is named."""
-    from labelrace.registry import model_names
+    from labelrace.models.registry import model_names
 
     return "race" if "race" in model_names() else "race-cls-adaptive"

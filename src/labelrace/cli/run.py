@@ -53,7 +53,7 @@ def run(
     """
     from labelrace.cli.progress import run_bars
     from labelrace.evaluation import run as evaluate_models
-    from labelrace.registry import is_online, model_names
+    from labelrace.models.registry import is_online, model_names
     from labelrace.report import print_table, summarize, write_report
     from labelrace.streams.synthetic import demo_stream
 

@@ -43,7 +43,7 @@ def train(
     """
     from labelrace.cli.rows import source_of
     from labelrace.evaluation.models import ModelSpec
-    from labelrace.registry import is_online
+    from labelrace.models.registry import is_online
     from labelrace.streams import open_stream
     from labelrace.streams.stream import collect
 

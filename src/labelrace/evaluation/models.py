@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from labelrace.registry import make_model
+from labelrace.models.registry import make_model
 
 __all__ = ["AnyModel", "ModelSpec", "as_specs"]
 

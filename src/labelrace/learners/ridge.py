@@ -15,10 +15,10 @@ import scipy.linalg
 import scipy.sparse
 
 from labelrace import parameters
+from labelrace.core.linalg import generalised_inverse
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
-from labelrace.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Ridge", "RidgeState"]

@@ -40,7 +40,7 @@ def render(
     ----------
     template : str
         Extends ``base.html``.
-    package : {"report", "bench"}
+    package : {"report", "experiments"}
         Whose template it is.
     styles, scripts : sequence of str
         Files for `static`. The scripts share a scope of their own.

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from labelrace import parameters, registry, validation
-from labelrace.estimators.base import OnlineClassifier
-from labelrace.estimators.naming import NamedRows
+from labelrace import parameters
 from labelrace.exceptions import GrowthError
+from labelrace.models import registry, validation
+from labelrace.models.base import OnlineClassifier
+from labelrace.models.naming import NamedRows
 from labelrace.river import rows
 from labelrace.river.rows import Columns, Named, Row
 from labelrace.typing import AnyMatrix, Array

@@ -1,1 +1,0 @@
-"""Methods without compression, to compare with: one learner a label, chains of them, and constants."""

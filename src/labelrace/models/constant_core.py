@@ -1,0 +1,101 @@
+"""Predictions that do not look at the features: the frequent labels, or none.
+
+What a method must beat. ``majority`` predicts as many labels as a row of the last batch had on average, rounded down,
+namely the most frequent ones so far; ``negative`` predicts none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.core.algorithm import Algorithm
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["Constant", "State"]
+
+
+class State(NamedTuple):
+    """How frequent labels are.
+
+    Attributes
+    ----------
+    counts : (l,) array
+        Rows with each label.
+    rows : float
+        Rows learned.
+    last_cardinality : float
+        Mean number of labels of a row in the last batch.
+    """
+
+    counts: FloatArray
+    rows: float
+    last_cardinality: float
+
+
+class Derived(NamedTuple):
+    """Each label's share of rows, and which labels are predicted."""
+
+    frequency: FloatArray
+    predicted: BoolArray
+
+
+@dataclass(frozen=True)
+class Constant(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    majority : bool
+        Whether the most frequent labels are predicted, or none.
+    """
+
+    majority: bool
+
+    def init(self, n_labels: int) -> State:
+        """Make the state that has seen nothing."""
+        return State(np.zeros(n_labels), 0.0, 0.0)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Count the labels of a batch."""
+        counts, rows = np.asarray(Y.sum(axis=0), dtype=float), Y.shape[0]
+        return State(state.counts + counts, state.rows + rows, float(counts.sum() / rows))
+
+    def derive(self, state: State) -> Derived:
+        """Choose the labels to predict; of equally frequent ones the first."""
+        predicted = np.zeros(len(state.counts), dtype=bool)
+        if self.majority:
+            most_frequent = np.argsort(-state.counts, kind="stable")
+            predicted[most_frequent[: int(state.last_cardinality)]] = True
+        return Derived(state.counts / state.rows, predicted)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Return the labels' frequencies for every row; all zero if none is predicted anyway."""
+        scores = derived.frequency if self.majority else np.zeros_like(derived.frequency)
+        return np.broadcast_to(scores, (X.shape[0], len(scores))).copy()
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Return the predicted labels, the same for every row."""
+        return np.broadcast_to(derived.predicted, (X.shape[0], len(derived.predicted))).copy()
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Say why two models cannot be merged exactly; None if they can."""
+        return "the number of labels comes from the last batch, and either could be the last" if self.majority else None
+
+    def merge(self, one: State, other: State) -> State:
+        """Add counts."""
+        return State(one.counts + other.counts, one.rows + other.rows, other.last_cardinality)
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far."""
+        return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
+
+    def why_no_new_features(self) -> str | None:
+        """Say why features cannot be added: they can, as none is looked at."""
+        return None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Go on not looking at features."""
+        return state

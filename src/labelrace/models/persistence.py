@@ -1,0 +1,261 @@
+"""Models on disk: safetensors with a JSON header, never a pickle.
+
+A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
+``decoder.gram``. The header tells the format's version, the class, the parameters and the names; from these an empty
+model is made, and its state's arrays are replaced by those of the file. A checksum over all of it tells a damaged file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+import labelrace
+from labelrace.exceptions import ModelFileError
+from labelrace.files import write_whole
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.rls import RLS
+from labelrace.learners.sgd import SGD
+from labelrace.models.learned import Learned
+from labelrace.streams.categorical import CategoricalMask
+from labelrace.typing import Array
+
+__all__ = ["load", "save"]
+
+# Raise this when older versions of the library could misread what is written.
+FORMAT = 1
+_HEADER, _CHECKSUM = "labelrace", "checksum"
+_BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted classifier; see its method `save`."""
+    if type(model) is not getattr(labelrace, type(model).__name__, None):
+        raise ValueError(
+            f"{type(model).__name__} is not one of labelrace's own classifiers: it could not be loaded again."
+        )
+    learned = _compacted(model._learned)
+    tensors = _flatten(learned.state, "state") | {"n_values": model._n_values}
+    parameters = {
+        name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
+    }
+    header = {
+        "format": FORMAT,
+        "version": labelrace.__version__,
+        "class": type(model).__name__,
+        "parameters": parameters,
+        "n_labels": len(model.classes_),
+        "n_features": int(model.n_features_in_),
+        "label_names": _names(model.label_names_),
+        "feature_names": _names(getattr(model, "feature_names_in_", None)),
+        "seed": model._seed,
+    }
+    if hasattr(model, "source_"):
+        header["source"] = model.source_
+    tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    text = json.dumps(header)
+    write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
+    # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
+    model._learned = learned
+
+
+def _compacted(learned: Any) -> Any:
+    """Return what was learned in its smallest form; what has been derived holds for it too."""
+    compact = learned.with_state(learned.algorithm.compact(learned.state))
+    if "derived" in vars(learned):
+        compact.derived = learned.derived
+    return compact
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    model
+        The classifier as it was, ready to predict and to learn on.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no labelrace model, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, labelrace
+    >>> X, Y = np.eye(4), np.eye(4)[:, :3]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.safetensors")
+    ...     labelrace.RACEClassifier(random_state=0).fit(X, Y).save(path)
+    ...     model = labelrace.load(path)
+    >>> model.predict(X).shape
+    (4, 3)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    try:
+        return _restore(*_read(path))
+    except (ModelFileError, OSError, MemoryError):
+        raise
+    except safetensors.SafetensorError as error:
+        raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
+    except Exception as error:
+        # Whatever goes wrong in making a model of a file, it is the file that is wrong.
+        raise ModelFileError(f"{path} is damaged: its contents do not fit its header ({error}).") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read header and arrays, refusing what is not a model of this or an older format."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if _HEADER not in metadata:
+            raise ModelFileError(f"{path} is a safetensors file, but not a labelrace model.")
+        header = json.loads(metadata[_HEADER])
+        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+            raise ModelFileError(f"{path} is damaged: its header cannot be read.")
+        if header["format"] > FORMAT:
+            raise ModelFileError(
+                f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
+                f"({labelrace.__version__}) reads: upgrade labelrace."
+            )
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata.get(_CHECKSUM) != _checksum(metadata[_HEADER], tensors):
+        raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
+    return header, tensors
+
+
+def _checksum(header: str, tensors: dict[str, Array]) -> str:
+    """Sum up a file's header and its arrays with their names, types and shapes."""
+    total = zlib.crc32(header.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
+        total = zlib.crc32(tensor.data, total)
+    return f"{total:08x}"
+
+
+def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
+    """Make an empty model of the header and put the arrays into its state."""
+    parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
+    model = _class(header["class"])(**parameters)
+    model.n_features_in_ = int(header["n_features"])
+    model.classes_ = np.arange(int(header["n_labels"]))
+    model.label_names_ = _as_names(header["label_names"], len(model.classes_))
+    if header["feature_names"] is not None:
+        model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
+    model._seed = int(header["seed"])
+    if "source" in header:
+        model.source_ = header["source"]
+    # Learners that meet new values of nominal features know them better than the classifier does.
+    known = tensors["n_values"]
+    for name in ("state.learners.n_values", "state.learners.features.n_values"):
+        known = tensors.get(name, known)
+    model._n_values = known
+    algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
+    empty = model._init_like(algorithm, len(model.classes_), tensors)
+    if hasattr(algorithm, "bank"):
+        empty = empty._replace(learners=algorithm.bank.init_like(empty.learners, tensors, "state.learners"))
+    model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
+    return model
+
+
+def _class(name: str) -> Any:
+    """Find a classifier among the public names; nothing else can be named by a file."""
+    found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
+    if not hasattr(found, "_init_like"):
+        raise ValueError(f"there is no classifier {name!r}")
+    return found
+
+
+def _names(names: Array | None) -> list[str] | None:
+    return None if names is None else [str(name) for name in names]
+
+
+def _as_names(names: list[str] | None, count: int) -> Array | None:
+    if names is not None and (len(names) != count or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"there are not {count} names")
+    return None if names is None else np.asarray(names, dtype=object)
+
+
+def _flatten(state: Any, path: str) -> dict[str, Array]:
+    """List the arrays of a state by their paths; what is None or empty is left out."""
+    tensors: dict[str, Array] = {}
+    for name, value in state._asdict().items():
+        if hasattr(value, "_asdict"):
+            tensors |= _flatten(value, f"{path}.{name}")
+        elif isinstance(value, (np.ndarray, float)):
+            tensors[f"{path}.{name}"] = np.asarray(value)
+        elif value:
+            raise ValueError(
+                f"A model with {path}.{name} of {type(value[0]).__name__} cannot be saved: only arrays are written, "
+                "never pickles. Use one of labelrace's own learners."
+            )
+    return tensors
+
+
+def _unflatten(empty: Any, tensors: dict[str, Array], path: str) -> Any:
+    """Replace the arrays of an empty state, whose shapes they must have."""
+    values = {}
+    for name, value in empty._asdict().items():
+        found = tensors.get(f"{path}.{name}")
+        if hasattr(value, "_asdict"):
+            values[name] = _unflatten(value, tensors, f"{path}.{name}")
+        elif isinstance(value, (np.ndarray, float)):
+            if found is None or found.shape != np.shape(value) or found.dtype != np.asarray(value).dtype:
+                raise ValueError(f"{path}.{name} is missing or of another shape")
+            values[name] = float(found) if isinstance(value, float) else found
+        else:
+            # What an empty state has None for is there or not; what else is empty stays so.
+            values[name] = found if value is None else value
+    return empty._replace(**values)
+
+
+def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
+    """Turn a parameter into JSON; arrays go to the tensors, under its path."""
+    if isinstance(value, CategoricalMask) and value.n_values is not None:
+        return {"categorical": value.n_values.tolist()}
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _BANKS:
+        return {"bank": type(value).__name__, "settings": dataclasses.asdict(value)}  # type: ignore[arg-type]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        tensors[path] = value
+        return {"array": path}
+    if hasattr(value, "to_numpy"):
+        return _encode(path, value.to_numpy(), tensors)
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        # It has been used: what was drawn is in the state.
+        return None
+    raise ValueError(f"{path}={value!r} cannot be saved: use numbers, text, arrays or labelrace's own learners.")
+
+
+def _decode(value: Any, tensors: dict[str, Array]) -> Any:
+    """Turn JSON back into a parameter."""
+    if not isinstance(value, dict):
+        return value
+    if "categorical" in value:
+        return CategoricalMask(value["categorical"])
+    if "bank" in value:
+        return _BANKS[value["bank"]](**value["settings"])
+    if "array" in value:
+        return tensors[value["array"]]
+    return [_decode(item, tensors) for item in value["list"]]

@@ -1,0 +1,119 @@
+"""Principal label space transformation (PLST): compression by the labels' principal directions. Offline.
+
+Labels are centred and projected onto their ``k`` first right singular vectors, ``H = (Y - ȳ) V``; a regressor learns
+``H`` from the features; predictions are decoded by ``Ĥ Vᵀ + ȳ`` and rounded. The singular vectors need all labels at
+once, which is what RACE does without.
+
+References
+----------
+Tai, F. and Lin, H.-T.: Multilabel classification with principal label space transformation. Neural Computation 24
+(2012).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from labelrace.core.algorithm import Algorithm
+from labelrace.learners.bank import Bank
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["PLST", "State"]
+
+
+class State(NamedTuple):
+    """What was learned.
+
+    Attributes
+    ----------
+    directions : (l, k) array
+        The first right singular vectors ``V`` of the centred labels.
+    means : (l,) array
+        Each label's share of rows, ``ȳ``.
+    learners
+        The bank's state.
+    """
+
+    directions: FloatArray
+    means: FloatArray
+    learners: Any
+
+
+class Derived(NamedTuple):
+    """The learners' parameters and the decoder."""
+
+    learners: Any
+    directions: FloatArray
+    means: FloatArray
+
+
+@dataclass(frozen=True)
+class PLST(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    bank : Bank
+        Regressors, for the projected labels.
+    """
+
+    bank: Bank[Any]
+
+    def init(self, n_values: IntArray, n_labels: int, n_components: int) -> State:
+        """Make the state that has seen nothing."""
+        learners = self.bank.init(n_values, n_components)
+        return State(np.zeros((n_labels, n_components)), np.zeros(n_labels), learners)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Learn everything from one batch; there is no second."""
+        means = np.asarray(Y.sum(axis=0), dtype=float) / Y.shape[0]
+        directions = principal_directions(Y, means, state.directions.shape[1])
+        H = Y @ directions - means @ directions
+        return State(directions, means, self.bank.update(state.learners, X, H))
+
+    def derive(self, state: State) -> Derived:
+        """Compute what predicting needs."""
+        return Derived(self.bank.derive(state.learners), state.directions, state.means)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Decode; -1 is an absent, 1 a present label, so that the sign is the rounding."""
+        predicted = self.bank.predict(derived.learners, X)
+        return 2.0 * (predicted @ derived.directions.T + derived.means) - 1.0
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Round the decoded labels."""
+        return self.scores(derived, X) > 0
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Say why two models cannot be merged: never, as each has its own directions."""
+        return "each has learned directions of its own"
+
+
+def principal_directions(Y: AnyMatrix, means: FloatArray, k: int) -> FloatArray:
+    """Compute the first ``k`` right singular vectors of the centred labels, each with its largest entry positive.
+
+    The smaller of the two Gram matrices is decomposed where that is cheap; otherwise the centred labels, never formed,
+    go to Lanczos iterations.
+    """
+    n, n_labels = Y.shape
+    if n_labels <= 2000:
+        gram = Y.T @ Y
+        gram = (gram.toarray() if scipy.sparse.issparse(gram) else gram) - n * np.outer(means, means)
+        directions = np.linalg.eigh(gram)[1][:, ::-1][:, :k]
+    else:
+        ones = np.ones(n)
+        centred = scipy.sparse.linalg.LinearOperator(
+            (n, n_labels),
+            matvec=lambda v: Y @ v.ravel() - ones * (means @ v.ravel()),
+            rmatvec=lambda u: Y.T @ u.ravel() - means * u.sum(),
+            dtype=np.float64,
+        )
+        _, sizes, rows = scipy.sparse.linalg.svds(centred, k=k, v0=np.ones(min(n, n_labels)))
+        directions = rows[np.argsort(-sizes)].T
+    largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
+    return np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0))

@@ -1,0 +1,90 @@
+"""The whole benchmark, on tiny data: run, cut off, resumed, by function and by command."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from labelrace.cli.bench import app
+from labelrace.experiments import run_paper
+from labelrace.experiments.perform import perform
+from labelrace.experiments.plan import make_plan
+from labelrace.experiments.sources import BenchSource
+from labelrace.experiments.summary import make_summary
+from labelrace.streams.synthetic import like
+
+
+def test_command_from_data_to_page_and_on(tiny, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["paper", "--data", str(tiny), "--runs", "2", "--jobs", "1", "--out", str(out), "--table"]
+    result = CliRunner().invoke(app, [*arguments, "2,4"])
+    assert result.exit_code == 0, result.output
+    assert "not the paper's" in result.output.replace("\n", " ")
+    assert "CAL500" in result.output
+    assert (out / "paper.html").is_file()
+    cells = _cells(out)
+    assert len(cells) == 4 * 19 + 4 * 2
+    assert not [cell for cell in cells.values() if cell["verdict"]]
+    assert cells["2", "race-cls-fixed", "micro_f1"]["runs"] == "2"
+
+    again = CliRunner().invoke(app, [*arguments, "2"])
+    assert isinstance(again.exception, FileExistsError)
+
+    records = out / "runs" / "enron" / "variants" / "records.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[-1][:20])
+    more = CliRunner().invoke(app, [*arguments, "2,3,4", "--resume"])
+    assert more.exit_code == 0, more.output
+    resumed = _cells(out)
+    assert all(resumed[key]["ours"] == cell["ours"] for key, cell in cells.items())
+    # What has no randomness ran once.
+    assert resumed["3", "obr", "micro_f1"]["runs"] == "1"
+    assert resumed["3", "oecc", "micro_f1"]["runs"] == "2"
+
+
+def test_another_number_of_runs_cannot_be_resumed(tiny, tmp_path):
+    run_paper(tmp_path / "out", data=[tiny], tables=["4"], runs=1, jobs=1)
+    with pytest.raises(ValueError, match="runs is 1 there and 2 now"):
+        run_paper(tmp_path / "out", data=[tiny], tables=["4"], runs=2, jobs=1, resume=True)
+
+
+def test_progress_tells_the_part(tiny, tmp_path):
+    told, plans = [], []
+    run_paper(
+        tmp_path / "out",
+        data=[tiny],
+        tables=["4"],
+        runs=1,
+        jobs=1,
+        on_plan=plans.append,
+        on_progress=lambda part, progress: told.append((part, progress.kind)),
+    )
+    [[part]] = plans
+    assert all(shown is part for shown, _ in told)
+    assert [kind for _, kind in told].count("done") == len(part.models)
+
+
+def test_synthetic_stream_is_run_and_marked(tmp_path):
+    source = BenchSource("CAL500", like("CAL500", n_rows=160))
+    outcomes = perform(make_plan([source], ["2"]), tmp_path, runs=1, jobs=1)
+    assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
+    assert outcomes[0].manifest["source"]["kind"] == "synthetic"
+    summary = make_summary(outcomes, [source], ["CAL500"], ["2"])
+    assert not summary.tables[0].verdicts()
+    assert summary.tables[0].cells()[0].ours is not None
+
+
+def test_no_dataset_at_all(tmp_path):
+    with pytest.raises(FileNotFoundError, match="CAL500, delicious, enron"):
+        run_paper(tmp_path)
+
+
+def test_sweep_without_its_datasets(tmp_path):
+    (tmp_path / "mediamill.arff").touch()
+    with pytest.raises(FileNotFoundError, match="CAL500 and enron"):
+        run_paper(tmp_path / "out", data=[tmp_path], tables=["sweep"])
+
+
+def _cells(out):
+    with (out / "cells.csv").open(newline="") as file:
+        return {(row["table"], row["method"], row["measure"]): row for row in csv.DictReader(file)}

@@ -1,0 +1,277 @@
+"""Online models compared: the numbers are those of direct calls, and what is cut off goes on."""
+
+import csv
+import dataclasses
+import io
+import re
+import signal
+from io import StringIO
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.sparse import csr_array
+from typer.testing import CliRunner
+
+import labelrace
+from labelrace.cli.bench import app
+from labelrace.evaluation import averages, prequential, read_run
+from labelrace.experiments.quality import print_quality, run_quality, write_quality
+from labelrace.experiments.quality.models import REFERENCE, quality_models
+from labelrace.experiments.quality.page import render_quality
+from labelrace.experiments.quality.rows import CALIBRATION, MEASURES
+from labelrace.experiments.quality.sources import DRIFTS, drifting_streams, find_datasets
+from labelrace.experiments.quality.tables import csv_files
+from labelrace.experiments.ranking import OVERALL
+from labelrace.measures import PAPER_MEASURES, expected_calibration_error
+from labelrace.models.base import OnlineClassifier
+from labelrace.streams import Dataset, open_stream, write_dataset
+
+MODELS = ("obr", "race-cls-fixed", "majority")
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Compare on an enron of ours and on synthetic streams; return the folder of both data and records, and all."""
+    folder = tmp_path_factory.mktemp("quality")
+    write_dataset(make_dataset(), folder / "enron.arff")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABELRACE_DATA", "")
+        patch.setenv("XDG_CACHE_HOME", str(folder / "no-cache"))
+        summary = run_quality(folder / "out", models=MODELS, data=[folder], synthetic=True, synthetic_rows=600)
+    return folder, summary
+
+
+@pytest.fixture
+def summary(compared):
+    return compared[1]
+
+
+@pytest.fixture
+def lists(summary):
+    return {name: list(csv.DictReader(io.StringIO(text))) for name, text in csv_files(summary).items()}
+
+
+def make_dataset():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 8))
+    Y = (X @ rng.normal(size=(8, 5)) > 0.5).astype(np.int8)
+    names = [tuple(f"{kind}{number}" for number in range(count)) for kind, count in (("x", 8), ("y", 5))]
+    return Dataset(X, csr_array(Y), *names, np.zeros(8, dtype=bool), "enron")
+
+
+def by_hand(model, stream, batch_size):
+    """Go through a stream; return the averages and the labels and probabilities of all tests."""
+    tested = []
+    points = list(prequential(model, stream, batch_size, probability_observer=lambda *pair: tested.append(pair)))
+    Y, P = (
+        np.vstack([getattr(part, "toarray", lambda part=part: part)() for part in parts])
+        for parts in zip(*tested, strict=True)
+    )
+    return averages(points), points, Y, P
+
+
+def test_values_are_those_of_direct_calls(compared):
+    folder, summary = compared
+    enron = summary.blocks[0]
+    assert (enron.source.name, enron.source.batch_size) == ("enron", 100)
+    values, _, Y, P = by_hand(labelrace.make_model("obr"), open_stream(folder / "enron.arff"), 100)
+    row = enron.rows["obr"]
+    for measure in PAPER_MEASURES:
+        assert row.values[measure].mean == pytest.approx(values[measure], abs=1e-12)
+    assert row.values[CALIBRATION].mean == pytest.approx(expected_calibration_error(Y, P), abs=1e-12)
+    assert row.reliability.entries.sum() == Y.size
+    assert row.reliability.present.sum() == Y.sum()
+
+
+def test_random_models_get_the_seed_of_the_run(compared):
+    folder, summary = compared
+    _, records = read_run(folder / "out" / "runs" / "enron")
+    seed = next(record["seed"] for record in records if record["kind"] == "batch")
+    values, *_ = by_hand(
+        labelrace.make_model("race-cls-fixed", random_state=seed), open_stream(folder / "enron.arff"), 100
+    )
+    row = summary.blocks[0].rows["race-cls-fixed"]
+    assert {name: row.values[name].mean for name in values} == pytest.approx(values, abs=1e-12)
+
+
+def test_the_reference_is_the_default_race_classifier(summary):
+    reference = quality_models(["obr"])[0]
+    assert reference.make(3).get_params() == labelrace.RACEClassifier(random_state=3).get_params()
+    for block in summary.blocks:
+        assert list(block.rows) == [*MODELS, REFERENCE]
+        assert block.rows[REFERENCE].ratio == 1
+        for row in block.rows.values():
+            assert row.ratio == pytest.approx(row.seconds / block.rows[REFERENCE].seconds)
+    assert REFERENCE not in summary.models
+
+
+def test_example_f_before_and_after_a_drift(summary):
+    block = next(block for block in summary.blocks if block.source.drift == "sudden")
+    _, points, *_ = by_hand(labelrace.make_model("obr"), block.source.data, block.source.batch_size)
+    # 600 rows in batches of 100: from row 180 to 300, and from row 300 to 420.
+    f = {point.start: point.measures["example_f1"] for point in points}
+    assert block.rows["obr"].before == pytest.approx(f[200])
+    assert block.rows["obr"].after == pytest.approx(f[300])
+    assert block.rows["obr"].before > block.rows["obr"].after
+
+
+def test_windows_keep_clear_of_the_drift():
+    windows = {source.drift: source.windows for source in drifting_streams(1000)}
+    assert windows == {
+        "none": ((300, 500), (500, 700)),
+        "sudden": ((300, 500), (500, 700)),
+        "gradual": ((200, 400), (600, 800)),
+        "incremental": ((200, 400), (600, 800)),
+        "recurring": ((50, 250), (750, 950)),
+    }
+
+
+def test_ranks_are_means_over_datasets_and_measures(summary, lists):
+    real, synthetic = summary.ranks
+    assert real.datasets == ("enron",)
+    assert len(synthetic.datasets) == len(DRIFTS) == 5
+    for ranks, marked in ((real, "False"), (synthetic, "True")):
+        rows = [row for row in lists["quality.csv"] if row["synthetic"] == marked]
+        for model in MODELS:
+            means = [np.mean([float(row[f"{m}_rank"]) for row in rows if row["model"] == model]) for m in MEASURES]
+            assert [ranks.averages[model, m] for m in MEASURES] == pytest.approx(means)
+            assert ranks.averages[model, OVERALL] == pytest.approx(np.mean(means[:5]))
+        for measure in MEASURES:
+            assert sum(ranks.averages[model, measure] for model in MODELS) == pytest.approx(6)
+    losses = {row["model"]: float(row["hamming_loss"]) for row in lists["quality.csv"] if row["dataset"] == "enron"}
+    best = min(MODELS, key=losses.get)
+    assert real.averages[best, "hamming_loss"] == 1
+
+
+def test_csv_files(summary, lists):
+    assert len(lists["quality.csv"]) == 6 * 4
+    assert {row["model"] for row in lists["quality.csv"] if row["reference"] == "True"} == {REFERENCE}
+    assert {row["drift"] for row in lists["quality.csv"]} == {"", *DRIFTS}
+    assert len(lists["reliability.csv"]) == 6 * 4 * 15
+    entries = [row for row in lists["reliability.csv"] if (row["dataset"], row["model"]) == ("enron", "obr")]
+    shares = sum(int(row["entries"]) * float(row["share_present"] or 0) for row in entries)
+    assert shares == pytest.approx(summary.blocks[0].rows["obr"].reliability.present.sum())
+
+
+def test_page_needs_nothing_else_and_marks_what_is_synthetic(summary):
+    page = render_quality(summary)
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
+    assert not re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]", page)
+    assert "default-src 'none'" in page
+    assert page.count('aria-label="Reliability diagram of ') == 2 * 4
+    groups = re.findall(r'scope="rowgroup".*?</th>', page)
+    assert [">synthetic<" in group for group in groups] == [False, *[True] * 5]
+    assert "CAL500, delicious, mediamill, NUS-WIDE and rcv1v2" in page
+
+
+def widest(row):
+    return dataclasses.replace(row, seconds=0.00455, ratio=1234.5 if row.model == "obr" else 0.0871)
+
+
+def test_terminal_of_eighty_columns_shows_everything(summary):
+    # The widest that times and ratios get.
+    blocks = [
+        dataclasses.replace(block, rows={n: widest(row) for n, row in block.rows.items()}) for block in summary.blocks
+    ]
+    text = StringIO()
+    print_quality(dataclasses.replace(summary, blocks=blocks), Console(file=text, width=80))
+    shown = text.getvalue()
+    assert "…" not in shown
+    assert "synthetic, incremental drift" in shown
+    assert "0.00455 1,234" in shown
+    assert "→" in shown
+    assert "rcv1v2" in shown
+
+
+def test_datasets_are_found_once_and_unreadable_files_are_named(tiny):
+    (tiny / "ENRON.csv").write_text("a,b\n1,2\n")
+    (tiny / "odd.csv").write_text("a,b\n1,2\n")
+    (tiny / "README.md").write_text("text")
+    found = find_datasets([tiny])
+    assert [(source.name, source.data.name, source.rows) for source in found.sources] == [("enron", "enron.arff", 250)]
+    assert found.missing == ["CAL500", "delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
+    assert len(found.unreadable) == 1
+    assert "odd.csv" in found.unreadable[0]
+    with pytest.raises(FileNotFoundError, match=r"'atlantis'.*enron"):
+        find_datasets([tiny], ["atlantis"])
+
+
+def test_batches_of_other_datasets_are_by_size(tiny):
+    (tiny / "enron.arff").rename(tiny / "other.arff")
+    for file in tiny.glob("enron.*"):
+        file.rename(tiny / file.name.replace("enron", "other"))
+    assert [source.batch_size for source in find_datasets([tiny]).sources] == [100]
+    assert drifting_streams(4999)[0].batch_size == 100
+    assert drifting_streams(5000)[0].batch_size == 500
+
+
+def test_a_model_that_fails_is_named_and_ranks_last(tiny, tmp_path, monkeypatch):
+    from labelrace.models import ConstantClassifier
+
+    def broken(self, X, *_):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(ConstantClassifier, "predict", broken, raising=False)
+    summary = run_quality(tmp_path / "out", models=MODELS, data=[tiny])
+    assert "majority failed on enron: ValueError: a defect" in summary.notes
+    assert {summary.ranks[0].averages["majority", measure] for measure in MEASURES} == {3.0}
+    assert "majority" in render_quality(summary)
+    print_quality(summary, Console(file=StringIO()))
+
+
+def test_a_model_without_probabilities_has_no_calibration(tiny, tmp_path, monkeypatch):
+    from labelrace.models import ConstantClassifier
+
+    class Hidden:
+        def __get__(self, instance, owner):
+            raise AttributeError("predict_proba")
+
+    monkeypatch.setattr(ConstantClassifier, "predict_proba", Hidden(), raising=False)
+    summary = run_quality(tmp_path / "out", models=MODELS, data=[tiny])
+    row = summary.blocks[0].rows["majority"]
+    assert row.failed == ""
+    assert row.values[CALIBRATION] is None
+    assert ("majority", CALIBRATION) not in summary.ranks[0].averages
+    assert render_quality(summary).count('aria-label="Reliability diagram of ') == 3
+
+
+def test_interrupted_and_resumed(tiny, tmp_path, monkeypatch):
+    settings = {"models": ("obr", "majority"), "data": [tiny], "synthetic": True, "synthetic_rows": 300}
+    complete = run_quality(tmp_path / "complete", **settings)
+    out, calls, original = tmp_path / "cut", [], OnlineClassifier.predict
+    # Warming up predicts too: what follows it is the first dataset, three models in two batches each.
+    warming = 3 * 2
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == warming + 3 * 2 + 3:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OnlineClassifier, "predict", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_quality(out, **settings, on_summary=lambda so_far: write_quality(so_far, out))
+    with (out / "quality.csv").open(newline="") as file:
+        assert {row["dataset"] for row in csv.DictReader(file)} == {"enron"}
+    assert "Not complete: 1 of 6 datasets so far" in (out / "quality.html").read_text()
+    with pytest.raises(FileExistsError):
+        run_quality(out, **settings)
+    resumed = run_quality(out, **settings, resume=True)
+    for ours, theirs in zip(resumed.blocks, complete.blocks, strict=True):
+        for model in ours.rows:
+            assert ours.rows[model].values == theirs.rows[model].values
+
+
+def test_command(tiny, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["quality", "--models", "obr, race-cls-fixed", "--data", str(tiny), "--runs", "2", "--out", str(out)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "enron" in result.output
+    assert {"quality.html", "quality.csv", "ranks.csv", "reliability.csv", "runs"} == {p.name for p in out.iterdir()}
+    with (out / "quality.csv").open(newline="") as file:
+        runs = {row["model"]: row["runs"] for row in csv.DictReader(file)}
+    # What has no randomness ran once.
+    assert runs == {"obr": "1", "race-cls-fixed": "2", REFERENCE: "2"}

@@ -1,0 +1,115 @@
+"""Speed is measured on every shape, and other libraries are compared where they are installed."""
+
+import csv
+import sys
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+from labelrace.cli.bench import app
+from labelrace.experiments import run_speed, shapes, speed
+from labelrace.experiments.rivals import rivals
+from labelrace.experiments.shapes import Shape, grid, make_batches
+from labelrace.experiments.speed import Measurement, slope
+
+
+@pytest.fixture
+def small(monkeypatch):
+    axes = {"rows": (60, 90), "features": (10, 20), "labels": (6, 12), "density": (0.1, 0.3)}
+    monkeypatch.setattr(shapes, "AXES", axes)
+    monkeypatch.setattr(shapes, "BASE", Shape(rows=60, features=10, labels=6, density=0.1))
+    monkeypatch.setattr(shapes, "BATCH_SIZE", 30)
+
+
+def test_grid_varies_one_size_at_a_time():
+    for axis, line in grid().items():
+        others = {shape._replace(**{axis: 0}) for shape in line}
+        assert len(others) == 1
+        assert shapes.BASE in line
+
+
+def test_rows_as_asked_for():
+    assert [shape.rows for shape in grid([4000, 1000])["rows"]] == [1000, 4000]
+    assert {shape.rows for shape in grid([4000, 1000])["labels"]} == {1000}
+
+
+def test_batches_have_the_shape():
+    batches, categorical = make_batches(Shape(rows=600, features=40, labels=8, density=0.1))
+    assert sum(X.shape[0] for X, _ in batches) == 600
+    assert batches[0][0].shape[1] == len(categorical) == 40
+    assert batches[0][1].shape[1] == 8
+
+
+def test_every_model_is_measured_on_every_shape(small):
+    told = []
+    summary = run_speed(["race-cls-fixed", "negative"], on_progress=lambda *progress: told.append(progress))
+    assert list(summary.axes) == ["rows", "features", "labels", "density"]
+    for axis, of_axis in summary.axes.items():
+        assert list(of_axis) == ["race-cls-fixed", "negative", "obr", "occ"]
+        for line in of_axis.values():
+            assert [m.shape for m in line] == grid()[axis]
+            assert all(m.predict > 0 and m.learn > 0 and m.memory > 0 for m in line)
+    assert set(summary.at_base()) == {"race-cls-fixed", "negative", "obr", "occ"}
+    compared = {(rival, model) for rival, model, _ in summary.ratios()}
+    assert ("scikit-learn, binary relevance", "obr") in compared
+    assert all(ratio > 0 for _, _, by_shape in summary.ratios() for ratio in by_shape.values())
+    assert told[-1][1] == told[-1][2] - 1
+
+
+def test_slope():
+    line = [
+        Measurement("m", Shape(100, 10, labels, 0.1), 0.0, 3.0 * labels**0.5, 0.0, None) for labels in (10, 90, 400)
+    ]
+    assert slope(line, "labels", lambda m: m.total) == pytest.approx(0.5)
+
+
+def test_command(small, tmp_path, monkeypatch):
+    # One model of each kind: those with many epochs over the first batch take long while their memory is traced.
+    monkeypatch.setattr(speed, "model_names", lambda online: ["race-cls-adaptive", "oecc", "majority"])
+    result = CliRunner().invoke(app, ["speed", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "…" not in result.output
+    assert "race-cls-adaptive" in result.output
+    with (tmp_path / "speed.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["axis"] for row in rows} == {"rows", "features", "labels", "density"}
+    assert all(float(row["learn_ms"]) > 0 for row in rows)
+
+
+def test_absent_libraries_are_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found, absent = rivals()
+    assert [rival.like for rival in found] == ["obr"]
+    assert absent == ["river", "vowpalwabbit"]
+
+
+def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
+    lines = []
+
+    class Workspace:
+        def __init__(self, arguments):
+            lines.append(arguments)
+
+        def learn(self, line):
+            lines.append(line)
+
+        def predict(self, line):
+            lines.append(line)
+            return [0]
+
+    module = ModuleType("vowpalwabbit")
+    module.Workspace = Workspace
+    monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    rival = next(rival for rival in rivals()[0] if "Vowpal" in rival.name)
+    [(X, Y), *_], _ = make_batches(Shape(rows=3, features=6, labels=4, density=0.4))
+    model = rival.make(4)
+    model.partial_fit(X, Y)
+    model.predict(X)
+    assert lines[0] == "--multilabel_oaa 4 --quiet"
+    assert lines[1].count("|") == 1
+    labels, _, features = lines[1].partition(" | ")
+    assert labels == ",".join(map(str, sorted(Y[[0]].indices.tolist())))
+    assert set(map(int, features.split())) == set(X[[0]].indices.tolist())
+    assert lines[-1].startswith(" | ")

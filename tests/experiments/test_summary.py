@@ -1,0 +1,92 @@
+"""Made-up outcomes are compared with the right numbers, and synthetic ones with none."""
+
+from pathlib import Path
+
+import pytest
+
+from labelrace.experiments.ranking import OVERALL
+from labelrace.experiments.sources import BenchSource
+from labelrace.streams.synthetic import like
+
+CAL500 = BenchSource("CAL500", Path("cal500.arff"))
+ENRON = BenchSource("enron", Path("enron.arff"))
+
+
+def test_the_papers_own_values_all_agree(make_up, all_sources):
+    for table in make_up(all_sources).tables:
+        assert set(table.verdicts()) == {"rounding"}
+        # Of Table 4, cells that the paper left empty have no verdict.
+        assert table.verdicts().total() == {"2": 120, "3": 180, "4": 39}[table.number]
+
+
+def test_shifted_values_differ(make_up):
+    for table in make_up([CAL500], shift=0.2).tables:
+        assert set(table.verdicts()) == {"differs"}
+
+
+def test_missing_datasets_are_named(make_up):
+    summary = make_up([CAL500, ENRON])
+    assert summary.missing == ["delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
+    assert "Not at hand, and so not compared: delicious, mediamill, NUS-WIDE and rcv1v2." in summary.notes
+
+
+def test_synthetic_data_is_compared_with_nothing(make_up):
+    synthetic = BenchSource("enron", like("enron", n_rows=300))
+    summary = make_up([CAL500, synthetic])
+    for table in summary.tables:
+        cells = [cell for cell in table.cells() if cell.source is synthetic]
+        assert cells
+        assert all(cell.paper is None and cell.rerun is None and cell.verdict is None for cell in cells)
+        for ranks in table.ranks[:2]:
+            assert ranks.datasets == ("CAL500",)
+    assert [row.whose for row in summary.heat if row.source is synthetic] == ["ours"]
+    assert any("synthetic" in note.lower() and "enron" in note for note in summary.notes)
+
+
+def test_failures_are_told(make_up):
+    failure = {"model": "race-reg-fixed", "run": 3, "error": "DivergenceError: too large"}
+    summary = make_up([CAL500], tables=("2",), failures=(failure,))
+    assert summary.notes[-1] == "race-reg-fixed failed on CAL500, in 1 run: DivergenceError: too large"
+
+
+def test_average_ranks_show_where_the_paper_miscounted(make_up, all_sources):
+    variants, online, _ = make_up(all_sources).tables
+    ours, recomputed, printed = variants.ranks
+    assert ours.averages == recomputed.averages
+    wrong = {key: (ours.averages[key], printed.averages[key]) for key in printed.averages}
+    wrong = {key: pair for key, pair in wrong.items() if abs(pair[0] - pair[1]) > 0.0051}
+    assert wrong == {
+        ("race-reg-fixed", "example_accuracy"): (pytest.approx(13 / 6), 2.0),
+        ("race-reg-adaptive", "example_accuracy"): (pytest.approx(2.5), 2.67),
+        ("race-reg-fixed", OVERALL): (pytest.approx(59 / 30), 1.93),
+        ("race-reg-adaptive", OVERALL): (pytest.approx(2.2), 2.23),
+        ("race-cls-adaptive", OVERALL): (pytest.approx(38 / 15), 2.54),
+    }
+    assert online.ranks[0].averages["negative", OVERALL] == pytest.approx(119 / 30)
+    assert online.ranks[-1].averages["negative", OVERALL] == 3.96
+
+
+def test_friedmans_test_needs_two_datasets(make_up, all_sources):
+    [table] = make_up([CAL500], tables=("2",)).tables
+    assert table.ranks[0].comparison is None
+    [table] = make_up(all_sources, tables=("3",)).tables
+    comparison = table.ranks[0].comparison
+    assert comparison.p_value == pytest.approx(0.008, abs=5e-4)
+    assert comparison.difference == pytest.approx(3.078, abs=1e-3)
+    assert sum(comparison.places.values()) == pytest.approx(21)
+
+
+def test_rerun_of_the_authors_program_is_compared(make_up):
+    variants, online, holdout = make_up([CAL500, ENRON]).tables
+    assert variants.rerun_verdicts().total() == 40
+    assert online.rerun_verdicts().total() == 25
+    assert not holdout.rerun_verdicts()
+
+
+def test_sweep(make_up):
+    summary = make_up([CAL500, ENRON], tables=("sweep",))
+    assert [(sweep.source.name, sweep.method) for sweep in summary.sweeps] == [
+        (name, method) for name in ("CAL500", "enron") for method in ("race-cls-adaptive", "race-reg-fixed")
+    ]
+    assert summary.sweeps[3].counts == [6, 12, 18, 24, 30, 36]
+    assert summary.tables == []
