@@ -17,8 +17,8 @@ from labelrace.report.text import as_signed, as_significant, listing, measure_la
 __all__ = ["FILTERS", "SCRIPTS", "STYLES", "render_paper"]
 
 # What all pages of benchmarks are made with.
-STYLES = ("page.css", "charts.css", "bench:bench.css")
-SCRIPTS = ("theme.js", "bench:scroll.js")
+STYLES = ("page.css", "charts.css", "experiments:bench.css")
+SCRIPTS = ("theme.js", "experiments:scroll.js")
 FILTERS: dict[str, Callable[..., Any]] = {
     "measure_label": measure_label,
     "is_loss": is_loss,
