@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelrace import RACEClassifier
+from labelrace.core.categorical import CategoricalMask
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.streams.categorical import CategoricalMask
 
 
 @pytest.mark.parametrize(

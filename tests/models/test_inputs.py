@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import Perceptron
 
 from labelrace import RACEClassifier
-from labelrace.streams.categorical import CategoricalMask
+from labelrace.core.categorical import CategoricalMask
 
 LABELS = list("abcdef")
 FEATURES = list("vwxyz")

@@ -13,11 +13,11 @@ from sklearn.linear_model import Perceptron
 
 import labelrace
 from labelrace import RACEClassifier
+from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import ModelFileError
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.streams.categorical import CategoricalMask
 
 BANKS = {
     "naive_bayes": {},

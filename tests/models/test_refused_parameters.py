@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelrace import RACEClassifier
+from labelrace.core.categorical import CategoricalMask
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.streams.categorical import CategoricalMask
 
 A, B = np.linspace(-1, 1, 12).reshape(6, 2), np.array([0.1, -0.2])
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from labelrace import parameters
+from labelrace.core.categorical import CategoricalMask
 from labelrace.models import validation
-from labelrace.streams.categorical import CategoricalMask
 
 # A busy machine is slow now and then.
 QUICK = settings(max_examples=50, deadline=None)

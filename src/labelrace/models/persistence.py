@@ -19,6 +19,7 @@ import safetensors
 import safetensors.numpy
 
 import labelrace
+from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import ModelFileError
 from labelrace.files import write_whole
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -26,7 +27,6 @@ from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
 from labelrace.models.learned import Learned
-from labelrace.streams.categorical import CategoricalMask
 from labelrace.typing import Array
 
 __all__ = ["load", "save"]

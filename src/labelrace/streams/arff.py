@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from labelrace.core.categorical import CategoricalMask
 from labelrace.streams import _arff_bulk, _arff_lines
 from labelrace.streams._arff_header import read_header
 from labelrace.streams._arff_labels import LabelSource, find_labels
 from labelrace.streams._arff_layout import Layout, make_layout, split_dense, split_sparse
 from labelrace.streams._source import line_chunks, open_data, plain_path
 from labelrace.streams.batch import Dataset
-from labelrace.streams.categorical import CategoricalMask
 from labelrace.streams.stream import Batch, FileStream, collect
 
 __all__ = ["iter_arff", "open_arff", "read_arff"]

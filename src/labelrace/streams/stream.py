@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias, overload, runtime_checkable
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
+from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.batch import Dataset, check_batch_size
-from labelrace.streams.categorical import CategoricalMask
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
 __all__ = ["Batch", "FileStream", "NumberedNames", "Stream", "collect", "nominal_mask", "nominal_texts"]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.categorical import CategoricalMask
 from labelrace.streams._synthetic_checks import check_parameters
 from labelrace.streams._synthetic_model import Drift, draw_rows, draw_structure
 from labelrace.streams.batch import Dataset, check_batch_size
-from labelrace.streams.categorical import CategoricalMask
 from labelrace.typing import AnyMatrix, SparseMatrix
 
 __all__ = ["SyntheticStream", "demo_stream", "like"]

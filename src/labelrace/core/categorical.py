@@ -12,7 +12,7 @@ from labelrace.typing import IntArray
 __all__ = ["CategoricalMask"]
 
 
-class CategoricalMask(npt.NDArray[np.bool_]):
+class CategoricalMask(np.ndarray[Any, np.dtype[np.bool_]]):
     """Boolean mask of the nominal features, with the number of values each of them declares.
 
     Naive Bayes smooths a nominal feature by the number of its declared values, some of which the data at
