@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from labelrace.core import rules, tally
+from labelrace.core import thresholds as th
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -23,19 +23,22 @@ def some_scores(seed, n=60, n_labels=6, share=0.25):
 
 
 def made(aim, *batches, n_labels=6):
-    counts, by_label = tally.empty(), rules.empty_labels(n_labels)
+    counts, by_label = th.new_histogram(), th.new_label_histograms(n_labels)
     for scores, labels in batches:
-        counts, by_label = tally.add(counts, scores, labels), rules.add_labels(by_label, scores, labels)
-    return rules.make(aim, counts, by_label)
+        counts, by_label = (
+            th.add_scores(counts, scores, labels),
+            th.add_label_scores(by_label, scores, labels),
+        )
+    return th.make_rule(aim, counts, by_label)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.8])
 def test_cardinality_is_kept(share):
     scores, labels = some_scores(0, 500, share=share)
-    chooser = made("cardinality", (scores, labels))
-    above = scores > chooser.threshold
+    rule = made("cardinality", (scores, labels))
+    above = scores > rule.threshold
     assert above.sum() == pytest.approx(labels.sum(), abs=15)
-    chosen = rules.choose(chooser, scores)
+    chosen = th.choose(rule, scores)
     for row, marked, best in zip(chosen, above, scores.argmax(axis=1), strict=True):
         if marked.any():
             np.testing.assert_array_equal(row, marked)
@@ -49,19 +52,19 @@ def test_rows_with_nothing_above_get_their_best_label():
     """Unless rows without labels are that common: then those with the worst best labels stay empty."""
     scores, labels = some_scores(1, 400, share=0.1)
     bare = int((~labels.any(axis=1)).sum())
-    chosen = rules.choose(made("cardinality", (scores, labels)), scores)
+    chosen = th.choose(made("cardinality", (scores, labels)), scores)
     empty = ~chosen.any(axis=1)
     assert 0 < empty.sum() <= bare + 10
     assert scores[empty].max() <= made("cardinality", (scores, labels)).floor
     labels[~labels.any(axis=1), 0] = 1.0
-    assert rules.choose(made("cardinality", (scores, labels)), scores).any(axis=1).all()
+    assert th.choose(made("cardinality", (scores, labels)), scores).any(axis=1).all()
 
 
 def test_only_cardinality_fills_rows():
     scores, labels = some_scores(2, 400, share=0.1)
     low = np.full((3, 6), -0.4)
     for aim in ("hamming_loss", "subset_accuracy", "micro_f1", "macro_f1"):
-        assert not rules.choose(made(aim, (scores, labels)), low).any()
+        assert not th.choose(made(aim, (scores, labels)), low).any()
 
 
 @settings(max_examples=10, deadline=None)
@@ -69,16 +72,16 @@ def test_only_cardinality_fills_rows():
 def test_hamming_loss_by_all_thresholds(seed, share):
     """No threshold is better on what was counted, but for the little that is assumed of every bin."""
     scores, labels = some_scores(seed, 100, share=share)
-    edges = np.concatenate([tally.EDGES, [-9.0, 9.0]])
+    edges = np.concatenate([th.EDGES, [-9.0, 9.0]])
     losses = [((scores >= edge) != labels).sum() for edge in edges]
     for aim in ("hamming_loss", "subset_accuracy"):
-        chosen = rules.choose(made(aim, (scores, labels)), scores)
+        chosen = th.choose(made(aim, (scores, labels)), scores)
         assert (chosen != labels).sum() <= min(losses) + 512 * 0.05
-        chooser = made(aim, (scores, labels))
-        likely = chooser.probabilities
-        assert (likely[chooser.threshold > tally.CENTRES] < 0.5).all()
-        assert (likely[chooser.threshold < tally.CENTRES] >= 0.5).all()
-        assert chooser.threshold == chooser.thresholds
+        rule = made(aim, (scores, labels))
+        likely = rule.probabilities
+        assert (likely[rule.threshold > th.CENTRES] < 0.5).all()
+        assert (likely[rule.threshold < th.CENTRES] >= 0.5).all()
+        assert rule.threshold == rule.thresholds
 
 
 @settings(max_examples=10, deadline=None)
@@ -87,13 +90,13 @@ def test_micro_f_by_all_thresholds(seed, share):
     scores, labels = some_scores(seed, 60, share=share)
     labels[0, 0] = 1.0
     best = 0.0
-    for edge in tally.EDGES:
+    for edge in th.EDGES:
         marked = scores >= edge
         best = max(best, 2 * (marked * labels).sum() / (marked.sum() + labels.sum()))
-    chooser = made("micro_f1", (scores, labels))
-    got = f1_score(labels, rules.choose(chooser, scores), average="micro")
+    rule = made("micro_f1", (scores, labels))
+    got = f1_score(labels, th.choose(rule, scores), average="micro")
     assert got == pytest.approx(best, abs=1e-12)
-    assert chooser.threshold == chooser.thresholds
+    assert rule.threshold == rule.thresholds
 
 
 @settings(max_examples=8, deadline=None)
@@ -102,34 +105,34 @@ def test_macro_f_by_all_thresholds_of_each_label(seed, share):
     """Each label has its own scores, and those of 20 average rows beside them."""
     scores, labels = some_scores(seed, 80, share=share)
     labels[0] = 1.0
-    chooser = made("macro_f1", (scores, labels))
-    assert chooser.threshold == pytest.approx(made("cardinality", (scores, labels)).threshold)
+    rule = made("macro_f1", (scores, labels))
+    assert rule.threshold == pytest.approx(made("cardinality", (scores, labels)).threshold)
     weight = np.concatenate([np.ones(80), np.full(480, 20 / 80 / 6)])
     for j in range(6):
         both, truth = np.append(scores[:, j], scores.ravel()), np.append(labels[:, j], labels.ravel())
         measures = {}
-        for edge in tally.EDGES[:-1:8]:
+        for edge in th.EDGES[:-1:8]:
             # What lies outside of the bins counts as the outermost.
             marked = both >= edge if edge > -0.5 else both > -9
             measures[edge] = 2 * weight @ (marked * truth) / (weight @ marked + weight @ truth)
-        assert measures[chooser.thresholds[j]] == pytest.approx(max(measures.values()), abs=1e-12)
-    assert len(set(chooser.thresholds)) > 1
-    expected = np.column_stack([scores[:, j] > chooser.thresholds[j] for j in range(6)])
-    np.testing.assert_array_equal(rules.choose(chooser, scores), expected)
+        assert measures[rule.thresholds[j]] == pytest.approx(max(measures.values()), abs=1e-12)
+    assert len(set(rule.thresholds)) > 1
+    expected = np.column_stack([scores[:, j] > rule.thresholds[j] for j in range(6)])
+    np.testing.assert_array_equal(th.choose(rule, scores), expected)
 
 
 def test_label_never_present_goes_with_the_others():
     """Alone, it would have no best threshold."""
     scores, labels = some_scores(3, 200)
     labels[:, 2] = 0.0
-    chooser = made("macro_f1", (scores, labels))
-    assert rules.choose(chooser, scores)[:, 2].mean() < 0.5
+    rule = made("macro_f1", (scores, labels))
+    assert th.choose(rule, scores)[:, 2].mean() < 0.5
 
 
 def test_label_counts_are_remembered_for_2000_rows():
     first, second = some_scores(4, 50, 3), some_scores(5, 100, 3)
     first[1][0, 0] = np.nan
-    counts = rules.add_labels(rules.add_labels(rules.empty_labels(3), *first), *second)
+    counts = th.add_label_scores(th.add_label_scores(th.new_label_histograms(3), *first), *second)
     for j in range(3):
         for kept, which in ((counts.seen, lambda y: ~np.isnan(y)), (counts.present, lambda y: y == 1)):
             expected = np.zeros(64)
@@ -140,8 +143,8 @@ def test_label_counts_are_remembered_for_2000_rows():
 
 
 def test_new_labels_have_no_counts():
-    counts = rules.add_labels(rules.empty_labels(2), *some_scores(6, 30, 2))
-    grown = rules.grow_labels(counts, 5)
+    counts = th.add_label_scores(th.new_label_histograms(2), *some_scores(6, 30, 2))
+    grown = th.grow_label_histograms(counts, 5)
     for old, new in zip(counts, grown, strict=True):
         np.testing.assert_array_equal(new[:2], old)
         np.testing.assert_array_equal(new[2:], np.zeros((3, 64)))
@@ -164,11 +167,11 @@ def expected_measures(aim, p):
 @pytest.mark.parametrize("n_labels", [1, 3, 7])
 def test_rows_by_all_truths(aim, mean_loss, most, power, n_labels):
     """Expected hits over expected size are not quite the expected measure, but little is lost by that."""
-    chooser = rules.make(aim, tally.empty(), rules.empty_labels(0))
+    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
     scores = -np.sort(-(np.random.default_rng(0).random((150, n_labels)) ** power), axis=1)
-    chosen = rules.choose(chooser, scores)
+    chosen = th.choose(rule, scores)
     losses = []
-    for p, row in zip(rules.probabilities(chooser, scores), chosen, strict=True):
+    for p, row in zip(th.probabilities(rule, scores), chosen, strict=True):
         # They are the best so many labels.
         assert (np.diff(row.astype(int)) <= 0).all()
         measures = expected_measures(aim, p)
@@ -185,8 +188,8 @@ ROWS = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 @given(ROWS, st.sampled_from(["example_f1", "example_accuracy"]))
 def test_rows_by_definition(scores, aim):
     """The best ratio of expectations among all numbers of labels, or none where that is likelier."""
-    chooser = rules.make(aim, tally.empty(), rules.empty_labels(0))
-    p = np.sort(np.round(rules.probabilities(chooser, np.array([scores]))[0], 12))[::-1]
+    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
+    p = np.sort(np.round(th.probabilities(rule, np.array([scores]))[0], 12))[::-1]
     worth = {0: np.prod(1 - p)}
     for size in range(1, len(p) + 1):
         hits, both = p[:size].sum(), size + p.sum()
@@ -194,15 +197,15 @@ def test_rows_by_definition(scores, aim):
             worth[size] = 2 * hits / (size + p.sum() / max(1 - worth[0], 1e-9))
         else:
             worth[size] = hits / (both - hits)
-    got = int(rules.choose(chooser, np.array([scores])).sum())
+    got = int(th.choose(rule, np.array([scores])).sum())
     assert worth[got] == pytest.approx(max(worth.values()), abs=1e-9)
 
 
 @pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
 def test_certain_rows(aim):
-    chooser = rules.make(aim, tally.empty(), rules.empty_labels(0))
+    rule = th.make_rule(aim, th.new_histogram(), th.new_label_histograms(0))
     scores = np.array([[1.5, -0.5, 1.5], [-0.5, -0.5, -0.5], [1.5, 1.5, 1.5]])
-    np.testing.assert_array_equal(rules.choose(chooser, scores), [[1, 0, 1], [0, 0, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(th.choose(rule, scores), [[1, 0, 1], [0, 0, 0], [1, 1, 1]])
 
 
 @pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
@@ -211,46 +214,49 @@ def test_no_row_is_left_alone_where_none_was_without_labels(aim):
     rng = np.random.default_rng(0)
     scores = rng.random((400, 6)) * 0.3
     labels = np.eye(6)[rng.integers(6, size=400)]
-    assert rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+    assert th.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
     labels[::3] = 0.0
-    assert not rules.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
+    assert not th.choose(made(aim, (scores, labels)), scores).any(axis=1).all()
 
 
 def test_probabilities_run_between_the_centres_of_bins():
     scores, labels = some_scores(7, 200)
-    chooser = made("cardinality", (scores, labels))
-    steps = chooser.probabilities
-    np.testing.assert_allclose(rules.probabilities(chooser, tally.CENTRES), steps)
-    between = (tally.CENTRES[:-1] + tally.CENTRES[1:]) / 2
-    np.testing.assert_allclose(rules.probabilities(chooser, between), (steps[:-1] + steps[1:]) / 2)
-    assert rules.probabilities(chooser, np.array([-7.0, 7.0])).tolist() == [steps[0], steps[-1]]
+    rule = made("cardinality", (scores, labels))
+    steps = rule.probabilities
+    np.testing.assert_allclose(th.probabilities(rule, th.CENTRES), steps)
+    between = (th.CENTRES[:-1] + th.CENTRES[1:]) / 2
+    np.testing.assert_allclose(th.probabilities(rule, between), (steps[:-1] + steps[1:]) / 2)
+    assert th.probabilities(rule, np.array([-7.0, 7.0])).tolist() == [steps[0], steps[-1]]
 
 
-@pytest.mark.parametrize("aim", rules.AIMS)
+@pytest.mark.parametrize("aim", th.AIMS)
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_labels_that_never_vary(aim, value):
     """Nothing present, or everything: no rule breaks, and those that count predict what they saw."""
     scores, labels = some_scores(8, 300)
     labels[:] = value
-    chosen = rules.choose(made(aim, (scores, labels)), scores)
+    chosen = th.choose(made(aim, (scores, labels)), scores)
     if value or aim not in ("micro_f1", "macro_f1"):
         assert (chosen == value).mean() > 0.95
 
 
-@pytest.mark.parametrize("aim", rules.AIMS)
+@pytest.mark.parametrize("aim", th.AIMS)
 def test_nothing_given_is_changed(aim):
     scores, labels = some_scores(9, 50)
     labels[0, 0] = np.nan
-    counts, by_label = tally.add(tally.empty(), scores, labels), rules.empty_labels(6)
-    by_label = rules.add_labels(by_label, scores, labels)
+    counts, by_label = (
+        th.add_scores(th.new_histogram(), scores, labels),
+        th.new_label_histograms(6),
+    )
+    by_label = th.add_label_scores(by_label, scores, labels)
     before = [np.copy(part) for part in (*counts, *by_label, scores)]
     for array in (*counts[:3], *by_label, scores, labels):
         array.setflags(write=False)
-    rules.add_labels(by_label, scores, labels)
-    rules.grow_labels(by_label, 8)
-    chooser = rules.make(aim, counts, by_label)
-    rules.choose(chooser, scores)
-    rules.probabilities(chooser, scores)
+    th.add_label_scores(by_label, scores, labels)
+    th.grow_label_histograms(by_label, 8)
+    rule = th.make_rule(aim, counts, by_label)
+    th.choose(rule, scores)
+    th.probabilities(rule, scores)
     for now, then in zip((*counts, *by_label, scores), before, strict=True):
         np.testing.assert_array_equal(now, then)
 
@@ -262,8 +268,8 @@ def test_only_the_best_labels_are_put_in_order(aim, certainty, monkeypatch):
     # With little certainty many labels pay, more than those in order at first.
     scores = rng.beta(certainty, 10 * certainty, size=(200, 300)).round(2)
     labels = (rng.random(scores.shape) < scores).astype(float)
-    chooser = rules.make(aim, tally.add(tally.empty(), scores, labels), rules.empty_labels(300))
-    monkeypatch.setattr(rules, "_FEWEST_SORTED", 1)
-    some = rules.choose(chooser, scores)
-    monkeypatch.setattr(rules, "_FEWEST_SORTED", 300)
-    assert (some == rules.choose(chooser, scores)).all()
+    rule = th.make_rule(aim, th.add_scores(th.new_histogram(), scores, labels), th.new_label_histograms(300))
+    monkeypatch.setattr(th, "_FEWEST_SORTED", 1)
+    some = th.choose(rule, scores)
+    monkeypatch.setattr(th, "_FEWEST_SORTED", 300)
+    assert (some == th.choose(rule, scores)).all()

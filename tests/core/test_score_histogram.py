@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from labelrace.core import tally
+from labelrace.core import thresholds as th
 
 SEEDS = st.integers(0, 2**32 - 1)
 WIDTH = 1 / 256
@@ -20,9 +20,9 @@ def some_scores(seed, n=60, n_labels=8, share=0.25):
 
 
 def counted(*batches):
-    counts = tally.empty()
+    counts = th.new_histogram()
     for scores, labels in batches:
-        counts = tally.add(counts, scores, labels)
+        counts = th.add_scores(counts, scores, labels)
     return counts
 
 
@@ -64,7 +64,7 @@ def test_counts(seed, sizes, partial):
 def test_threshold_predicts_as_many_labels_as_there_are(seed, n, share):
     """Off by what the bin of the threshold holds, at the most."""
     scores, labels = some_scores(seed, n, share=share)
-    threshold = tally.threshold(counted((scores, labels)))
+    threshold = th.cardinality_threshold(counted((scores, labels)))
     fallen = np.array([bin_of(s) for s in scores.flat])
     most = np.bincount(fallen).max() if labels.any() else 0
     assert abs((scores > threshold).sum() - labels.sum()) <= most
@@ -78,27 +78,27 @@ def test_threshold_within_a_bin_is_even():
     scores = np.full((1, 100), 0.5 + WIDTH / 2)
     labels = np.zeros((1, 100))
     labels[0, :30] = 1.0
-    assert tally.threshold(counted((scores, labels))) == pytest.approx(0.5 + 0.7 * WIDTH)
+    assert th.cardinality_threshold(counted((scores, labels))) == pytest.approx(0.5 + 0.7 * WIDTH)
 
 
 def test_threshold_in_a_gap_is_at_its_upper_end():
     counts = counted((np.array([[0.9, 0.1]]), np.array([[1.0, 0.0]])))
-    assert 0.9 - WIDTH <= tally.threshold(counts) < 0.9
+    assert 0.9 - WIDTH <= th.cardinality_threshold(counts) < 0.9
 
 
 def test_no_label_at_all():
     scores, labels = some_scores(0, share=0.0)
     counts = counted((scores, labels))
-    assert tally.threshold(counts) > scores.max()
-    assert tally.floor(counts) > scores.max()
+    assert th.cardinality_threshold(counts) > scores.max()
+    assert th.empty_row_floor(counts) > scores.max()
     # Nor is anything predicted while nothing has been counted.
-    assert tally.threshold(tally.empty()) > 1
-    assert tally.floor(tally.empty()) == np.inf
+    assert th.cardinality_threshold(th.new_histogram()) > 1
+    assert th.empty_row_floor(th.new_histogram()) == np.inf
 
 
 def test_every_label():
     scores, labels = some_scores(1, share=1.1)
-    assert tally.threshold(counted((scores, labels))) < scores.min()
+    assert th.cardinality_threshold(counted((scores, labels))) < scores.min()
 
 
 def test_labels_known_in_part():
@@ -107,15 +107,15 @@ def test_labels_known_in_part():
     labels = np.array([[1.0, 0.0, np.nan], [np.nan, 0.0, 0.0]])
     counts = counted((scores, labels))
     assert counts.seen.sum() == 4
-    assert 0.6 < tally.threshold(counts) <= 0.9
-    assert (counts.rows, counts.bare) == (2, pytest.approx(0.3))
+    assert 0.6 < th.cardinality_threshold(counts) <= 0.9
+    assert (counts.rows, counts.empty_rows) == (2, pytest.approx(0.3))
 
 
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.integers(1, 80), st.sampled_from([0.02, 0.1, 0.3]))
 def test_floor_leaves_as_many_rows_empty_as_are(seed, n, share):
     scores, labels = some_scores(seed, n, share=share)
-    floor = tally.floor(counted((scores, labels)))
+    floor = th.empty_row_floor(counted((scores, labels)))
     best, bare = scores.max(axis=1), int((labels.sum(axis=1) == 0).sum())
     if not bare:
         assert floor == -np.inf
@@ -138,14 +138,14 @@ def test_probabilities_are_isotonic_regression(seed, n):
     targets = np.concatenate([labels.ravel(), np.clip(centres, 0, 1)])
     each = np.concatenate([np.ones(scores.size), np.full(512, 0.05)])
     expected = IsotonicRegression().fit(places, targets, sample_weight=each).predict(np.arange(512))
-    got = tally.probabilities(counts)
+    got = th.calibration(counts)
     np.testing.assert_allclose(got, expected, atol=1e-9)
     assert (np.diff(got) >= 0).all()
     assert 0 <= got.min() <= got.max() <= 1
 
 
 def test_scores_nobody_has_seen_are_taken_at_face_value():
-    np.testing.assert_allclose(tally.probabilities(tally.empty()), np.clip(tally.CENTRES, 0, 1))
+    np.testing.assert_allclose(th.calibration(th.new_histogram()), np.clip(th.CENTRES, 0, 1))
 
 
 def test_nothing_given_is_changed():
@@ -155,9 +155,9 @@ def test_nothing_given_is_changed():
     before = [np.copy(part) for part in (*counts, scores, labels)]
     for array in (counts.seen, counts.present, counts.best, scores, labels):
         array.setflags(write=False)
-    tally.add(counts, scores, labels)
-    tally.threshold(counts)
-    tally.floor(counts)
-    tally.probabilities(counts)
+    th.add_scores(counts, scores, labels)
+    th.cardinality_threshold(counts)
+    th.empty_row_floor(counts)
+    th.calibration(counts)
     for now, then in zip((*counts, scores, labels), before, strict=True):
         np.testing.assert_array_equal(now, then)
