@@ -1,19 +1,26 @@
-"""Checks of single parameters: the error names the parameter, what was given and what would do."""
+"""Checks of single parameters: the error names the parameter, what it must be and what was given."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_number", "check_whole"]
+__all__ = ["check_choice", "check_flag", "check_number", "check_whole", "component_count", "draw_seed", "generator"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not among the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, choices))}.")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse a value that is not True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
 
 
 def check_number(name: str, value: object, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
@@ -21,13 +28,63 @@ def check_number(name: str, value: object, low: float, high: float = math.inf, *
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     in_range = is_number and math.isfinite(value) and low <= value <= high  # type: ignore[arg-type, operator]
     if not in_range or (open_low and value == low):
-        bounds = f"{'above' if open_low else 'at least'} {low:g}" + (
-            f" and at most {high:g}" if high < math.inf else ""
-        )
-        raise ValueError(f"{name}={value!r} does not do: give a number {bounds}.")
+        bounds = f"{'above' if open_low else 'of at least'} {low:g}"
+        bounds += f" and at most {high:g}" if high < math.inf else ""
+        raise ValueError(f"{name} must be a number {bounds}, got {value!r}.")
 
 
 def check_whole(name: str, value: object, low: int) -> None:
     """Refuse a value that is not a whole number in the range."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise ValueError(f"{name}={value!r} does not do: give a whole number of at least {low}.")
+        raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
+
+
+def component_count(n_components: Any, n_labels: int) -> int:
+    """Compute the number of pseudo labels.
+
+    Examples
+    --------
+    >>> component_count("log2", 53), component_count("log2_squared", 53), component_count(8, 53)
+    (6, 36, 8)
+    """
+    log2 = max(1, math.ceil(math.log2(n_labels)))
+    if isinstance(n_components, str) and n_components in ("log2", "log2_squared"):
+        # The square of a small logarithm can exceed the number of labels, beyond which there is nothing to compress.
+        return log2 if n_components == "log2" else min(log2**2, n_labels)
+    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
+        raise ValueError(
+            f"n_components must be 'log2', 'log2_squared' or a whole number of at least 1, got {n_components!r}."
+        )
+    if n_components > n_labels:
+        raise ValueError(
+            f"n_components must be at most the number of labels, {n_labels}, got {n_components}: label compression "
+            "needs no more pseudo labels than labels."
+        )
+    return int(n_components)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Make a random generator of what scikit-learn's users give as a ``random_state``."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be a whole number of at least 0, a Generator, a RandomState or None, got "
+            f"{random_state!r}."
+        ) from None
+
+
+def draw_seed(random_state: Any) -> int:
+    """Choose the number from which all that a model draws later is drawn.
+
+    It is kept with the model, so that one that was saved and loaded draws the same.
+    """
+    rng = generator(random_state)
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator) and hasattr(rng.bit_generator.seed_seq, "spawn"):
+        # A child draws: what the generator itself would draw next is left to the first batch.
+        rng = np.random.Generator(rng.bit_generator.spawn(1)[0])
+    return int(rng.integers(2**63))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AnyMatrix", "Array", "BoolArray", "FloatArray", "IntArray", "SparseMatrix"]
+__all__ = [
+    "AnyMatrix",
+    "Array",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "MatrixLike",
+    "SparseMatrix",
+    "SupportsShape",
+    "TargetLike",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -17,3 +28,19 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 # SciPy ships no types: a sparse matrix or array in compressed-row form, and either kind of matrix.
 SparseMatrix: TypeAlias = Any
 AnyMatrix: TypeAlias = Any
+
+
+@runtime_checkable
+class SupportsShape(Protocol):
+    """A sparse matrix or a data frame."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+
+
+MatrixLike: TypeAlias = npt.ArrayLike | SupportsShape | Sequence[Mapping[str, float]]
+"""Features as users give them: an array, a sparse matrix, a data frame, or dicts of named numbers."""
+
+TargetLike: TypeAlias = npt.ArrayLike | SupportsShape | Sequence[Collection[str]]
+"""Labels as users give them: an array or sparse matrix of 0 and 1, a data frame, or sets of names."""

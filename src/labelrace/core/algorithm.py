@@ -1,16 +1,20 @@
-"""What every online multi-label algorithm of the core offers to the shells around it.
+"""The protocol of an online multi-label algorithm: what every method offers to the shells around it.
 
-An algorithm is a frozen dataclass of settings. Its methods are pure functions over a state, a NamedTuple of arrays; how
-a state begins (``init``) is each algorithm's own affair.
+An algorithm is a frozen dataclass of settings. Its methods are pure functions over a state, a NamedTuple of arrays:
+`init` makes the state of a model that has seen nothing, `update` returns the state after a batch, `derive` computes
+from a state what predicting needs, and `scores`, `predict` and `probabilities` read that. Nothing ever writes into a
+state, so whoever holds one can go back to it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -24,20 +28,31 @@ _START = "it has to know all of them from the start"
 class Algorithm(ABC, Generic[S]):
     """Learns label sets batch by batch and predicts them."""
 
+    state_type: ClassVar[Any]
+    """The NamedTuple that holds a state."""
+
+    is_online: ClassVar[bool] = True
+    """Whether it learns batch by batch; otherwise there is one batch only."""
+
+    learns_missing_labels: ClassVar[bool] = False
+    """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
-        bank = getattr(self, "bank", None)
-        return bank is None or bool(bank.skips_missing)
+        return True
 
-    @property
-    def learns_partial_labels(self) -> bool:
-        """Whether a NaN in ``Y`` is a label that is not known; otherwise it is an error."""
-        return False
+    def field_types(self) -> Mapping[str, Any]:
+        """Return the types of those fields of a state whose annotation leaves them open, by name."""
+        return {}
+
+    @abstractmethod
+    def init(self, schema: Schema, rng: np.random.Generator) -> S:
+        """Make the state of a model that has seen nothing; ``rng`` draws what the model draws."""
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
-        """Learn a batch; ``derived``, if it is at hand, is what `derive` makes of the state."""
+        """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
     @abstractmethod
     def derive(self, state: S) -> Any:
@@ -49,40 +64,47 @@ class Algorithm(ABC, Generic[S]):
 
     @abstractmethod
     def predict(self, derived: Any, X: AnyMatrix) -> BoolArray:
-        """Tell which labels are present, (n, l)."""
+        """Decide which labels are present, (n, l)."""
+
+    @abstractmethod
+    def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
+        """Estimate the probability of every label, (n, l)."""
 
     def compact(self, state: S) -> S:
-        """Return the same state in its smallest form, for keeping."""
+        """Return the same state in its smallest form, for saving."""
         return state
 
     @abstractmethod
     def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Say why two states of this algorithm cannot be merged exactly; None if `merge` does it."""
+        """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""
 
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""
         raise NotImplementedError(self.why_unmergeable(one, other))
 
+    def grow(self, state: S, old: Schema, new: Schema, rng: np.random.Generator) -> S:
+        """Make the state of the same model with the features and labels of a wider schema.
+
+        ``rng`` draws what the model draws for new labels.
+        """
+        if new.n_features > old.n_features:
+            state = self.grow_features(state, new.n_values)
+        if new.n_labels > old.n_labels:
+            state = self.grow_labels(state, new.n_labels, rng)
+        return state
+
     def why_no_new_labels(self) -> str | None:
-        """Say why labels cannot be added to a state; None if `grow_labels` does it."""
+        """Return why labels cannot be added to a state; None if `grow_labels` does it."""
         return _START if type(self).grow_labels is Algorithm.grow_labels else None
 
     def grow_labels(self, state: S, n_labels: int, rng: np.random.Generator) -> S:
-        """Make the state of the same model had it known ``n_labels`` labels, the new ones always absent.
-
-        ``rng`` draws what the model draws for each label.
-        """
+        """Make the state of the same model had it known ``n_labels`` labels, the new ones, last, always absent."""
         raise GrowthError(f"{type(self).__name__} cannot take new labels: {self.why_no_new_labels()}.")
 
     def why_no_new_features(self) -> str | None:
-        """Say why features cannot be added to a state; None if `grow_features` does it."""
-        bank = getattr(self, "bank", None)
-        return _START if bank is None else bank.why_no_new_features()
+        """Return why features cannot be added to a state; None if `grow_features` does it."""
+        return _START if type(self).grow_features is Algorithm.grow_features else None
 
-    def grow_features(self, state: Any, n_values: IntArray) -> Any:
+    def grow_features(self, state: S, n_values: IntArray) -> S:
         """Make the state of the same model had it known features like ``n_values``, the new ones, last, always 0."""
-        reason = self.why_no_new_features()
-        if reason:
-            raise GrowthError(f"{type(self).__name__} cannot take new features: {reason}.")
-        bank: Any = self.bank  # type: ignore[attr-defined]
-        return state._replace(learners=bank.grow_features(state.learners, n_values))
+        raise GrowthError(f"{type(self).__name__} cannot take new features: {self.why_no_new_features()}.")

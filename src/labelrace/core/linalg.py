@@ -1,12 +1,13 @@
-"""Linear algebra that more than one part of the core needs."""
+"""Matrices as more than one part of the library needs them."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse
 
-from labelrace.typing import FloatArray
+from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["generalised_inverse"]
+__all__ = ["canonical", "generalised_inverse"]
 
 _NOTHING = 1e-100
 
@@ -32,3 +33,15 @@ def generalised_inverse(gram: FloatArray) -> FloatArray:
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     vectors = scaling[:, None] * vectors[:, kept]
     return (vectors / values[kept]) @ vectors.T
+
+
+def canonical(X: AnyMatrix) -> AnyMatrix:
+    """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
+    X = scipy.sparse.csr_array(X)
+    if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
+        # Many of scikit-learn's learners take no wider indices.
+        X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

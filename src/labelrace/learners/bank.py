@@ -8,12 +8,14 @@ the state changes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from labelrace.core.algorithm import Algorithm
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Bank", "Task"]
+__all__ = ["Bank", "BankAlgorithm", "Task"]
 
 Task = Literal["classification", "regression"]
 S = TypeVar("S")
@@ -87,3 +89,35 @@ class Bank(ABC, Generic[S]):
         ``n_values`` is as for `init`, with the new features last; about the others the state knows best.
         """
         raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
+
+
+class BankAlgorithm(Algorithm[S]):
+    """An algorithm whose learners are a bank: what it can take, the bank tells.
+
+    Its state has a field ``learners``.
+    """
+
+    bank: Bank[Any]
+
+    @property
+    def skips_missing(self) -> bool:
+        """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
+        return bool(self.bank.skips_missing)
+
+    def field_types(self) -> Mapping[str, Any]:
+        """Return the type of the learners' state."""
+        return {"learners": self.bank.state_type}
+
+    def why_unmergeable(self, one: S, other: S) -> str | None:
+        """Return why two states cannot be merged exactly: where the learners cannot."""
+        reason = self.bank.why_unmergeable(one.learners, other.learners)  # type: ignore[attr-defined]
+        return f"their learners are {self.bank!r}, and {reason}" if reason else None
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features cannot be added: where the learners cannot take them."""
+        return self.bank.why_no_new_features()
+
+    def grow_features(self, state: S, n_values: IntArray) -> S:
+        """Add features that have been 0 in all rows, to the learners."""
+        grown: Any = self.bank.grow_features(state.learners, n_values)  # type: ignore[attr-defined]
+        return state._replace(learners=grown)  # type: ignore[attr-defined, no-any-return]

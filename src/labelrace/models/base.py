@@ -1,98 +1,152 @@
 """What all online multi-label classifiers have in common.
 
-A classifier holds what it has `Learned`: an algorithm of the core, its state, and what predicting needs, derived from
-the state when it is first asked for. `partial_fit` replaces that as a whole, after everything that can fail has been
-done, so that a failed call leaves the model as it was.
+Everything a model knows is one value, `Fitted`: an algorithm of the core, the schema of its columns, and its state.
+`partial_fit` makes a new one, in the order check, grow, update, and assigns it when nothing can fail any more. So a
+failed call leaves the model as it was, and a thread that predicts reads one reference.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NoReturn, Self
 
 import numpy as np
-import numpy.typing as npt
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
-from labelrace.learners import columns
-from labelrace.models import features, growth, merging, persistence, validation, waiting
-from labelrace.models.labels import first_labels
-from labelrace.models.later import LearnsLater, unchanged_on_error
-from labelrace.models.learned import Learned
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.core.schema import Batch, Schema
+from labelrace.exceptions import MergeError
+from labelrace.models import inputs, labels, persistence
+from labelrace.models.inputs import Owner
+from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
-__all__ = ["OnlineClassifier"]
+__all__ = ["Fitted", "OfflineMixin", "OnlineClassifier"]
+
+# Scores computed at once where not all of them are kept: 2²² are 32 MB.
+_CELLS = 2**22
 
 
-class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Fitted:
+    """Everything a model knows; immutable but for what is derived from the state once.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+        The settings, and the pure functions over a state.
+    schema : Schema
+        Names and kinds of the features, names of the labels.
+    state : NamedTuple
+        What was learned.
+    seed : int
+        What new labels are drawn from.
+    parameters : dict
+        The parameters of the estimator when learning began.
+    """
+
+    algorithm: Any
+
+    def __init__(
+        self, algorithm: Algorithm[Any], schema: Schema, state: Any, seed: int, parameters: dict[str, Any]
+    ) -> None:
+        self.algorithm = algorithm
+        self.schema = schema
+        self.state = state
+        self.seed = seed
+        self.parameters = parameters
+
+    @cached_property
+    def derived(self) -> Any:
+        """What predicting needs."""
+        return self.algorithm.derive(self.state)
+
+    def replaced(self, schema: Schema, state: Any) -> Fitted:
+        """Return the same algorithm with another schema and state."""
+        return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
+
+    def compacted(self) -> Fitted:
+        """Return the same with the state in its smallest form; what has been derived holds for it too."""
+        compact = self.replaced(self.schema, self.algorithm.compact(self.state))
+        if "derived" in vars(self):
+            compact.derived = self.derived
+        return compact
+
+    def grown(self, schema: Schema) -> Fitted:
+        """Return the model that knew the features and labels of a wider schema."""
+        old = self.schema
+        if schema.n_features == old.n_features and schema.n_labels == old.n_labels:
+            return self
+        # What is drawn depends on the seed and on how many labels are known, so a loaded model draws the same.
+        rng = np.random.default_rng([self.seed, old.n_labels])
+        return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
+
+    def updated(self, batch: Batch) -> Fitted:
+        """Learn a batch; what has been derived already is passed on for algorithms that can use it."""
+        available = vars(self).get("derived")
+        return self.replaced(batch.schema, self.algorithm.update(self.state, batch.X, batch.Y, available))
+
+
+class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that learn batch by batch.
 
-    A subclass is its parameters, and tells how its algorithm starts.
+    A subclass is its parameters, and makes its algorithm of them.
     """
 
     is_online = True
     """Whether the classifier learns by `partial_fit`."""
 
-    label_names: Any
+    _fitted: Fitted
+    label_names: Any = None
     categorical_features: Any = None
-    _n_values: IntArray
-    _began_with: dict[str, Any]
 
     @abstractmethod
-    def _algorithm(self) -> Algorithm[Any]:
-        """Check the parameters and make the algorithm of them."""
+    def _algorithm(self, seed: int) -> Algorithm[Any]:
+        """Check the parameters and make the algorithm of them; ``seed`` is for algorithms that draw by themselves."""
 
-    @abstractmethod
-    def _init(self, algorithm: Any, n_values: IntArray, n_labels: int) -> Any:
-        """Make the algorithm's state before the first batch.
+    def _seed(self) -> int:
+        """Choose what the algorithm, and labels that come later, are drawn from."""
+        return parameters.draw_seed(getattr(self, "random_state", 0))
 
-        ``n_values`` has one entry a feature: the number of values of a nominal one, 0 for a numeric one.
-        """
+    # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def _init_like(self, algorithm: Any, n_labels: int, tensors: dict[str, Array]) -> Any:
-        """Make an empty state with the shapes of saved arrays, which are given by their paths."""
-        return self._init(algorithm, self._n_values, n_labels)
-
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: TargetLike) -> Self:
         """Forget everything and learn from one batch.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of dicts, of n rows
             Features. A dict is ``{name: number}``; what it does not name is 0.
-        Y : array-like, sparse matrix, data frame or list of sets, of n rows
-            Labels, 0 or 1; or for each row the set of its labels' names.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1, a column for each; or for each row the set of its labels' names.
 
         Returns
         -------
         self
         """
-        with unchanged_on_error(self):
-            for name in [name for name in vars(self) if name.endswith("_") or name in ("_learned", "_waiting")]:
-                delattr(self, name)
-            self._learn(X, Y)
+        self._fitted = self._learned(None, X, y)
         return self
 
-    def partial_fit(self, X: Any, Y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
         """Learn from a further batch.
 
         It may bring labels that were not there before: further columns behind the others, or new names in a data frame
-        or in sets. The model is then the one that knew them, always absent, from the start. Further columns of a sparse
-        ``X``, or new names in dicts, are new features likewise. Names of labels, and of features in dicts, may come in
-        any order.
+        or in sets. Further columns of a sparse ``X``, or new names in dicts, are new features likewise. Names of
+        labels, and of features in dicts, may come in any order.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of dicts, of n rows
             Features. A dict is ``{name: number}``; what it does not name is 0.
-        Y : array-like, sparse matrix, data frame or list of sets, of n rows
-            Labels, 0 or 1; or for each row the set of its labels' names. Labels whose names are known and not there are
-            absent. If `supports_missing_labels`, NaN is a label that is not known.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1, a column for each; or for each row the set of its labels' names. Labels whose names are
+            known and not there are absent. If `supports_missing_labels`, NaN is a missing label.
         classes : None
             Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
 
@@ -100,94 +154,48 @@ class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ig
         -------
         self
         """
-        with unchanged_on_error(self):
-            self._learn(X, Y)
+        self._fitted = self._learned(getattr(self, "_fitted", None), X, y)
         return self
 
-    def _learn(self, X: Any, Y: Any) -> None:
-        """Check a batch and learn it."""
-        if self.__sklearn_is_fitted__():
-            rows = features.later_features(self, X)
-            labels = growth.later_labels(self, Y, rows.shape[0])
-        else:
-            rows, labels = self._begin(X, Y)
-        self._refuse_changed_parameters()
-        for _ in range(self._times_shown()):
-            self._learned = self._learned.updated(rows, labels)
+    def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
+        """Check a batch, grow where it brings something new, and learn it."""
+        if before is None:
+            seed = self._seed()
+            algorithm = self._algorithm(seed)
+            batch = inputs.first_batch(
+                X,
+                y,
+                self._owner(algorithm),
+                label_names=self.label_names,
+                categorical_features=self.categorical_features,
+            )
+            state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
+            return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).updated(batch)
+        self._refuse_changed_parameters(before)
+        batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm))
+        return before.grown(batch.schema).updated(batch)
 
-    def _begin(self, X: Any, Y: Any) -> tuple[AnyMatrix, AnyMatrix]:
-        """Check the first batch, and make the state that is to learn it."""
-        rows = features.first_features(self, X)
-        n_rows, allow_missing = rows.shape[0], self.supports_missing_labels
-        labels, self.label_names_ = first_labels(Y, n_rows, self.label_names, allow_missing=allow_missing)
-        self.classes_ = np.arange(labels.shape[1])
-        self._n_values = self._kinds_of_features(rows)
-        self._seed = self._draw_seed()
-        algorithm, self._began_with = self._algorithm(), self.get_params(deep=False)
-        self._learned = Learned(algorithm, self._init(algorithm, self._n_values, labels.shape[1]))
-        return rows, labels
-
-    def _kinds_of_features(self, X: AnyMatrix) -> IntArray:
-        """Find how many values each nominal feature has, at least those of the first batch; 0 for a numeric one."""
-        n_values = validation.categorical_values(self.categorical_features, X.shape[1], self._feature_names)
-        validation.check_codes(X, n_values)
-        return columns.widest_values(n_values, X)
-
-    def _times_shown(self) -> int:
-        """How often each batch is learned in a row."""
-        return 1
-
-    def predict(self, X: Any, ids: Any = None, top: int | None = None) -> npt.NDArray[np.int8]:
-        """Predict label sets.
+    def add_labels(self, new: int | Any) -> Self:
+        """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or list of dicts, of n rows
-            Features. Names in dicts that the model does not know are ignored.
-        ids : sequence or None
-            An id for each row, such as a number or text, by which `learn` teaches its labels when they are known. The
-            newest `buffer_size` rows are kept; an id that comes again replaces its row.
-        top : int or None
-            How many labels to predict for every row, those with the highest scores; None lets the model decide.
+        new : int or sequence of str
+            How many labels, or their names.
 
         Returns
         -------
-        (n, l) array of 0 and 1, of one byte each
+        self
         """
-        check_is_fitted(self)
-        checked = self._check_features(X, reset=False)
-        listed = None if ids is None else waiting.check_ids(ids, checked.shape[0])
-        if top is None:
-            predicted = self._learned.algorithm.predict(self._learned.derived, checked).view(np.int8)
-        else:
-            parameters.check_whole("top", top, 1)
-            predicted = _best(self._learned.algorithm.scores(self._learned.derived, checked), top)
-        if listed is not None:
-            self._keep(listed, X, checked)
-        return predicted
+        fitted = self._checked_fitted()
+        self._fitted = fitted.grown(self._schema_with(new))
+        return self
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Compute a score for every label; higher is more likely.
-
-        Returns
-        -------
-        (n, l) array
-        """
-        check_is_fitted(self)
-        checked = self._check_features(X, reset=False)
-        return self._learned.algorithm.scores(self._learned.derived, checked)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Map the scores into [0, 1].
-
-        Scores estimate -1 for an absent and 1 for a present label by least squares; this is ``(score + 1) / 2``, cut
-        off at 0 and 1. It ranks labels and grows with their probability, but it is not calibrated.
-
-        Returns
-        -------
-        (n, l) array
-        """
-        return np.clip((self.decision_function(X) + 1) / 2, 0, 1)
+    def _schema_with(self, new: int | Any) -> Schema:
+        """Return the schema with further labels."""
+        schema = self._checked_fitted().schema
+        n_labels, names = labels.added_names(new, schema.n_labels, schema.label_names)
+        return schema._replace(n_labels=n_labels, label_names=names)
 
     def merge(self, other: OnlineClassifier) -> Self:
         """Take in what another model has learned from other rows.
@@ -209,8 +217,147 @@ class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ig
         MergeError
             Where merging would not be exact, with the reason.
         """
-        merging.merge(self, other)
+        one = self._checked_fitted()
+        if type(other) is not type(self):
+            raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
+        two = other._checked_fitted()
+        reason = _why_unmergeable(one, two)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
+        self._fitted = one.replaced(schema, one.algorithm.merge(one.state, two.state))
         return self
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: MatrixLike) -> AnyMatrix:
+        """Predict label sets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. Names in dicts that the model does not know are ignored.
+
+        Returns
+        -------
+        (n, l) array of 0 and 1
+            Of the type of the labels learned; a sparse array where these were sparse, or sets of names.
+        """
+        fitted, rows = self._rows(X)
+        if not fitted.schema.sparse_labels:
+            return fitted.algorithm.predict(fitted.derived, rows).astype(fitted.schema.label_dtype)
+        parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
+        return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
+
+    def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
+        """Predict label sets by name.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+
+        Returns
+        -------
+        list of sets
+            For each row the names of its labels, or their columns if labels have no names.
+        """
+        fitted, rows = self._rows(X)
+        predicted = []
+        for part in self._predicted_blocks(fitted, rows):
+            places, found = np.nonzero(part)
+            ends = np.searchsorted(places, np.arange(1, len(part)))
+            predicted += [set(fitted.schema.names_of(group)) for group in np.split(found, ends)]
+        return predicted
+
+    def predict_top(self, X: MatrixLike, k: int = 5) -> list[list[tuple[Any, float]]]:
+        """List the most likely labels of each row with their probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+        k : int, default=5
+            How many labels to list; all if there are fewer.
+
+        Returns
+        -------
+        list of lists of (label, probability)
+            Best first; labels by name, or by column if they have no names.
+        """
+        parameters.check_whole("k", k, 1)
+        fitted, rows = self._rows(X)
+        best: list[list[tuple[Any, float]]] = []
+        for block in _blocks(rows, fitted.schema.n_labels):
+            scores = fitted.algorithm.scores(fitted.derived, block)
+            likely = fitted.algorithm.probabilities(fitted.derived, block)
+            order = _best_first(scores, min(k, fitted.schema.n_labels))
+            likely = np.take_along_axis(likely, order, axis=1)
+            names = (fitted.schema.names_of(row) for row in order)
+            best += [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+        return best
+
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Compute a score for every label; higher is more likely.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        fitted, rows = self._rows(X)
+        return fitted.algorithm.scores(fitted.derived, rows)
+
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Estimate the probability of every label.
+
+        How well it is calibrated depends on the method: see its class.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        fitted, rows = self._rows(X)
+        return fitted.algorithm.probabilities(fitted.derived, rows)
+
+    def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
+        """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels. Names that the model does not know make a row's set wrong.
+        sample_weight : (n,) array-like, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        fitted, rows = self._rows(X)
+        known = fitted.schema
+        truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names).matrix
+        predicted = self.predict(X)
+        if truth.shape[1] > known.n_labels:
+            predicted = scipy.sparse.csr_array(predicted)
+            predicted.resize(truth.shape)
+        if scipy.sparse.issparse(predicted) or scipy.sparse.issparse(truth):
+            predicted, truth = scipy.sparse.csr_array(predicted), scipy.sparse.csr_array(truth)
+        return float(accuracy_score(truth.astype(np.int8), predicted.astype(np.int8), sample_weight=sample_weight))
+
+    def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
+        """Check rows to be predicted; return them with what the model knows at this moment."""
+        fitted = self._checked_fitted()
+        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm))
+
+    @staticmethod
+    def _predicted_blocks(fitted: Fitted, rows: AnyMatrix) -> Iterator[Array]:
+        """Predict some rows at a time, so that there is never an array of all rows and labels."""
+        for block in _blocks(rows, fitted.schema.n_labels):
+            yield fitted.algorithm.predict(fitted.derived, block)
+
+    # --- What is known ------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which `labelrace.load` reads; the file is complete or not there.
@@ -220,67 +367,133 @@ class OnlineClassifier(LearnsLater, ClassifierMixin, BaseEstimator):  # type: ig
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        check_is_fitted(self)
-        self._refuse_changed_parameters()
-        persistence.save(self, path)
-
-    def _fitted(self) -> Learned:
-        """Return what was learned, or complain that nothing was."""
-        check_is_fitted(self)
-        return self._learned
-
-    def _check_features(self, X: Any, *, reset: bool) -> AnyMatrix:
-        """Check rows that begin a model, or rows that it is asked about."""
-        return features.first_features(self, X) if reset else features.asked_features(self, X)
-
-    def _refuse_changed_parameters(self) -> None:
-        # Comparing references is quick, and where none has changed it is enough.
-        untouched = all(self.__dict__[name] is value for name, value in self._began_with.items())
-        if not untouched and self._algorithm() != self._learned.algorithm:
-            raise ValueError(
-                "The parameters are not those that learning began with: set them back, or start anew with fit."
-            )
+        fitted = self._checked_fitted()
+        self._refuse_changed_parameters(fitted)
+        # The model goes on from the arrays that are written: learning on, it and the loaded one stay equal to the bit.
+        self._fitted = fitted.compacted()
+        persistence.save(self, self._fitted, path)
 
     @property
     def supports_missing_labels(self) -> bool:
-        """Whether a NaN in Y is a label that is not known, rather than an error."""
-        return self._is_able_to("learns_partial_labels")
-
-    def _allows_missing(self) -> bool:
-        """Tell whether NaN in X is a missing value rather than an error."""
-        return self._is_able_to("skips_missing")
-
-    def _is_able_to(self, ability: str) -> bool:
-        try:
-            algorithm = self._learned.algorithm if self.__sklearn_is_fitted__() else self._algorithm()
-        except ValueError:
-            # A wrong parameter is reported where learning starts, not where somebody asks for the tags.
-            return False
-        return bool(getattr(algorithm, ability))
+        """Whether a NaN in ``y`` is a missing label, rather than an error."""
+        algorithm = self._current_algorithm()
+        return algorithm is not None and algorithm.learns_missing_labels
 
     @property
-    def _feature_names(self) -> Array | None:
-        return getattr(self, "feature_names_in_", None)
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._schema_or_attribute_error().n_features
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the features; not there if they have none."""
+        names = self._schema_or_attribute_error().feature_names
+        if names is None:
+            raise AttributeError("feature_names_in_: the features have no names")
+        return names
+
+    @property
+    def classes_(self) -> Array:
+        """Columns of the labels, from 0."""
+        return np.arange(self._schema_or_attribute_error().n_labels)
+
+    @property
+    def label_names_(self) -> Array | None:
+        """Names of the labels, or None if they have none."""
+        return self._schema_or_attribute_error().label_names
+
+    def _schema_or_attribute_error(self) -> Schema:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
+        return self._fitted.schema
+
+    def _checked_fitted(self) -> Fitted:
+        """Return what is known, or raise that nothing is."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._fitted
+
+    def _owner(self, algorithm: Algorithm[Any]) -> Owner:
+        return Owner(type(self).__name__, algorithm)
+
+    def _current_algorithm(self) -> Algorithm[Any] | None:
+        """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""
+        if self.__sklearn_is_fitted__():
+            return self._fitted.algorithm
+        try:
+            return self._algorithm(0)
+        except ValueError:
+            return None
+
+    def _refuse_changed_parameters(self, fitted: Fitted) -> None:
+        # Comparing references is quick, and where none has changed it is enough.
+        untouched = all(self.__dict__[name] is value for name, value in fitted.parameters.items())
+        if not untouched and self._algorithm(fitted.seed) != fitted.algorithm:
+            raise ValueError(
+                "The parameters must be those that learning began with: set them back, or start anew with fit."
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
+        return "_fitted" in self.__dict__
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        algorithm = self._current_algorithm()
         tags.classifier_tags.multi_label = True
         tags.classifier_tags.multi_class = False
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._allows_missing()
+        tags.input_tags.allow_nan = algorithm is not None and algorithm.skips_missing
         return tags
 
 
-def _best(scores: FloatArray, count: int) -> npt.NDArray[np.int8]:
-    """Mark the labels with the highest scores in every row."""
-    n_labels = scores.shape[1]
-    marked = np.zeros(scores.shape, dtype=np.int8)
-    first = n_labels - min(count, n_labels)
-    np.put_along_axis(marked, np.argpartition(scores, first, axis=1)[:, first:], 1, axis=1)
-    return marked
+class OfflineMixin:
+    """Mixin of classifiers that learn by `fit` alone."""
+
+    is_online = False
+
+    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> NoReturn:
+        """Refuse: use `fit`."""
+        raise NotImplementedError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
+
+
+def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
+    """Cut rows into blocks with a bounded number of scores."""
+    size = max(1, _CELLS // n_labels)
+    for start in range(0, rows.shape[0], size):
+        yield rows[start : start + size]
+
+
+def _best_first(scores: FloatArray, k: int) -> Array:
+    """List the columns of the ``k`` highest scores of each row, best first; of equals the first."""
+    if k < scores.shape[1]:
+        best = np.sort(np.argpartition(-scores, k - 1, axis=1)[:, :k], axis=1)
+    else:
+        best = np.tile(np.arange(k), (len(scores), 1))
+    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, axis=1)
+
+
+def _why_unmergeable(one: Fitted, two: Fitted) -> str | None:
+    """Return why two models cannot be merged; None if they can."""
+    if one.algorithm != two.algorithm:
+        return "their parameters differ"
+    a, b = one.schema, two.schema
+    if a.n_features != b.n_features or not _same(a.feature_names, b.feature_names):
+        return "their features differ"
+    if ((a.n_values > 0) != (b.n_values > 0)).any():
+        return "a feature is nominal in one of them and numeric in the other"
+    if a.n_labels != b.n_labels or not _same(a.label_names, b.label_names):
+        return "their labels differ"
+    reason: str | None = one.algorithm.why_unmergeable(one.state, two.state)
+    return reason
+
+
+def _same(one: Array | None, two: Array | None) -> bool:
+    """Compare names, which may be None."""
+    return list(one if one is not None else []) == list(two if two is not None else [])

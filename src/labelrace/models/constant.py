@@ -1,18 +1,113 @@
-"""Constant predictions as a scikit-learn classifier."""
+"""Predictions that do not look at the features: the frequent labels, or none.
+
+What a method must beat. ``majority`` predicts as many labels as a row of the last batch had on average, rounded down,
+namely the most frequent ones so far; ``negative`` predicts none.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from labelrace import parameters
+from labelrace.core.algorithm import Algorithm
+from labelrace.core.schema import Schema
 from labelrace.models.base import OnlineClassifier
-from labelrace.models.constant_core import Constant, State
-from labelrace.typing import FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["ConstantClassifier"]
+__all__ = ["Constant", "ConstantClassifier", "State"]
+
+
+class State(NamedTuple):
+    """How frequent labels are.
+
+    Attributes
+    ----------
+    counts : (l,) array
+        Rows with each label.
+    rows : float
+        Rows learned.
+    last_cardinality : float
+        Mean number of labels of a row in the last batch.
+    """
+
+    counts: FloatArray
+    rows: float
+    last_cardinality: float
+
+
+class Derived(NamedTuple):
+    """Each label's share of rows, and which labels are predicted."""
+
+    frequency: FloatArray
+    predicted: BoolArray
+
+
+@dataclass(frozen=True)
+class Constant(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    majority : bool
+        Whether the most frequent labels are predicted, or none.
+    """
+
+    majority: bool
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state that has seen nothing."""
+        return State(np.zeros(schema.n_labels), 0.0, 0.0)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Count the labels of a batch."""
+        counts, rows = np.asarray(Y.sum(axis=0), dtype=float), Y.shape[0]
+        return State(state.counts + counts, state.rows + rows, float(counts.sum() / rows))
+
+    def derive(self, state: State) -> Derived:
+        """Choose the labels to predict; of equally frequent ones the first."""
+        predicted = np.zeros(len(state.counts), dtype=bool)
+        if self.majority:
+            most_frequent = np.argsort(-state.counts, kind="stable")
+            predicted[most_frequent[: int(state.last_cardinality)]] = True
+        return Derived(state.counts / state.rows, predicted)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Return the labels' frequencies for every row; all zero if none is predicted anyway."""
+        scores = derived.frequency if self.majority else np.zeros_like(derived.frequency)
+        return np.broadcast_to(scores, (X.shape[0], len(scores))).copy()
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Return the predicted labels, the same for every row."""
+        return np.broadcast_to(derived.predicted, (X.shape[0], len(derived.predicted))).copy()
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Return the labels' frequencies for every row."""
+        return np.tile(derived.frequency, (X.shape[0], 1))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two models cannot be merged exactly; None if they can."""
+        return "the number of labels comes from the last batch, and either could be the last" if self.majority else None
+
+    def merge(self, one: State, other: State) -> State:
+        """Add counts."""
+        return State(one.counts + other.counts, one.rows + other.rows, other.last_cardinality)
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far."""
+        return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features cannot be added: they can, as none is looked at."""
+        return None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Go on not looking at features."""
+        return state
 
 
 class ConstantClassifier(OnlineClassifier):
@@ -34,24 +129,10 @@ class ConstantClassifier(OnlineClassifier):
     array([[1, 0, 0]], dtype=int8)
     """
 
-    def __init__(self, strategy: Literal["majority", "negative"] = "majority", *, label_names: Any = None) -> None:
+    def __init__(self, *, strategy: Literal["majority", "negative"] = "majority", label_names: Any = None) -> None:
         self.strategy = strategy
         self.label_names = label_names
 
-    def _algorithm(self) -> Constant:
+    def _algorithm(self, seed: int) -> Constant:
         parameters.check_choice("strategy", self.strategy, ("majority", "negative"))
         return Constant(majority=self.strategy == "majority")
-
-    def _init(self, algorithm: Constant, n_values: IntArray, n_labels: int) -> State:
-        return algorithm.init(n_labels)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the labels' shares of all rows so far, the same for every row.
-
-        Returns
-        -------
-        (n, l) array
-        """
-        check_is_fitted(self)
-        shares = self._learned.derived.frequency
-        return np.tile(shares, (self._check_features(X, reset=False).shape[0], 1))

@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import canonical
 from labelrace.models import naming
 from labelrace.models.naming import NamedRows
-from labelrace.models.validation import canonical
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["Labels", "check_labels", "first_labels", "later_labels"]
+__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels"]
 
 
 class Labels(NamedTuple):
-    """The labels of a batch, and the names of the columns or None."""
+    """The labels of a batch, the names of the columns or None, and the form in which they came."""
 
     matrix: AnyMatrix
     names: Array | None
+    is_sparse: bool
+    dtype: np.dtype[Any]
 
 
 def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False) -> Labels:
@@ -34,18 +36,22 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
     if sets is not None:
         named = naming.aligned(sets, names or [])
         if len(named.names) == 0:
-            raise ValueError("Y names no labels: a first batch of sets needs at least one name, or label_names.")
+            raise ValueError("y must name at least one label in a first batch of sets, got none: give label_names.")
         _refuse_other_rows(named.matrix, n_rows)
-        return Labels(named.matrix, naming.as_array(named.names))
-    matrix = check_labels(Y, n_rows, allow_missing=allow_missing)
-    columns = _column_names(Y)
-    if columns is None and names is not None and len(names) != matrix.shape[1]:
-        raise ValueError(f"label_names has {len(names)} names, but Y has {matrix.shape[1]} labels.")
-    found = columns or names
-    return Labels(matrix, None if found is None else naming.as_array(found))
+        return Labels(named.matrix, naming.as_array(named.names), True, np.dtype(np.int8))
+    matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
+    if allow_missing and np.isnan(matrix.data if scipy.sparse.issparse(matrix) else matrix).all() and n_rows:
+        raise ValueError("y contains NaN only: a first batch must have at least one known label.")
+    columns_of_y = _label_columns(Y)
+    if columns_of_y is None and names is not None and len(names) != matrix.shape[1]:
+        raise ValueError(f"label_names has {len(names)} names, but y has {matrix.shape[1]} labels.")
+    found = columns_of_y or names
+    dtype = getattr(Y, "dtype", None) if not hasattr(Y, "columns") else None
+    dtype = dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(np.int64)
+    return Labels(matrix, None if found is None else naming.as_array(found), scipy.sparse.issparse(matrix), dtype)
 
 
-def later_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow_missing: bool = False) -> Labels:
+def next_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow_missing: bool = False) -> Labels:
     """Check the labels of a later batch and bring them into the order of those known, the new ones behind them.
 
     ``n_known`` labels are known; ``known`` are their names or None. Known names that are not there are absent labels.
@@ -53,72 +59,67 @@ def later_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allo
     sets = naming.label_sets(Y, named=known is not None)
     if sets is not None:
         if known is None:
-            raise ValueError("Y holds names of labels, but the labels learned so far have none: give a matrix, (n, l).")
+            raise ValueError("y holds names of labels, but the labels learned so far have none: give a matrix, (n, l).")
         _refuse_other_rows(sets.matrix, n_rows)
         return _aligned(sets, known)
-    matrix = check_labels(Y, n_rows, allow_missing=allow_missing)
-    columns = _column_names(Y)
-    if columns is not None and known is not None:
-        return _aligned(NamedRows(matrix, columns), known)
+    matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
+    columns_of_y = _label_columns(Y)
+    if columns_of_y is not None and known is not None:
+        return _aligned(NamedRows(matrix, columns_of_y), known)
     _refuse_other_columns(matrix.shape[1], n_known, has_names=known is not None)
-    return Labels(matrix, known if columns is None else naming.as_array(columns))
+    names = known if columns_of_y is None else naming.as_array(columns_of_y)
+    return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
 
 def _aligned(rows: NamedRows, known: Array) -> Labels:
     matrix, names = naming.aligned(rows, known)
-    return Labels(matrix, known if len(names) == len(known) else naming.as_array(names))
+    names = known if len(names) == len(known) else naming.as_array(names)
+    return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
 
 def _refuse_other_rows(Y: AnyMatrix, n_rows: int) -> None:
     if Y.shape[0] != n_rows:
-        raise ValueError(
-            f"X and Y differ in their rows: X has {n_rows}, Y has {Y.shape[0]}. Give one of Y for each of X."
-        )
+        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {Y.shape[0]}.")
 
 
 def _refuse_other_columns(n_labels: int, n_known: int, *, has_names: bool) -> None:
     """Refuse columns that are fewer than known, or more where nobody says what they are called."""
     if n_labels < n_known:
         raise ValueError(
-            f"Y has {n_labels} labels, but the model has learned with {n_known}. Give every batch the same columns, "
+            f"y has {n_labels} labels, but the model has learned with {n_known}: give every batch the same columns, "
             "and new labels behind them; a data frame or sets of names may leave labels out."
         )
     if n_labels > n_known and has_names:
         raise ValueError(
-            f"Y has {n_labels} labels, but the model has learned with {n_known}, which have names. Give new ones names "
-            "too: by a data frame, by sets of names, or by add_labels."
+            f"y has {n_labels} labels, but the model has learned with {n_known}, which have names: give new ones names "
+            "too, by a data frame, by sets of names, or by add_labels."
         )
 
 
-def check_labels(Y: Any, n_rows: int, *, allow_missing: bool = False) -> AnyMatrix:
+def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> AnyMatrix:
     """Turn ``Y`` into a dense float or compressed-row matrix of 0 and 1, with ``n_rows`` rows.
 
-    NaN, and what is masked in a masked array, is a label that is not known, if that is allowed.
+    NaN, and what is masked in a masked array, is a missing label, if that is allowed.
     """
     if Y is None:
-        raise ValueError("Learning requires y to be passed, but the target y is None: give the labels, (n, l).")
+        raise ValueError("This estimator requires y to be passed, but the target y is None: give the labels, (n, l).")
     if isinstance(Y, np.ma.MaskedArray):
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     elif hasattr(Y, "to_numpy"):
-        Y = _of_frame(Y, allow_missing)
+        # Missing values of pandas' own types become NaN.
+        has_missing = allow_missing and hasattr(Y, "isna") and bool(np.any(Y.isna()))
+        Y = Y.to_numpy(dtype=np.float64, na_value=np.nan) if has_missing else Y.to_numpy()
     make = _sparse_labels if scipy.sparse.issparse(Y) else _dense_labels
     Y = make(Y, allow_missing)
     _refuse_other_rows(Y, n_rows)
     if Y.shape[1] == 0:
-        raise ValueError("Y has no labels: it needs at least one column.")
+        raise ValueError("y must have at least one label, got no columns.")
     return Y
-
-
-def _of_frame(Y: Any, allow_missing: bool) -> Array:
-    """Take the values of a data frame or series; missing ones of pandas' own types become NaN."""
-    if allow_missing and hasattr(Y, "isna") and bool(np.any(Y.isna())):
-        return Y.to_numpy(dtype=np.float64, na_value=np.nan)
-    return Y.to_numpy()
 
 
 def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     if Y.ndim != 2:
-        raise ValueError(f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.")
+        raise ValueError(f"y must have two dimensions, a row for each of X and a column for each label, got {Y.ndim}.")
     _refuse_kind(Y.dtype)
     Y = canonical(Y)
     if not (Y.data == 1).all():
@@ -134,21 +135,21 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
         Y = np.asarray(Y)
     except ValueError:
         raise ValueError(
-            "Y must be a matrix of 0 and 1, but its rows differ in length. Give sets or lists of names, or a matrix."
+            "y must be a matrix of 0 and 1, got rows that differ in length: give sets or lists of names, or a matrix."
         ) from None
     if Y.ndim != 2:
-        hint = " For a single label use Y.reshape(-1, 1)." if Y.ndim == 1 else ""
+        hint = " For a single label use y.reshape(-1, 1)." if Y.ndim == 1 else ""
         if Y.ndim == 1 and Y.dtype.kind in "OUS":
-            hint = " To name labels, give a set of names for each row; labels that are not known are NaN in a matrix."
+            hint = " To name labels, give a set of names for each row; missing labels are NaN in a matrix."
         raise ValueError(
-            f"Y must have two dimensions, one row for each of X and one column a label, got {Y.ndim}.{hint}"
+            f"y must have two dimensions, a row for each of X and a column for each label, got {Y.ndim}.{hint}"
         )
     if Y.dtype.kind in "OUS":
         try:
             Y = Y.astype(float)
         except (TypeError, ValueError):
             raise ValueError(
-                "Y must hold 0 and 1, but it holds text or objects. Give sets of names, one a row, for labels by name."
+                "y must hold 0 and 1, got text or objects: give a set of names for each row, for labels by name."
             ) from None
     _refuse_kind(Y.dtype)
     if Y.dtype.kind != "b":
@@ -159,7 +160,7 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
 def _refuse_kind(dtype: Any) -> None:
     """Refuse labels that are no numbers at all, such as dates."""
     if dtype.kind not in "biuf":
-        raise ValueError(f"Y must hold 0 and 1, but it is of type {dtype}.")
+        raise ValueError(f"y must hold 0 and 1, got values of type {dtype}.")
 
 
 def _refuse_values(values: Array, allow_missing: bool) -> None:
@@ -167,20 +168,21 @@ def _refuse_values(values: Array, allow_missing: bool) -> None:
     if values.dtype.kind in "iu":
         if values.size and (values.min() < 0 or values.max() > 1):
             wrong = values[(values != 0) & (values != 1)]
-            raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]}.")
+            raise ValueError(f"y must hold 0 and 1, got {wrong.flat[0]}.")
         return
     is_wrong = ~((values == 0) | (values == 1))
     wrong = values[is_wrong & ~np.isnan(values) if allow_missing else is_wrong]
     if len(wrong):
         if np.isnan(wrong).any():
             raise ValueError(
-                "Y contains NaN, and this model cannot learn rows of which some labels are not known: leave out rows "
-                "with NaN, or use the model 'race', which can."
+                "y contains NaN, and this model cannot learn rows with missing labels: leave out rows with NaN, or use "
+                "the model 'race', which can."
             )
-        raise ValueError(f"Y must hold 0 and 1, but it holds {wrong.flat[0]:g}: continuous targets are not labels.")
+        what = "infinity" if np.isinf(wrong).any() else f"{wrong.flat[0]:g}"
+        raise ValueError(f"y must hold 0 and 1, got {what}: continuous targets are not labels.")
 
 
-def _column_names(Y: Any) -> list[str] | None:
+def _label_columns(Y: Any) -> list[str] | None:
     """Take the names of a data frame's columns; None if they are not text."""
     if not hasattr(Y, "columns") or not all(isinstance(name, str) for name in Y.columns):
         return None
@@ -190,7 +192,7 @@ def _column_names(Y: Any) -> list[str] | None:
 def _given_names(given: Any) -> list[str]:
     """Check the parameter ``label_names``."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"label_names={given!r} does not do: give a list of names, one for each label.")
+        raise ValueError(f"label_names must be a list of names, one for each label, got {given!r}.")
     return _distinct([str(name) for name in given])
 
 
@@ -198,3 +200,21 @@ def _distinct(names: list[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError("Label names must be distinct: a name occurs twice.")
     return names
+
+
+def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array | None]:
+    """Check how many labels are to be added, or their names; return how many there are then, and all names."""
+    if isinstance(new, str) or not (isinstance(new, (int, np.integer)) or hasattr(new, "__iter__")):
+        raise ValueError(f"new must be a whole number or a list of names, got {new!r}.")
+    names = [str(name) for name in new] if hasattr(new, "__iter__") else None
+    count = int(new) if names is None else len(names)
+    if count < 1 or isinstance(new, bool):
+        raise ValueError(f"new must be at least one label, got {new!r}.")
+    if (names is None) != (known is None):
+        need = "names, as the model's labels have names" if names is None else "a number, as the labels have no names"
+        raise ValueError(f"new must be {need}, got {new!r}.")
+    if names is None or known is None:
+        return n_known + count, None
+    if len({*names, *known}) < count + len(known):
+        raise ValueError("new must be names that are distinct and that the model does not know yet.")
+    return n_known + count, naming.as_array([*known, *names])

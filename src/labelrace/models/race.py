@@ -1,23 +1,195 @@
-"""RACE as a scikit-learn classifier."""
+"""RACE on one page: encoder → learners → decoder.
+
+The paper's Algorithm 1 as pure functions over one state. Labels are encoded into a few pseudo labels, a bank of online
+learners learns to predict those from the features, and a least-squares decoder turns predicted pseudo labels back into
+scores of all labels. A batch of n rows costs ``nnz(Y) k`` to encode and to add to the decoder, what the bank costs for
+k targets, and ``l k²`` to solve for the decoder when somebody decodes.
+
+References
+----------
+Ahmadi, Z. and Kramer, S.: Online multi-label classification: a label compression method. arXiv:1804.01491.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import expit
 
 from labelrace import parameters
-from labelrace.core import encoder
+from labelrace.core import decoder, encoder
+from labelrace.core.schema import Schema
+from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models import growth, validation
 from labelrace.models.banks import bank_of
-from labelrace.models.base import OnlineClassifier
-from labelrace.models.race_core import Race, State
-from labelrace.typing import Array, FloatArray, IntArray
+from labelrace.models.base import OfflineMixin, OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["RACEClassifier"]
+__all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
+
+
+class State(NamedTuple):
+    """Everything RACE remembers.
+
+    Attributes
+    ----------
+    encoder : encoder.State
+        The hyperplanes.
+    learners : NamedTuple
+        The bank's state.
+    decoder : decoder.State
+        The sums of the least-squares problem.
+    """
+
+    encoder: encoder.State
+    learners: Any
+    decoder: decoder.State
+
+
+class Derived(NamedTuple):
+    """What predicting needs: the learners' parameters and the decoder's ``β``."""
+
+    learners: Any
+    beta: FloatArray
+
+
+@dataclass(frozen=True)
+class Race(BankAlgorithm[State]):
+    """The algorithm's settings, and the algorithm.
+
+    Parameters
+    ----------
+    bank : Bank
+        The learners. Classifiers make it RACE by classification, with pseudo labels cut to 0/1; regressors make it
+        RACE by regression.
+    encoding : {"fixed", "adaptive"}
+        Whether each batch but the first is encoded by the transpose of the decoder that met it.
+    start : {"full", "first_batch"}
+        Whether the decoder uses all of the pseudo labels' space or, as the paper's recursion does, what the first
+        batch spans.
+    ridge : float
+        Added to the diagonal of the decoder's equations.
+    forgetting : float
+        What the decoder's sums are multiplied by before each batch.
+    zero_score : {"absent", "present"}
+        What a label with a score of exactly zero is.
+    n_components : {"log2", "log2_squared"} or int
+        Number of pseudo labels.
+    projection : (A, b) or None
+        The encoder, or None to draw it.
+    iterations : int
+        How often each batch is learned.
+    """
+
+    bank: Bank[Any]
+    encoding: Literal["fixed", "adaptive"] = "fixed"
+    start: Literal["full", "first_batch"] = "full"
+    ridge: float = 0.0
+    forgetting: float = 1.0
+    zero_score: Literal["absent", "present"] = "absent"
+    n_components: str | int = "log2"
+    projection: Any = field(default=None, compare=False)
+    iterations: int = 1
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of a model that has seen nothing, with the given hyperplanes or with random ones."""
+        if self.projection is None:
+            n_components = parameters.component_count(self.n_components, schema.n_labels)
+            return self.start_from(encoder.draw(schema.n_labels, n_components, rng), schema.n_values)
+        return self.start_from(encoder.given(*_check_projection(self.projection, schema.n_labels)), schema.n_values)
+
+    def start_from(self, hyperplanes: encoder.State, n_values: IntArray) -> State:
+        """Make the state of a model that has seen nothing, with these hyperplanes."""
+        n_labels, n_components = hyperplanes.A.shape
+        learners = self.bank.init(n_values, n_components)
+        return State(hyperplanes, learners, decoder.init(n_labels, n_components))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn a batch; ``derived``, if it is available, saves adaptive encoding from solving for ``β`` again."""
+        for _ in range(self.iterations):
+            state, derived = self._learn(state, X, Y, derived), None
+        return state
+
+    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        hyperplanes, learners, sums = state
+        if self.encoding == "adaptive" and sums.rows > 0:
+            beta = decoder.solve(sums, self.ridge) if derived is None else derived.beta
+            hyperplanes = encoder.adapt(hyperplanes, beta)
+        H = encoder.encode(hyperplanes, Y)
+        if self.bank.task == "classification":
+            H = (H >= 0).astype(float)
+        learners = self.bank.update(learners, X, H)
+        if self.start == "first_batch" and sums.basis is None:
+            sums = sums._replace(basis=decoder.first_range(H))
+        return State(hyperplanes, learners, decoder.update(sums, H, Y, self.forgetting))
+
+    def derive(self, state: State) -> Derived:
+        """Compute what predicting needs."""
+        return Derived(self.bank.derive(state.learners), decoder.solve(state.decoder, self.ridge))
+
+    def hard_scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Decode hard pseudo labels; a tie of a pseudo label's two classes counts as 1."""
+        predicted = self.bank.predict(derived.learners, X)
+        if self.bank.task == "classification":
+            predicted = (predicted >= 0).astype(float)
+        return predicted @ derived.beta
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Decide labels by the sign of their hard scores."""
+        scores = self.hard_scores(derived, X)
+        return scores >= 0 if self.zero_score == "present" else scores > 0
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Decode the pseudo labels' probabilities, or values."""
+        predicted = self.bank.predict(derived.learners, X)
+        if self.bank.task == "classification":
+            predicted = expit(predicted)
+        return predicted @ derived.beta
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Map the scores, least-squares estimates of -1 for absent and 1 for present, to [0, 1]."""
+        return np.clip((self.scores(derived, X) + 1.0) / 2.0, 0.0, 1.0)
+
+    def compact(self, state: State) -> State:
+        """Return the same state in its smallest form, for keeping."""
+        return state._replace(decoder=decoder.fold(state.decoder))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two models cannot be merged exactly; None if they can."""
+        if self.encoding == "adaptive":
+            return "with adaptive encoding, pseudo labels depend on what was learned before"
+        if self.start == "first_batch":
+            return "their decoders live in what each one's first batch spans; use start='full'"
+        if self.forgetting < 1:
+            return "forgetting depends on the order of the batches"
+        reason = super().why_unmergeable(one, other)
+        if reason:
+            return reason
+        if not all(map(np.array_equal, one.encoder[:3], other.encoder[:3])):
+            return "their encoders differ; start both from one random_state or projection"
+        return None
+
+    def merge(self, one: State, other: State) -> State:
+        """Join two models with the same fixed encoder, which learned different rows."""
+        learners = self.bank.merge(one.learners, other.learners)
+        return State(one.encoder, learners, decoder.merge(one.decoder, other.decoder))
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far; pseudo labels and their learners stay as they are.
+
+        With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
+        """
+        return self.grow_rows(state, encoder.draw_rows(state.encoder, n_labels - len(state.encoder.A), rng))
+
+    def grow_rows(self, state: State, rows: FloatArray) -> State:
+        """Add labels, with the given rows of the encoder, that were absent so far."""
+        grown = encoder.grow(state.encoder, rows)
+        return State(grown, state.learners, decoder.grow(state.decoder, len(rows)))
 
 
 class RACEClassifier(OnlineClassifier):
@@ -104,13 +276,13 @@ class RACEClassifier(OnlineClassifier):
 
     def __init__(
         self,
+        *,
         method: Literal["classification", "regression"] = "classification",
         encoding: Literal["fixed", "adaptive"] = "fixed",
         n_components: str | int = "log2",
         projection: Any = None,
         categorical_features: Any = None,
         random_state: Any = None,
-        *,
         learner: Any = "auto",
         ridge: float = 0.0,
         forgetting: float = 1.0,
@@ -156,59 +328,50 @@ class RACEClassifier(OnlineClassifier):
         }
         return cls(method=method, encoding=encoding, **{**original, **others})
 
-    def _algorithm(self) -> Race:
+    def _algorithm(self, seed: int) -> Race:
         parameters.check_choice("method", self.method, ("classification", "regression"))
         parameters.check_choice("encoding", self.encoding, ("fixed", "adaptive"))
         parameters.check_choice("start", self.start, ("full", "first_batch"))
         parameters.check_choice("zero_score", self.zero_score, ("absent", "present"))
         parameters.check_number("ridge", self.ridge, 0)
         parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
-        bank = bank_of(self.learner, self.method, self.random_state)
-        ridge, forgetting = float(self.ridge), float(self.forgetting)
-        return Race(bank, self.encoding, self.start, ridge, forgetting, self.zero_score)
-
-    def _init(self, algorithm: Race, n_values: IntArray, n_labels: int) -> State:
-        return algorithm.init(self._draw_encoder(n_labels), n_values)
-
-    def _init_like(self, algorithm: Race, n_labels: int, tensors: dict[str, Array]) -> State:
-        n_components = tensors["state.encoder.A"].shape[1]
-        empty = encoder.given(np.zeros((n_labels, n_components)), np.zeros(n_components))
-        return algorithm.init(empty, self._n_values)
-
-    def _draw_encoder(self, n_labels: int) -> encoder.State:
-        if self.projection is not None:
-            return encoder.given(*validation.check_projection(self.projection, n_labels))
-        n_components = validation.component_count(self.n_components, n_labels)
-        return encoder.draw(n_labels, n_components, validation.generator(self.random_state))
-
-    def _times_shown(self) -> int:
         parameters.check_whole("iterations", self.iterations, 1)
-        return int(self.iterations)
+        return Race(
+            bank_of(self.learner, self.method, self.random_state),
+            self.encoding,
+            self.start,
+            float(self.ridge),
+            float(self.forgetting),
+            self.zero_score,
+            self.n_components,
+            self.projection,
+            int(self.iterations),
+        )
+
+    def _seed(self) -> int:
+        # Models with one projection and no random_state draw alike, so that they can still be merged afterwards.
+        is_given = self.projection is not None and self.random_state is None
+        return 0 if is_given else super()._seed()
 
     @property
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
-        return self._fitted().state.encoder.A
+        return self._checked_fitted().state.encoder.A
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
-        return self._fitted().state.encoder.bias
+        return self._checked_fitted().state.encoder.bias
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        return self._fitted().derived.beta
+        return self._checked_fitted().derived.beta
 
     @property
     def n_components_(self) -> int:
         """The number of pseudo labels."""
         return self.encoder_.shape[1]
-
-    def _draw_seed(self) -> int:
-        # Models with one projection and no random_state draw alike, so that they can still be merged afterwards.
-        is_given = self.projection is not None and self.random_state is None
-        return 0 if is_given else super()._draw_seed()
 
     def add_labels(self, new: int | Any, rows: Any = None) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
@@ -229,12 +392,46 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        check_is_fitted(self)
-        n_labels, names = growth.new_labels(self, new)
-        count, rows = n_labels - len(self.classes_), np.asarray(rows, dtype=float)
+        fitted = self._checked_fitted()
+        schema = self._schema_with(new)
+        count, rows = schema.n_labels - fitted.schema.n_labels, np.asarray(rows, dtype=float)
         if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
             raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
-        race: Race = self._learned.algorithm
-        self._learned = self._learned.with_state(race.grow(self._learned.state, rows))
-        self.classes_, self.label_names_ = np.arange(n_labels), names
+        self._fitted = fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
         return self
+
+
+class OfflineRACEClassifier(OfflineMixin, RACEClassifier):
+    """RACE with all data in one batch, as in the paper's Table 4. Offline.
+
+    Parameters
+    ----------
+    **parameters
+        Those of `RACEClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import OfflineRACEClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
+    >>> OfflineRACEClassifier(random_state=0).fit(X, np.hstack([X, X])).predict([[1.0, 0.0]])
+    array([[1., 0., 1., 0.]])
+    """
+
+
+def _check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, FloatArray]:
+    """Check a given encoder: ``A`` of shape (labels, pseudo labels) and a bias."""
+    try:
+        A, bias = (np.array(part, dtype=np.float64) for part in projection)
+    except (TypeError, ValueError):
+        raise ValueError("projection must be a pair (A, b) of arrays of shapes (labels, k) and (k,).") from None
+    if A.ndim != 2 or bias.ndim != 1 or A.shape != (n_labels, len(bias)) or len(bias) == 0:
+        raise ValueError(
+            f"projection must be a pair (A, b) of shapes ({n_labels}, k) and (k,) for {n_labels} labels, got {A.shape} "
+            f"and {bias.shape}."
+        )
+    if not (np.isfinite(A).all() and np.isfinite(bias).all()):
+        raise ValueError("projection must hold finite numbers, got NaN or infinity.")
+    if len(bias) > n_labels:
+        raise ValueError(f"projection must have at most as many pseudo labels as labels, {n_labels}, got {len(bias)}.")
+    return A, bias

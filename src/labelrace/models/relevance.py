@@ -1,16 +1,86 @@
-"""Binary relevance as a scikit-learn classifier."""
+"""Online binary relevance: one learner for each label, independent of the others.
+
+A bank of learners is what it needs, with the labels themselves in place of pseudo labels. All labels are learned by one
+product. Regressors score an absent label -1 and a present one 1; they learn 0 and 2 and the 1 is taken off afterwards,
+so that labels stay sparse and a label that was always absent has taught its learner nothing.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
+import numpy as np
+from scipy.special import expit
+
+from labelrace.core.schema import Schema
+from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.banks import bank_of
 from labelrace.models.base import OnlineClassifier
-from labelrace.models.relevance_core import Relevance, State
-from labelrace.typing import IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
-__all__ = ["BinaryRelevanceClassifier"]
+__all__ = ["BinaryRelevanceClassifier", "Relevance", "State"]
+
+
+class State(NamedTuple):
+    """What the learners remember."""
+
+    learners: Any
+
+
+@dataclass(frozen=True)
+class Relevance(BankAlgorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    bank : Bank
+        The learners.
+    """
+
+    bank: Bank[Any]
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of learners that have seen nothing."""
+        return State(self.bank.init(schema.n_values, schema.n_labels))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Learn a batch."""
+        targets = Y if self.bank.task == "classification" else 2.0 * Y
+        return State(self.bank.update(state.learners, X, targets))
+
+    def derive(self, state: State) -> Any:
+        """Compute what predicting needs."""
+        return self.bank.derive(state.learners)
+
+    def scores(self, derived: Any, X: AnyMatrix) -> FloatArray:
+        """Compute the log odds, or values, of all labels."""
+        predicted = self.bank.predict(derived, X)
+        return predicted if self.bank.task == "classification" else predicted - 1.0
+
+    def predict(self, derived: Any, X: AnyMatrix) -> BoolArray:
+        """Mark the labels that are at least as likely as not."""
+        return self.scores(derived, X) >= 0
+
+    def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
+        """Turn log odds into probabilities; map the values of regressors, -1 to 1, to [0, 1]."""
+        scores = self.scores(derived, X)
+        return expit(scores) if self.bank.task == "classification" else np.clip((scores + 1.0) / 2.0, 0.0, 1.0)
+
+    def merge(self, one: State, other: State) -> State:
+        """Join two models which learned different rows."""
+        return State(self.bank.merge(one.learners, other.learners))
+
+    def why_no_new_labels(self) -> str | None:
+        """Return why labels cannot be added: where learners cannot."""
+        return self.bank.why_no_new_components()
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels, with learners that have always seen them absent."""
+        return State(self.bank.grow_components(state.learners, n_labels))
 
 
 class BinaryRelevanceClassifier(OnlineClassifier):
@@ -35,7 +105,7 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     array([[1, 0]], dtype=int8)
     """
 
-    def __init__(self, categorical_features: Any = None, *, learner: Any = "auto", label_names: Any = None) -> None:
+    def __init__(self, *, learner: Any = "auto", categorical_features: Any = None, label_names: Any = None) -> None:
         self.categorical_features = categorical_features
         self.learner = learner
         self.label_names = label_names
@@ -45,8 +115,5 @@ class BinaryRelevanceClassifier(OnlineClassifier):
         """Make binary relevance with the base learner of the paper's program (OBR), to the digit."""
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
-    def _algorithm(self) -> Relevance:
+    def _algorithm(self, seed: int) -> Relevance:
         return Relevance(bank_of(self.learner))
-
-    def _init(self, algorithm: Relevance, n_values: IntArray, n_labels: int) -> State:
-        return algorithm.init(n_values, n_labels)

@@ -19,11 +19,14 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from labelrace.core.algorithm import Algorithm
-from labelrace.learners.bank import Bank
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace import parameters
+from labelrace.core.schema import Schema
+from labelrace.learners.bank import Bank, BankAlgorithm
+from labelrace.models.banks import bank_of
+from labelrace.models.base import OfflineMixin, OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
-__all__ = ["PLST", "State"]
+__all__ = ["PLST", "PLSTClassifier", "State", "principal_directions"]
 
 
 class State(NamedTuple):
@@ -53,21 +56,27 @@ class Derived(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PLST(Algorithm[State]):
+class PLST(BankAlgorithm[State]):
     """The algorithm.
 
     Parameters
     ----------
     bank : Bank
         Regressors, for the projected labels.
+    n_components : {"log2", "log2_squared"} or int
+        Number of directions.
     """
 
     bank: Bank[Any]
+    n_components: str | int = "log2"
 
-    def init(self, n_values: IntArray, n_labels: int, n_components: int) -> State:
+    state_type = State
+    is_online = False
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
-        learners = self.bank.init(n_values, n_components)
-        return State(np.zeros((n_labels, n_components)), np.zeros(n_labels), learners)
+        n_labels, k = schema.n_labels, parameters.component_count(self.n_components, schema.n_labels)
+        return State(np.zeros((n_labels, k)), np.zeros(n_labels), self.bank.init(schema.n_values, k))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn everything from one batch; there is no second."""
@@ -89,9 +98,17 @@ class PLST(Algorithm[State]):
         """Round the decoded labels."""
         return self.scores(derived, X) > 0
 
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Cut the decoded labels, least-squares estimates of 0 and 1, to [0, 1]."""
+        return np.clip((self.scores(derived, X) + 1.0) / 2.0, 0.0, 1.0)
+
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Say why two models cannot be merged: never, as each has its own directions."""
+        """Return why two models cannot be merged: never, as each has its own directions."""
         return "each has learned directions of its own"
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features cannot be added: there is no second batch."""
+        return "it learns all data at once"
 
 
 def principal_directions(Y: AnyMatrix, means: FloatArray, k: int) -> FloatArray:
@@ -117,3 +134,47 @@ def principal_directions(Y: AnyMatrix, means: FloatArray, k: int) -> FloatArray:
         directions = rows[np.argsort(-sizes)].T
     largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
     return np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0))
+
+
+class PLSTClassifier(OfflineMixin, OnlineClassifier):
+    """Principal label space transformation: compression by the labels' principal directions. Offline.
+
+    Parameters
+    ----------
+    n_components : {"log2", "log2_squared"} or int
+        Number of directions.
+    categorical_features : mask, indices, names or None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    learner : "ridge", "sgd", a regressing bank of labelrace.learners, or a regressor with partial_fit
+        The learners.
+    label_names : sequence of str or None
+        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import PLSTClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
+    >>> model = PLSTClassifier(n_components=2).fit(X, np.hstack([X, X]))
+    >>> model.predict([[1.0, 0.0]])
+    array([[1, 0, 1, 0]], dtype=int8)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: str | int = "log2",
+        learner: Any = "ridge",
+        categorical_features: Any = None,
+        label_names: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.learner = learner
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+
+    def _algorithm(self, seed: int) -> PLST:
+        bank = bank_of(self.learner)
+        if bank.task != "regression":
+            raise ValueError(f"learner must be a regressor, such as 'ridge', got {self.learner!r}.")
+        return PLST(bank, self.n_components)

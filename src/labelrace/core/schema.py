@@ -1,0 +1,77 @@
+"""What the columns of ``X`` and ``Y`` are: names and kinds of the features, names of the labels.
+
+A `Schema` is a value. A batch that brings new features or labels has a wider schema than the model has learned with;
+what is new is the difference of the two, always behind what is known.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.typing import Array, IntArray
+
+__all__ = ["Batch", "Schema"]
+
+
+class Schema(NamedTuple):
+    """Names and kinds of the features, names of the labels, and the form in which labels came.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    feature_names : (m,) array of str, or None
+        Names of the features, if they have any.
+    n_labels : int
+        Number of labels.
+    label_names : (l,) array of str, or None
+        Names of the labels, if they have any.
+    sparse_labels : bool
+        Whether the labels came as a sparse matrix or as sets: predictions are then sparse, too.
+    label_dtype : dtype
+        What the labels were stored in: predictions are, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> known = Schema(np.array([0, 0]), None, 2, np.array(["news", "sports"], dtype=object))
+    >>> known.names_of([1])
+    ['sports']
+    """
+
+    n_values: IntArray
+    feature_names: Array | None
+    n_labels: int
+    label_names: Array | None
+    sparse_labels: bool = False
+    label_dtype: np.dtype[np.generic] = np.dtype(np.int8)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.n_values)
+
+    def names_of(self, labels: Array | list[int]) -> list[str | int]:
+        """Return the names of labels given by their columns, or the columns if labels have no names."""
+        if self.label_names is None:
+            return [int(label) for label in labels]
+        return [self.label_names[label] for label in labels]
+
+
+class Batch(NamedTuple):
+    """Checked rows, with the schema that they have.
+
+    Attributes
+    ----------
+    X : (n, m) array, or sparse array in compressed rows
+    Y : (n, l) array, or sparse array in compressed rows
+        0 and 1, or NaN for a missing label.
+    schema : Schema
+        Of a later batch: at least what the model knows, what is new last.
+    """
+
+    X: Array
+    Y: Array
+    schema: Schema

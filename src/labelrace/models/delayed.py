@@ -1,0 +1,283 @@
+"""Labels that come later than predictions: rows are kept, by their ids, until somebody tells their labels.
+
+Pending rows are kept in the batches that they came in. A batch whose rows have mostly left is cut down to the others,
+so that memory is at most twice what the pending rows need.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+
+from labelrace import parameters
+from labelrace.exceptions import UnknownRowError
+from labelrace.models import naming
+from labelrace.models.naming import NamedRows
+from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray, MatrixLike, TargetLike
+
+__all__ = ["DelayedLabels", "PendingRows"]
+
+
+class DelayedLabels:
+    """A model whose rows are predicted now and learned when their labels are known.
+
+    Parameters
+    ----------
+    model : classifier
+        It predicts, and learns by ``partial_fit``; one of labelrace's or any other.
+    max_rows : int, default=10_000
+        How many rows are kept, the newest ones.
+
+    Attributes
+    ----------
+    model : classifier
+        The model, to save it or to ask it anything else. Pending rows are not saved with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import labelrace
+    >>> X = np.array([[0.0], [1.0], [0.2], [0.9]] * 10)
+    >>> model = labelrace.make_model("obr").fit(X, X > 0.5)
+    >>> tickets = labelrace.DelayedLabels(model, max_rows=1000)
+    >>> tickets.predict([[0.1], [0.8]], ids=["A-1", "A-2"])
+    array([[False],
+           [ True]])
+    >>> tickets.learn(["A-2"], [[1]]).pending_ids
+    ['A-1']
+    """
+
+    def __init__(self, model: Any, *, max_rows: int = 10_000) -> None:
+        parameters.check_whole("max_rows", max_rows, 0)
+        if not hasattr(model, "partial_fit"):
+            raise ValueError(f"model must be a classifier that has partial_fit, got {model!r}.")
+        self.model = model
+        self.max_rows = max_rows
+        self._pending = PendingRows()
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, max_rows={self.max_rows})"
+
+    @property
+    def pending_ids(self) -> list[Hashable]:
+        """Ids of the rows that are kept, oldest first."""
+        return self._pending.ids
+
+    def predict(self, X: MatrixLike, ids: Iterable[Hashable]) -> AnyMatrix:
+        """Predict label sets, and keep the rows until `learn` gets their labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+        ids : sequence of n ids
+            Numbers, text or tuples of these. An id that comes again replaces its row.
+
+        Returns
+        -------
+        (n, l) array of 0 and 1
+            As the model's ``predict`` gives it.
+        """
+        return self._kept(self.model.predict(X), X, ids)
+
+    def predict_labels(self, X: MatrixLike, ids: Iterable[Hashable]) -> list[set[Any]]:
+        """Predict label sets by name, and keep the rows; see `predict`."""
+        return self._kept(self.model.predict_labels(X), X, ids)
+
+    def predict_top(self, X: MatrixLike, ids: Iterable[Hashable], k: int = 5) -> list[list[tuple[Any, float]]]:
+        """List the most likely labels with their probabilities, and keep the rows; see `predict`."""
+        return self._kept(self.model.predict_top(X, k), X, ids)
+
+    def _kept(self, predicted: Any, X: Any, ids: Any) -> Any:
+        """Keep rows, in memory of their own, after they have been predicted: what is wrong has been refused."""
+        rows = _own_rows(X)
+        self._pending.keep(_check_ids(ids, _matrix(rows).shape[0]), rows, self.max_rows)
+        return predicted
+
+    def learn(self, ids: Iterable[Hashable], y: TargetLike) -> Self:
+        """Learn rows that were predicted before, now that their labels are known.
+
+        Parameters
+        ----------
+        ids : sequence
+            The ids that the rows were given in `predict`. They are forgotten then: a row is learned once.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, as for ``partial_fit``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UnknownRowError
+            Where an id is of no row that is kept.
+        """
+        listed = _check_ids(ids)
+        names = getattr(self.model, "feature_names_in_", None)
+        self.model.partial_fit(self._pending.find(listed, names), y)
+        self._pending.drop(listed)
+        return self
+
+
+class _Batch(NamedTuple):
+    """Rows that came together: their features, the names of these or None, their ids, and which are pending."""
+
+    rows: AnyMatrix
+    names: Sequence[str] | Array | None
+    ids: list[Hashable]
+    is_pending: BoolArray
+
+
+class PendingRows:
+    """The rows that are kept, by their ids, oldest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pending = PendingRows()
+    >>> pending.keep(["a", "b", "c"], np.array([[1.0], [2.0], [3.0]]), size=2)
+    >>> len(pending)
+    2
+    >>> pending.find(["c", "b"], names=None)
+    array([[3.],
+           [2.]])
+    """
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
+        self._batches: dict[int, _Batch] = {}
+        self._n_batches = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """The ids, oldest first."""
+        return list(self._places)
+
+    def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
+        """Keep rows, which must be the caller's no more; the oldest leave where there are more than ``size``."""
+        matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
+        self.drop(identity for identity in ids if identity in self._places)
+        # Of rows with one id the last counts.
+        last = {identity: row for row, identity in enumerate(ids)}
+        chosen = np.fromiter(last.values(), dtype=np.intp)[max(0, len(last) - size) :]
+        if not len(chosen):
+            return
+        if len(chosen) < len(ids):
+            matrix, ids = matrix[chosen], [ids[row] for row in chosen]
+        number = self._n_batches = self._n_batches + 1
+        self._batches[number] = _Batch(matrix, names, ids, np.ones(len(ids), dtype=bool))
+        self._places.update((identity, (number, row)) for row, identity in enumerate(ids))
+        self.drop(list(islice(self._places, max(0, len(self._places) - size))))
+
+    def find(self, ids: list[Hashable], names: Array | None) -> AnyMatrix | NamedRows:
+        """Find rows, in the order of the ids; with names if the model has ``names`` for its features.
+
+        Raises
+        ------
+        UnknownRowError
+            Where an id is not there.
+        """
+        unknown = [identity for identity in ids if identity not in self._places]
+        if unknown:
+            some = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
+            raise UnknownRowError(
+                f"There are no pending rows with the ids {some}: they were not predicted with ids, have been learned, "
+                "or were the oldest of more than max_rows."
+            )
+        numbers, places = np.array([self._places[identity] for identity in ids], dtype=np.intp).T
+        groups = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+        parts = [self._taken(int(numbers[group[0]]), places[group], names) for group in groups]
+        order = np.argsort(np.concatenate(groups))
+        if names is None:
+            width = max(part.matrix.shape[1] for part in parts)
+            return _stacked([part.matrix for part in parts], width)[order]
+        known: Sequence[str] | Array = names
+        for place, part in enumerate(parts):
+            parts[place] = naming.aligned(part, known)
+            known = parts[place].names
+        return NamedRows(_stacked([part.matrix for part in parts], len(known))[order], known)
+
+    def _taken(self, number: int, rows: IntArray, names: Array | None) -> NamedRows:
+        """Take rows of a batch; without names of its own it has the first of the model's."""
+        batch = self._batches[number]
+        matrix = batch.rows[rows]
+        known = [] if names is None else list(names[: matrix.shape[1]])
+        return NamedRows(matrix, known if batch.names is None else batch.names)
+
+    def drop(self, ids: Iterable[Hashable]) -> None:
+        """Let rows go."""
+        touched = set()
+        for identity in list(ids):
+            number, row = self._places.pop(identity, (0, 0))
+            if number:
+                self._batches[number].is_pending[row] = False
+                touched.add(number)
+        for number in touched:
+            self._cut_down(number)
+
+    def _cut_down(self, number: int) -> None:
+        """Forget a batch of which no row is pending, and the others of one of which less than half are."""
+        rows, names, ids, is_pending = self._batches[number]
+        kept = np.flatnonzero(is_pending)
+        if not len(kept):
+            del self._batches[number]
+        elif 2 * len(kept) < len(ids):
+            ids = [ids[row] for row in kept]
+            self._batches[number] = _Batch(rows[kept], names, ids, np.ones(len(ids), dtype=bool))
+            for row, identity in enumerate(ids):
+                self._places[identity] = (number, row)
+
+
+def _own_rows(X: Any) -> AnyMatrix | NamedRows:
+    """Copy rows, with the names of their features if they have any."""
+    named = naming.feature_dicts(X)
+    if named is not None:
+        return NamedRows(named.matrix.copy(), list(named.names))
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array(X, dtype=float, copy=True)
+    matrix = np.array(X, dtype=float)
+    names = [name for name in getattr(X, "columns", ()) if isinstance(name, str)]
+    return NamedRows(matrix, names) if len(names) == matrix.shape[-1] else matrix
+
+
+def _matrix(rows: AnyMatrix | NamedRows) -> AnyMatrix:
+    return rows.matrix if isinstance(rows, NamedRows) else rows
+
+
+def _stacked(parts: list[AnyMatrix], width: int) -> AnyMatrix:
+    """Put rows below one another, those from before there were so many features filled up with zeros."""
+    if any(scipy.sparse.issparse(part) for part in parts):
+        sparse = [scipy.sparse.csr_array(part) for part in parts]
+        wide = [scipy.sparse.csr_array((s.data, s.indices, s.indptr), shape=(s.shape[0], width)) for s in sparse]
+        return scipy.sparse.vstack(wide, format="csr")
+    return np.vstack([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
+
+
+def _check_ids(ids: Any, n_rows: int | None = None) -> list[Hashable]:
+    """List ids: one for each of ``n_rows`` rows, if that is given; otherwise distinct ones."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ValueError(f"ids must be a list of ids, one for each row, got {ids!r}.")
+    listed = list(ids)
+    try:
+        distinct = set(listed)
+    except TypeError:
+        raise ValueError("ids must hold numbers, text or tuples of these, got what cannot be an id.") from None
+    if n_rows is not None and len(listed) != n_rows:
+        raise ValueError(f"X and ids must have the same number of rows, got {n_rows} and {len(listed)}.")
+    if n_rows is None and not listed:
+        raise ValueError("ids must hold at least one id, got none.")
+    if n_rows is None and len(distinct) < len(listed):
+        raise ValueError("ids must be distinct, got an id twice: give each row's labels once.")
+    return listed
