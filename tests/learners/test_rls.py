@@ -1,4 +1,4 @@
-"""Recursive least squares against normal equations with dense matrices, block by block."""
+"""Recursive least squares against normal equations, block by block; its penalty against refitting without each row."""
 
 import math
 from itertools import pairwise
@@ -11,16 +11,16 @@ import sklearn.linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.learners import blocks
-from labelrace.learners.rls import RLS
+from labelrace.learners import rls
+from labelrace.learners.rls import ALPHAS, RLS, best_alpha
 
 SEEDS = st.integers(0, 2**32 - 1)
 # How wide rows have to be for what is done with wide ones: never, or always, marking columns or sorting their indices.
 WIDE = {
-    "narrow": {"_FEW": 10**9},
-    "marked": {"_FEW": 0, "_MOST_MARKED": 10**9},
-    "sorted": {"_FEW": 0, "_MOST_MARKED": 0},
-    "very wide": {"_FEW": 0, "_MOST_DENSE": 0},
+    "narrow": {"_FEW_COLUMNS": 10**9},
+    "marked": {"_FEW_COLUMNS": 0, "_MAX_MARKED": 10**9},
+    "sorted": {"_FEW_COLUMNS": 0, "_MAX_MARKED": 0},
+    "very wide": {"_FEW_COLUMNS": 0, "_MAX_DENSE": 0},
 }
 SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 127, 128, 129, 300]), min_size=1, max_size=5)
 HALF_LIVES = st.sampled_from([(None,), (50.0,), (None, 200.0, 30.0)])
@@ -29,7 +29,7 @@ KINDS = pytest.mark.parametrize("kind", ["sparse", "dense"])
 
 
 class Sparse:
-    """What is seen of sparse rows."""
+    """Scaled sparse rows."""
 
     block = 128
 
@@ -39,39 +39,39 @@ class Sparse:
     def learn(self, X, forgetting):
         pass
 
-    def see(self, X):
+    def transform(self, X):
         damped = np.sign(X) * np.log(1 + np.abs(X))
         lengths = np.linalg.norm(damped, axis=1, keepdims=True)
         return damped / np.where(lengths > 0, lengths, 1)
 
 
 class Dense:
-    """What is seen of dense rows: all rows are kept, with their weights."""
+    """Scaled dense rows with random features: all rows are kept, with their weights."""
 
     block = 64
 
-    def __init__(self, m, n_bends=0, seed=0, length=None):
+    def __init__(self, m, n_random=0, seed=0, length=None):
         self.X, self.weights, self.length = np.zeros((0, m)), np.zeros(0), length or math.sqrt(m)
-        self.directions, self.width = np.random.default_rng(seed).normal(size=(m, n_bends)), m + n_bends
+        self.directions, self.width = np.random.default_rng(seed).normal(size=(m, n_random)), m + n_random
 
     def learn(self, X, forgetting):
         self.X, self.weights = np.vstack([self.X, X]), np.append(forgetting * self.weights, np.ones(len(X)))
 
-    def see(self, X):
+    def transform(self, X):
         mean = np.average(self.X, axis=0, weights=self.weights)
         spread = np.sqrt(np.average((self.X - mean) ** 2, axis=0, weights=self.weights))
         Z = np.clip((X - mean) / np.where(spread > 1e-12, spread, np.inf), -5, 5) / self.length
         if not self.directions.shape[1]:
             return Z
-        bends = np.abs(Z @ self.directions) - math.sqrt(2 / math.pi)
-        return np.hstack([Z, bends / math.sqrt(self.directions.shape[1])])
+        random = np.abs(Z @ self.directions) - math.sqrt(2 / math.pi)
+        return np.hstack([Z, random / math.sqrt(self.directions.shape[1])])
 
 
 class Loop:
     """One member: the minimiser of ``|H - Z w|² + |w - w_before|²_D``, with the intercept as a column of ones."""
 
     def __init__(self, alpha, half_life, make_features):
-        self.alpha, self.half_life, self.make_features, self.held = alpha, half_life, make_features, None
+        self.alpha, self.half_life, self.make_features, self.buffer = alpha, half_life, make_features, None
 
     def begin(self, X, H):
         self.features = self.make_features()
@@ -80,10 +80,10 @@ class Loop:
         self.D = np.diag([self.alpha] * self.features.width + [1.0])
         self.D0 = self.D.copy()
         self.blocks(X, H)
-        self.held, self.n_used = ((X, H), len(X)) if len(X) < 128 else (None, None)
+        self.buffer, self.n_used = ((X, H), len(X)) if len(X) < 128 else (None, None)
 
     def blocks(self, X, H):
-        Z = np.column_stack([self.features.see(X), np.ones(len(X))])
+        Z = np.column_stack([self.features.transform(X), np.ones(len(X))])
         n = self.features.block
         for start in range(0, len(Z), n):
             z, h = Z[start : start + n], H[start : start + n]
@@ -93,10 +93,10 @@ class Loop:
     def learn(self, X, H, fastest=None):
         if not hasattr(self, "features"):
             return self.begin(X, H)
-        if self.held:
-            self.held = np.vstack([self.held[0], X]), np.vstack([self.held[1], H])
-            if len(self.held[0]) >= min(2 * self.n_used, 128):
-                return self.begin(*self.held)
+        if self.buffer:
+            self.buffer = np.vstack([self.buffer[0], X]), np.vstack([self.buffer[1], H])
+            if len(self.buffer[0]) >= min(2 * self.n_used, 128):
+                return self.begin(*self.buffer)
         self.forget(1.0 if self.half_life is None else 0.5 ** (len(X) / self.half_life))
         self.blocks(X, H)
         return self.features.learn(X, 1.0 if fastest is None else 0.5 ** (len(X) / fastest))
@@ -105,7 +105,7 @@ class Loop:
         self.D = self.D0 + keep * (self.D - self.D0)
 
     def predict(self, X):
-        return np.column_stack([self.features.see(X), np.ones(len(X))]) @ self.w
+        return np.column_stack([self.features.transform(X), np.ones(len(X))]) @ self.w
 
 
 def some_batches(seed, sizes, kind, m=12, k=3):
@@ -157,7 +157,7 @@ def test_loop_on_sparse_rows(seed, sizes, half_lives, alpha, compressed, wide):
     make = scipy.sparse.csr_array if compressed else np.array
     bank = RLS(alpha=alpha, half_lives=half_lives)
     loops = looped(batches, alpha, half_lives, lambda: Sparse(12))
-    with patch.multiple(blocks, **WIDE[wide]):
+    with patch.multiple(rls, **WIDE[wide]):
         state = learned(bank, batches, make)
     assert_loops(bank, state, loops, batches[0][0], make)
 
@@ -165,10 +165,10 @@ def test_loop_on_sparse_rows(seed, sizes, half_lives, alpha, compressed, wide):
 @pytest.mark.parametrize("wide", sorted(WIDE))
 @pytest.mark.parametrize("width", [13, 100])
 def test_columns_that_are_left_out(wide, width):
-    with patch.multiple(blocks, **WIDE[wide]):
+    with patch.multiple(rls, **WIDE[wide]):
         z = scipy.sparse.random_array((5, width), density=0.03 if width == 100 else 0.3, format="csr", rng=3)
-        left, places = blocks.compact(z)
-        empty, none = blocks.compact(scipy.sparse.csr_array((5, width)))
+        left, places = rls._without_empty_columns(z)
+        empty, none = rls._without_empty_columns(scipy.sparse.csr_array((5, width)))
     whole = np.zeros(z.shape)
     whole[:, places] = left.toarray()
     np.testing.assert_array_equal(whole, z.toarray())
@@ -180,11 +180,11 @@ def test_columns_that_are_left_out(wide, width):
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, SIZES, HALF_LIVES, st.sampled_from([0.03, 1.0, 30.0]), st.sampled_from([0, 7]), st.booleans())
-def test_loop_on_dense_rows(seed, sizes, half_lives, alpha, n_bends, compressed):
+def test_loop_on_dense_rows(seed, sizes, half_lives, alpha, n_random, compressed):
     batches = list(some_batches(seed, sizes, "dense", m=4))
     make = scipy.sparse.csr_array if compressed else np.array
-    bank = RLS(alpha=alpha, half_lives=half_lives, n_bends=n_bends, seed=5)
-    loops = looped(batches, alpha, half_lives, lambda: Dense(4, n_bends, 5))
+    bank = RLS(alpha=alpha, half_lives=half_lives, n_random_features=n_random, seed=5)
+    loops = looped(batches, alpha, half_lives, lambda: Dense(4, n_random, 5))
     assert_loops(bank, learned(bank, batches, make), loops, batches[0][0], make)
 
 
@@ -193,7 +193,7 @@ def test_loop_on_dense_rows(seed, sizes, half_lives, alpha, n_bends, compressed)
 def test_one_block_is_ridge_regression(n, alpha):
     """The penalty of the intercept is 1: that of a column of ones times the root of α, where all have penalty α."""
     [(X, H)] = some_batches(0, [n], "sparse")
-    Z = np.column_stack([Sparse(12).see(X), np.full(n, math.sqrt(alpha))])
+    Z = np.column_stack([Sparse(12).transform(X), np.full(n, math.sqrt(alpha))])
     ridge = sklearn.linear_model.Ridge(alpha=alpha, fit_intercept=False, solver="svd").fit(Z, H)
     bank = RLS(alpha=alpha)
     state = learned(bank, [(X, H)])
@@ -222,7 +222,7 @@ def test_form_of_sparse_rows_does_not_matter(alpha, sizes):
 def test_columns_too_many_to_be_made_dense(monkeypatch):
     batches = list(some_batches(2, [300, 100], "sparse"))
     expected = learned(RLS(), batches, scipy.sparse.csr_array)
-    monkeypatch.setattr(blocks, "_MOST_DENSE", 1)
+    monkeypatch.setattr(rls, "_MAX_DENSE", 1)
     assert_states_close(learned(RLS(), batches, scipy.sparse.csr_array), expected)
 
 
@@ -231,14 +231,14 @@ def test_columns_too_many_to_be_made_dense(monkeypatch):
 def test_rows_one_by_one_begin_as_rows_at_once(make, kind):
     """The last beginning is with 128 rows: penalty, moments and weights are those of one batch."""
     [(X, H)] = some_batches(3, [128], kind)
-    bank = RLS(n_bends=6, half_lives=(None, 40.0))
+    bank = RLS(n_random_features=6, half_lives=(None, 40.0))
     at_once = learned(bank, [(X, H)], make)
     one_by_one = learned(bank, [(X[i : i + 1], H[i : i + 1]) for i in range(128)], make)
     assert one_by_one.alpha == at_once.alpha
     assert_states_close(one_by_one, at_once)
-    np.testing.assert_allclose(one_by_one.features.mean, at_once.features.mean)
-    assert len(one_by_one.held.targets) == len(at_once.held.targets) == 0
-    assert one_by_one.held.n_used == 0
+    np.testing.assert_allclose(one_by_one.scaling.mean, at_once.scaling.mean)
+    assert len(one_by_one.warm_up.targets) == len(at_once.warm_up.targets) == 0
+    assert one_by_one.warm_up.n_used == 0
 
 
 def test_rows_are_kept_until_there_are_128():
@@ -247,8 +247,8 @@ def test_rows_are_kept_until_there_are_128():
     state, used = bank.init(np.zeros(12, int), 3), []
     for i in range(127):
         state = bank.update(state, X[i : i + 1], H[i : i + 1])
-        used.append(state.held.n_used)
-        assert len(state.held.targets) == i + 1
+        used.append(state.warm_up.n_used)
+        assert len(state.warm_up.targets) == i + 1
     assert sorted(set(used)) == [1, 2, 4, 8, 16, 32, 64]
     # A batch that fills up more than is needed is all learned with it.
     assert_states_close(bank.update(state, X[127:], H[127:]), learned(bank, [(X, H)]))
@@ -260,22 +260,22 @@ def test_penalty_is_chosen_on_the_first_256_rows(kind):
     rng = np.random.default_rng(5)
     [(X, H)] = some_batches(5, [2000], kind)
     H[256:] = 100 * rng.normal(size=(1744, 3))
-    bank = RLS(n_bends=3)
+    bank = RLS(n_random_features=3)
     alpha = learned(bank, [(X[:256], H[:256])]).alpha
     assert learned(bank, [(X, H)]).alpha == alpha < 10.0
     assert learned(bank, [(X[256:], H[256:])]).alpha > alpha
 
 
 @KINDS
-def test_what_is_seen_can_be_given(kind):
+def test_transformed_rows_can_be_given(kind):
     batches = list(some_batches(6, [150, 50], kind))
     bank = RLS()
     state = learned(bank, batches[:1])
     X, H = batches[1]
     derived = bank.derive(state)
-    seen = bank.see(derived, X)
-    assert_states_close(bank.update(state, X, H, seen), bank.update(state, X, H))
-    np.testing.assert_array_equal(bank.predict_seen(derived, seen), bank.predict(derived, X))
+    transformed = bank.transform(derived, X)
+    assert_states_close(bank.update(state, X, H, transformed), bank.update(state, X, H))
+    np.testing.assert_array_equal(bank.predict_transformed(derived, transformed), bank.predict(derived, X))
 
 
 def test_sparse_targets_are_targets():
@@ -290,7 +290,7 @@ def test_sparse_targets_are_targets():
 @given(SEEDS, st.sampled_from(["sparse", "dense"]))
 def test_shares_weigh_the_members_predictions(seed, kind):
     batches = list(some_batches(seed, [150, 100], kind))
-    bank = RLS(half_lives=(None, 100.0, 10.0), n_bends=3)
+    bank = RLS(half_lives=(None, 100.0, 10.0), n_random_features=3)
     state, X = learned(bank, batches), batches[1][0]
     shares = np.random.default_rng(seed).dirichlet(np.ones(3))
     each = [bank.predict(member, X) for member in bank.members(state)]
@@ -336,15 +336,80 @@ def test_stable_at_any_scale(kind, scale):
 @pytest.mark.parametrize("half_lives", [(None,), (None, 300.0)])
 def test_single_precision_is_the_same_to_six_digits(kind, half_lives):
     batches = list(some_batches(3, [200, 40, 300], kind))
-    banks = [RLS(alpha=0.3, half_lives=half_lives, n_bends=8, single=single) for single in (False, True)]
+    banks = [RLS(alpha=0.3, half_lives=half_lives, n_random_features=8, single=single) for single in (False, True)]
     make = scipy.sparse.csr_array if kind == "sparse" else np.array
     double, single = (learned(bank, batches, make) for bank in banks)
     assert single.weights.dtype == np.float32
     for bank, state in zip(banks, (double, single), strict=True):
         assert bank.derive(state).weights.dtype == state.weights.dtype
-        assert bank.see(bank.derive(state), make(batches[0][0])).dtype == state.weights.dtype
+        assert bank.transform(bank.derive(state), make(batches[0][0])).dtype == state.weights.dtype
     queries = make(batches[1][0])
     expected = banks[0].predict(banks[0].derive(double), queries)
     got = banks[1].predict(banks[1].derive(single), queries)
     np.testing.assert_allclose(got, expected, atol=2e-5 * np.abs(expected).max())
     assert (got != expected).any()
+
+
+def left_out_errors(Z, H, alpha):
+    """Fit as often as there are rows, each time without one, and predict that one; targets from their means."""
+    H, errors = H - H.mean(axis=0), []
+    for i in range(len(Z)):
+        z, h = np.delete(Z, i, axis=0), np.delete(H, i, axis=0)
+        errors.append(H[i] - Z[i] @ np.linalg.inv(z.T @ z + alpha * np.eye(Z.shape[1])) @ z.T @ h)
+    return np.sum(np.square(errors))
+
+
+def unit_rows(seed, n, noise):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 6))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    return Z, Z @ rng.normal(size=(6, 2)) + noise * rng.normal(size=(n, 2)) + 5
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 25), st.sampled_from([0.0, 0.3, 1.0, 3.0]), st.booleans())
+def test_refitting_without_each_row(seed, n, noise, compressed):
+    Z, H = unit_rows(seed, n, noise)
+    errors = [left_out_errors(Z, H, alpha) for alpha in ALPHAS]
+    got = best_alpha(scipy.sparse.csr_array(Z) if compressed else Z, H)
+    assert errors[list(ALPHAS).index(got)] <= min(errors) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "cuts"), [(255, [0, 255]), (256, [0, 128, 256]), (300, [0, 150, 300])])
+def test_many_rows_are_judged_in_blocks(n, cuts):
+    """Rows on either side of a cut are of opposite meaning: only who cuts there finds that they tell something."""
+    Z, H = unit_rows(1, n, 0.3)
+    H[cuts[-2] :] *= -1.0
+    errors = [sum(left_out_errors(Z[a:b], H[a:b], alpha) for a, b in pairwise(cuts)) for alpha in ALPHAS]
+    assert best_alpha(Z, H) == ALPHAS[np.argmin(errors)]
+    if len(cuts) > 2:
+        assert best_alpha(Z, H) != ALPHAS[np.argmin([left_out_errors(Z, H, alpha) for alpha in ALPHAS])]
+
+
+def test_every_penalty_is_the_best_somewhere():
+    """The test above would be empty if one penalty always won."""
+    noises = [0.0, 0.1, 0.3, 0.6, 1.0, 2.0, 5.0]
+    chosen = {best_alpha(*unit_rows(seed, 25, noise)) for seed in range(20) for noise in noises}
+    assert chosen == set(ALPHAS)
+
+
+def test_of_equals_the_largest():
+    Z, H = unit_rows(0, 10, 1.0)
+    assert best_alpha(Z, np.full((10, 2), 0.25)) == max(ALPHAS)
+    assert best_alpha(np.zeros((10, 3)), H) == max(ALPHAS)
+
+
+def test_one_row_tells_nothing():
+    assert min(ALPHAS) < best_alpha(*unit_rows(0, 1, 1.0)) < max(ALPHAS)
+
+
+def test_targets_that_are_always_zero_have_no_say():
+    for seed in range(20):
+        Z, H = unit_rows(seed, 25, seed / 10)
+        assert best_alpha(Z, np.hstack([H, np.zeros((25, 3))])) == best_alpha(Z, H)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e150, 1e200, 1e308])
+def test_targets_of_any_size(size):
+    Z, H = unit_rows(1, 20, 0.5)
+    assert best_alpha(Z, size * (H / 10)) in ALPHAS

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import features
+from labelrace.learners import scaling
 from labelrace.learners.rls import RLS
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -30,7 +30,7 @@ def some_rows(seed, n, kind, m=12, k=3):
 def assert_states_close(one, other):
     for name in ("alpha", "weights", "intercepts", "precision", "rows"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
-    np.testing.assert_array_equal(one.held.targets, other.held.targets)
+    np.testing.assert_array_equal(one.warm_up.targets, other.warm_up.targets)
 
 
 def learn_cut(bank, X, H, cut, grow=lambda state: state, before=None, n_values=None):
@@ -46,7 +46,7 @@ def learn_cut(bank, X, H, cut, grow=lambda state: state, before=None, n_values=N
 def test_new_targets_were_zero(seed, cut, kind, alpha):
     X, H = some_rows(seed, 300, kind)
     H[:cut, 1:] = 0.0
-    bank = RLS(alpha=alpha, half_lives=(None, 100.0), n_bends=4)
+    bank = RLS(alpha=alpha, half_lives=(None, 100.0), n_random_features=4)
     state = bank.update(bank.init(np.zeros(12, int), 1), X[:cut], H[:cut, :1])
     grown = bank.grow_components(state, 3)
     known = bank.update(bank.init(np.zeros(12, int), 3), X[:cut], H[:cut])
@@ -83,7 +83,7 @@ def test_new_features_come_before_nominal_ones():
     got = learn_cut(
         bank, X, H, 150, lambda state: bank.grow_features(state, misled), (X[:, :9], H), n_values=n_values[:9]
     )
-    np.testing.assert_array_equal(got.features.n_values, n_values)
+    np.testing.assert_array_equal(got.scaling.n_values, n_values)
     assert_states_close(got, learn_cut(bank, X, H, 150, n_values=n_values))
 
 
@@ -93,11 +93,11 @@ def test_new_dense_features_were_zero(cut, half_life):
     """But for the number that rows are divided by, which stays what it was."""
     X, H = some_rows(1, 400, "dense", m=6)
     X[:cut, 4:] = 0.0
-    bank = RLS(alpha=0.3, n_bends=0, half_lives=(half_life,))
+    bank = RLS(alpha=0.3, n_random_features=0, half_lives=(half_life,))
     grown = bank.grow_features(bank.update(bank.init(np.zeros(4, int), 3), X[:cut, :4], H[:cut]), np.zeros(6, int))
-    known = bank._blank(features.start(X[:cut], np.zeros(6, int), 0, np.random.default_rng(0)), 3, 0.3)
-    known = known._replace(features=features.learn(known.features._replace(length=2.0), X[:cut]))
-    known = bank._learn(known, bank.see(bank.derive(known), X[:cut]), H[:cut])
+    known = bank._zeros(scaling.start(X[:cut], np.zeros(6, int), 0, np.random.default_rng(0)), 3, 0.3)
+    known = known._replace(scaling=scaling.update(known.scaling._replace(length=2.0), X[:cut]))
+    known = bank._learn(known, bank.transform(bank.derive(known), X[:cut]), H[:cut])
     assert_states_close(grown, known)
     for start, stop in [(cut, 300), (300, 400)]:
         grown, known = (bank.update(state, X[start:stop], H[start:stop]) for state in (grown, known))
@@ -109,7 +109,7 @@ def test_new_dense_features_were_zero(cut, half_life):
 @pytest.mark.parametrize("n", [0, 5, 200])
 def test_new_features_change_no_prediction(kind, n):
     X, H = some_rows(2, 250, kind)
-    bank = RLS(half_lives=(None, 20.0), n_bends=7)
+    bank = RLS(half_lives=(None, 20.0), n_random_features=7)
     state = bank.init(np.zeros(12, int), 3)
     state = bank.update(state, X[:n], H[:n]) if n else state
     grown = bank.grow_features(state, np.array([0] * 12 + [0, 3]))
@@ -142,17 +142,17 @@ def test_missing_values_in_sparse_rows_are_zeros(make, sizes):
 def test_missing_values_in_dense_rows_are_means(sizes):
     X, H = some_rows(5, sum(sizes), "dense")
     X[np.random.default_rng(6).random(X.shape) < 0.1] = np.nan
-    bank, start = RLS(n_bends=5), 0
+    bank, start = RLS(n_random_features=5), 0
     state = bank.init(np.zeros(12, int), 3)
     for n in sizes:
         state = bank.update(state, X[start : start + n], H[start : start + n])
         start += n
     derived = bank.derive(state)
     got = bank.predict(derived, X)
-    filled = np.where(np.isnan(X), state.features.mean, X)
+    filled = np.where(np.isnan(X), state.scaling.mean, X)
     np.testing.assert_allclose(got, bank.predict(derived, filled), atol=1e-9)
     # The mean of some hundred values is near that of the distribution: missing ones have not drawn it to zero.
-    assert np.abs(state.features.mean - 10).max() < 1
+    assert np.abs(state.scaling.mean - 10).max() < 1
 
 
 @FORMS
@@ -166,7 +166,7 @@ def test_values_of_any_size_are_refused_or_learned(make, kind, size, sizes, of):
         X[:, 3] *= size / np.abs(X[:, 3]).max()
     else:
         H *= size / np.abs(H).max()
-    bank, start = RLS(n_bends=5, half_lives=(None, 20.0)), 0
+    bank, start = RLS(n_random_features=5, half_lives=(None, 20.0)), 0
     state = bank.init(np.zeros(12, int), 3)
     try:
         for n in sizes:
@@ -184,12 +184,12 @@ def test_weights_that_overflow_are_refused():
     X, H = np.zeros((2, 8)), np.array([[1.0], [-1.0]])
     X[:, :2] = [[1.0, 1.2], [1.2, 1.0]]
     bank = RLS(alpha=1e-6)
-    blank = bank.init(np.zeros(8, int), 1)
-    small = bank.update(blank, X, H)
+    empty = bank.init(np.zeros(8, int), 1)
+    small = bank.update(empty, X, H)
     assert np.abs(small.weights).max() > 5
     assert np.abs(small.intercepts).max() < 1e-6
     with pytest.raises(DivergenceError, match="scale them down"):
-        bank.update(blank, X, 5e307 * H)
+        bank.update(empty, X, 5e307 * H)
 
 
 def test_refused_batch_leaves_the_state():
@@ -221,7 +221,7 @@ def test_rows_of_nothing_teach_the_intercept(n):
 @pytest.mark.parametrize("n", [20, 150])
 def test_nothing_given_is_changed(assert_pure, make, kind, n):
     X, H = some_rows(10, n, kind)
-    bank = RLS(n_bends=4, half_lives=(None, 20.0))
+    bank = RLS(n_random_features=4, half_lives=(None, 20.0))
     state = assert_pure(bank.update, bank.init(np.zeros(12, int), 3), make(X), H)
     before = bank.predict(bank.derive(state), make(X))
     assert_pure(bank.update, state, make(X), H)
@@ -246,37 +246,10 @@ def test_rows_that_are_kept_are_copies(make):
     assert_states_close(bank.update(state, make(X[20:]), H[20:]), expected)
 
 
-def flattened(state, path):
-    tensors = {}
-    for name, value in state._asdict().items():
-        if hasattr(value, "_asdict"):
-            tensors |= flattened(value, f"{path}.{name}")
-        else:
-            tensors[f"{path}.{name}"] = np.asarray(value)
-    return tensors
-
-
-@KINDS
-@pytest.mark.parametrize("n", [0, 20, 200])
-def test_blank_state_like_a_saved_one(kind, n):
-    X, H = some_rows(12, n, kind)
-    X[:, 0] = np.arange(n) % 3
-    n_values = np.array([3] + [0] * 11)
-    bank = RLS(n_bends=4, half_lives=(None, 20.0))
-    blank = bank.init(n_values, 3)
-    state = bank.update(blank, X, H) if n else blank
-    like = bank.init_like(blank, flattened(state, "a.b"), "a.b")
-    expected, got = flattened(state, ""), flattened(like, "")
-    assert {k: (v.shape, v.dtype) for k, v in got.items()} == {k: (v.shape, v.dtype) for k, v in expected.items()}
-    wrong = flattened(state._replace(weights=state.weights[:, 1:]), "a.b")
-    with pytest.raises(ValueError, match=r"a\.b\.weights"):
-        bank.init_like(blank, wrong, "a.b")
-
-
 @pytest.mark.parametrize(
     ("settings", "name"),
     [({"alpha": 0.0}, "alpha"), ({"alpha": math.inf}, "alpha"), ({"half_lives": (None, 0)}, "half_life"),
-     ({"n_bends": -1}, "n_bends"), ({"n_bends": 1.5}, "n_bends")],
+     ({"n_random_features": -1}, "n_random_features"), ({"n_random_features": 1.5}, "n_random_features")],
 )  # fmt: skip
 def test_refused_settings(settings, name):
     with pytest.raises(ValueError, match=name):

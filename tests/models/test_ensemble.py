@@ -159,7 +159,7 @@ def some_batches(seed, sizes, n_labels, turned=False, unknown=0.0):
 
 
 def a_bank(half_lives=(300.0,), alpha=0.5):
-    return RLS(alpha=alpha, half_lives=half_lives, n_bends=3, seed=1)
+    return RLS(alpha=alpha, half_lives=half_lives, n_random_features=3, seed=1)
 
 
 def start(kind, bank, aim="cardinality", detects_drift=False):

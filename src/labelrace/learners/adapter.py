@@ -1,13 +1,13 @@
 """A bank of any estimator with ``partial_fit``: the paper's "any updateable classifier or regressor".
 
-One clone of the estimator a pseudo label, in a plain loop: it is as fast as the estimator is.
+One clone of the estimator for each pseudo label, updated in a loop.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -18,7 +18,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Adapter", "AdapterState"]
 
-# Log odds of a prediction that is certain, or comes from an estimator that tells no more than the class.
+# Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
 
 
@@ -37,8 +37,8 @@ class Adapter(Bank[AdapterState]):
     estimator : object
         A scikit-learn classifier or regressor with ``partial_fit``. A classifier's log odds come from
         ``decision_function``, else from ``predict_log_proba``, else from ``predict``.
-    seed : int or None
-        Seeds the estimators that take a ``random_state`` and have none, each in its own way.
+    seed : int or None, default=None
+        Seeds the estimators that take a ``random_state`` and have none, each with a number of its own.
 
     Examples
     --------
@@ -55,6 +55,8 @@ class Adapter(Bank[AdapterState]):
 
     estimator: Any
     seed: int | None = None
+
+    state_type: ClassVar[type] = AdapterState
 
     @property
     def task(self) -> Task:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from labelrace.core.algorithm import Algorithm
 from labelrace.exceptions import GrowthError
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Bank", "BankAlgorithm", "Task"]
 
@@ -27,8 +27,13 @@ class Bank(ABC, Generic[S]):
     A bank of classifiers predicts the log odds of every pseudo label being 1, a bank of regressors its value.
     """
 
-    skips_missing: ClassVar[bool] = False
-    """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
+    state_type: ClassVar[type]
+    """The NamedTuple class of the states; its annotations say how a saved state is restored."""
+
+    @property
+    def skips_missing(self) -> bool:
+        """Whether NaN in ``X`` is allowed, as a missing value."""
+        return False
 
     @property
     @abstractmethod
@@ -36,22 +41,15 @@ class Bank(ABC, Generic[S]):
         """Whether the pseudo labels to learn are 0/1 or real."""
 
     def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Say why two states cannot be merged exactly; None if `merge` does it."""
+        """Say why two states cannot be merged exactly; None if they can."""
         return "what they have learned depends on the order of the rows"
 
     @abstractmethod
     def init(self, n_values: IntArray, n_components: int) -> S:
         """Make the state of learners that have seen nothing.
 
-        ``n_values`` has one entry a feature: the number of values of a nominal one, 0 for a numeric one.
+        ``n_values`` has one entry for each feature: the number of values of a nominal one, 0 for a numeric one.
         """
-
-    def init_like(self, blank: S, tensors: dict[str, Array], path: str) -> S:
-        """Make a blank state with the shapes of saved arrays, which are given by their paths.
-
-        Most banks need not look: `init` has told all shapes, and ``blank`` is what it made.
-        """
-        return blank
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, H: AnyMatrix) -> S:
@@ -70,23 +68,23 @@ class Bank(ABC, Generic[S]):
         raise NotImplementedError(self.why_unmergeable(one, other))
 
     def why_no_new_components(self) -> str | None:
-        """Say why learners cannot be added that have seen nothing but 0; None if `grow_components` does it."""
+        """Say why learners that have seen nothing but 0 cannot be added; None if they can."""
         grows = type(self).grow_components is not Bank.grow_components
-        return None if grows else f"nobody knows what {self!r} would have made of a label that was always absent"
+        return None if grows else f"{self!r} cannot be given the past of a label that was always absent"
 
     def grow_components(self, state: S, n_components: int) -> S:
         """Make the state of ``n_components`` learners; the new ones, last, have seen no pseudo label but 0."""
         raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
 
     def why_no_new_features(self) -> str | None:
-        """Say why features cannot be added to a state; None if `grow_features` does it."""
+        """Say why features cannot be added to a state; None if they can."""
         grows = type(self).grow_features is not Bank.grow_features
         return None if grows else f"{self!r} is fixed to the features that it started with"
 
     def grow_features(self, state: S, n_values: IntArray) -> S:
         """Make the state of the same learners had they known more features, which were always 0.
 
-        ``n_values`` is as for `init`, with the new features last; about the others the state knows best.
+        ``n_values`` is as for `init`, with the new features last; those of known features are ignored.
         """
         raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
 

@@ -1,7 +1,7 @@
 """A bank of naive Bayes classifiers on any mixture of numeric and nominal features.
 
 The state is sums: rows of each class, counts of nominal values, moments of numeric ones. One product ``ZᵀH`` updates
-them for all pseudo labels, and the log odds of all pseudo labels are products too (see `nominal` and `density`).
+them for all pseudo labels, and the log odds of all pseudo labels are products too (see `nominal` and `numeric`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.learners import binned, columns, density, moments, nominal
+from labelrace.learners import columns, nominal, numeric
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -31,7 +31,7 @@ class NaiveBayesState(NamedTuple):
         Rows in which each pseudo label is 1 and, last, all rows.
     counts : nominal.Counts
         Counts of the nominal features' values.
-    moments : moments.Moments
+    moments : numeric.Moments
         Sums of the numeric features.
     precision : (d,) array
         Bin widths of the numeric features, if they are binned.
@@ -40,7 +40,7 @@ class NaiveBayesState(NamedTuple):
     n_values: IntArray
     rows: FloatArray
     counts: nominal.Counts
-    moments: moments.Moments
+    moments: numeric.Moments
     precision: FloatArray
 
 
@@ -50,7 +50,7 @@ class Derived(NamedTuple):
     n_values: IntArray
     prior: FloatArray
     nominal: nominal.LogOdds | None
-    numeric: density.LogOdds | binned.Normals | None
+    numeric: numeric.DensityOdds | numeric.BinnedOdds | None
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class NaiveBayes(Bank[NaiveBayesState]):
 
     Parameters
     ----------
-    numeric : {"density", "binned"}
+    numeric : {"density", "binned"}, default="density"
         How a numeric value's likelihood is taken: by the normal density, which is two matrix products for all pseudo
         labels, or by the probability of a bin, as Weka's updateable naive Bayes does, which the paper used.
-    smoothing : float
-        Imagined rows that each class starts with, which look like all rows. Used by "density".
+    smoothing : float, default=1.0
+        Pseudo-observations that each class starts with, with mean and variance of all rows. Used by "density".
 
     Examples
     --------
@@ -85,6 +85,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
 
     task: ClassVar[Task] = "classification"
     skips_missing: ClassVar[bool] = True
+    state_type: ClassVar[type] = NaiveBayesState
 
     def __post_init__(self) -> None:
         parameters.check_choice("numeric", self.numeric, ("density", "binned"))
@@ -102,7 +103,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
             n_values,
             np.zeros(n_components + 1),
             nominal.init(n_values[n_values > 0], n_components),
-            moments.init(n_numeric, n_components),
+            numeric.init(n_numeric, n_components),
             np.zeros(n_numeric),
         )
 
@@ -116,7 +117,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
             counts = nominal.update(counts, columns.nominal(X, n_values), n_values[n_values > 0], H)
         if not columns.all_nominal(n_values):
             values = columns.numeric(X, n_values)
-            sums = moments.update(sums, binned.rounded(values, precision) if self._bins else values, H)
+            sums = numeric.update(sums, numeric.rounded(values, precision) if self._bins else values, H)
         return NaiveBayesState(n_values, rows + np.append(H.sum(axis=0), H.shape[0]), counts, sums, precision)
 
     @property
@@ -126,10 +127,10 @@ class NaiveBayes(Bank[NaiveBayesState]):
     def _start(self, state: NaiveBayesState, X: AnyMatrix) -> NaiveBayesState:
         """Take from the first batch what is fixed from then on: bin widths, or the shift of the moments."""
         if self._bins:
-            return state._replace(precision=binned.precision(X))
+            return state._replace(precision=numeric.precision(X))
         if scipy.sparse.issparse(X):
             return state
-        return state._replace(moments=moments.with_shift(state.moments, X))
+        return state._replace(moments=numeric.with_shift(state.moments, X))
 
     def derive(self, state: NaiveBayesState) -> Derived:
         """Compute the log odds' parameters."""
@@ -137,21 +138,20 @@ class NaiveBayes(Bank[NaiveBayesState]):
         n, ones = rows[-1], rows[:-1]
         # (n_c + 1) / (n + 2) for each class; the denominators cancel.
         prior = np.log((ones + 1) / (n - ones + 1))
-        odds: density.LogOdds | binned.Normals | None = None
+        numeric_odds: numeric.DensityOdds | numeric.BinnedOdds | None = None
         if not columns.all_nominal(n_values):
-            odds = binned.normals(sums, rows, precision) if self._bins else density.log_odds(sums, rows, self.smoothing)
+            by_bins, by_density = numeric.binned_odds, numeric.density_odds
+            numeric_odds = by_bins(sums, rows, precision) if self._bins else by_density(sums, rows, self.smoothing)
         nominal_odds = None if columns.all_numeric(n_values) else nominal.log_odds(counts, n_values[n_values > 0], rows)
-        return Derived(n_values, prior, nominal_odds, odds)
+        return Derived(n_values, prior, nominal_odds, numeric_odds)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the log odds of all pseudo labels."""
         parts = [derived.prior]
         if derived.nominal is not None:
             parts.append(nominal.predict(derived.nominal, columns.nominal(X, derived.n_values)))
-        if isinstance(derived.numeric, binned.Normals):
-            parts.append(binned.predict(derived.numeric, columns.numeric(X, derived.n_values)))
-        elif derived.numeric is not None:
-            parts.append(density.predict(derived.numeric, columns.numeric(X, derived.n_values)))
+        if derived.numeric is not None:
+            parts.append(numeric.predict(derived.numeric, columns.numeric(X, derived.n_values)))
         return sum(parts[1:], start=parts[0])
 
     def merge(self, one: NaiveBayesState, other: NaiveBayesState) -> NaiveBayesState:
@@ -161,7 +161,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
         wider = np.maximum(one.n_values, other.n_values)
         one, other = _widen(one, wider), _widen(other, wider)
         counts = nominal.merge(one.counts, other.counts)
-        sums = moments.merge(one.moments, other.moments, other.rows)
+        sums = numeric.merge(one.moments, other.moments, other.rows)
         return NaiveBayesState(wider, one.rows + other.rows, counts, sums, one.precision)
 
     def grow_components(self, state: NaiveBayesState, n_components: int) -> NaiveBayesState:
@@ -170,7 +170,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
         return state._replace(
             rows=columns.before_last(state.rows, n_new),
             counts=nominal.grow_components(state.counts, n_new),
-            moments=moments.grow_components(state.moments, n_new),
+            moments=numeric.grow_components(state.moments, n_new),
         )
 
     def grow_features(self, state: NaiveBayesState, n_values: IntArray) -> NaiveBayesState:
@@ -178,11 +178,11 @@ class NaiveBayes(Bank[NaiveBayesState]):
         n_values = columns.appended(state.n_values, n_values)
         n_numeric = int((n_values == 0).sum())
         # The first batch would have given a feature without two values this width.
-        width = binned.DEFAULT_PRECISION if self._bins and state.rows[-1] > 0 else 0.0
+        width = numeric.DEFAULT_PRECISION if self._bins and state.rows[-1] > 0 else 0.0
         return state._replace(
             n_values=n_values,
             counts=nominal.grow_features(state.counts, n_values[n_values > 0]),
-            moments=moments.grow_features(state.moments, n_numeric),
+            moments=numeric.grow_features(state.moments, n_numeric),
             precision=columns.pad_rows(state.precision, n_numeric, width),
         )
 

@@ -67,7 +67,7 @@ class Ridge(Bank[RidgeState]):
 
     Parameters
     ----------
-    alpha : float
+    alpha : float, default=1.0
         Penalty on the squared weights; the same as scikit-learn's ``Ridge(alpha)`` on all rows so far.
 
     Examples
@@ -84,6 +84,7 @@ class Ridge(Bank[RidgeState]):
     alpha: float = 1.0
 
     task: ClassVar[Task] = "regression"
+    state_type: ClassVar[type] = RidgeState
 
     def __post_init__(self) -> None:
         parameters.check_number("alpha", self.alpha, 0)

@@ -28,10 +28,9 @@ from labelrace import parameters
 from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.java_random import shuffled
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["SGD", "SGDState"]
+__all__ = ["SGD", "SGDState", "java_shuffle"]
 
 # Rows that are solved for at once: large enough for BLAS, small enough that the b² system stays cheap.
 _BLOCK = 64
@@ -39,6 +38,8 @@ _BLOCK = 64
 _DIVERGED = 1e8
 # Steps that are still too long at this length are not the reason for diverging.
 _SHORTEST = 1e-20
+# The constants of Java's random numbers.
+_MULTIPLIER, _INCREMENT, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 
 
 class SGDState(NamedTuple):
@@ -124,6 +125,7 @@ class SGD(Bank[SGDState]):
     on_divergence: Literal["error", "shorten"] = "error"
 
     task: ClassVar[Task] = "regression"
+    state_type: ClassVar[type] = SGDState
 
     def __post_init__(self) -> None:
         parameters.check_number("rate", self.rate, 0, open_low=True)
@@ -175,7 +177,7 @@ class SGD(Bank[SGDState]):
             if self.orient_binary:
                 state = state._replace(origin=_origin(X, H, state.n_values))
             if self.shuffle_seed is not None:
-                order = shuffled(len(H), self.shuffle_seed)
+                order = java_shuffle(len(H), self.shuffle_seed)
                 X, H = X[order], H[order]
             state = state._replace(first_rows=float(len(H)))
         bound = _DIVERGED * (1.0 + np.abs(H).max())
@@ -286,3 +288,41 @@ def _errors(systems: FloatArray, right: FloatArray) -> FloatArray:
     if len(systems) == 1:
         return solve(systems[0], right)
     return np.column_stack([solve(system, side) for system, side in zip(systems, right.T, strict=True)])
+
+
+class _JavaRandom:
+    """The 48-bit linear congruential generator that the Java platform prescribes."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed ^ _MULTIPLIER) & _MASK
+
+    def _next31(self) -> int:
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+        return self._state >> 17
+
+    def below(self, bound: int) -> int:
+        """Draw a whole number from 0 to ``bound - 1``."""
+        if bound & (bound - 1) == 0:
+            return (bound * self._next31()) >> 31
+        while True:
+            bits = self._next31()
+            value = bits % bound
+            # Rejects the incomplete last range, where Java's 32-bit sum overflows.
+            if bits - value + bound - 1 < 1 << 31:
+                return value
+
+
+def java_shuffle(n: int, seed: int) -> IntArray:
+    """Return the order in which Weka's ``Instances.randomize`` puts ``n`` rows.
+
+    Examples
+    --------
+    >>> java_shuffle(5, seed=1)
+    array([2, 3, 1, 4, 0])
+    """
+    random = _JavaRandom(seed)
+    order = np.arange(n)
+    for j in range(n - 1, 0, -1):
+        i = random.below(j + 1)
+        order[[i, j]] = order[[j, i]]
+    return order

@@ -49,8 +49,8 @@ class RACEEnsembleClassifier(OnlineClassifier):
     alpha : float or "auto"
         Penalty of the learners, where a row has length one, of at least 1e-5. "auto" is the best of a grid on the
         first rows.
-    n_bends : int
-        Columns for dense data that bend: absolute values along random directions. 0 for linear models.
+    n_random_features : int
+        Random features of dense data: absolute values along random directions. 0 for linear models.
     label_names : sequence of str or None
         Names of the labels, if ``Y`` does not bring them.
 
@@ -92,7 +92,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         detect_drift: bool = True,
         optimise: str = "cardinality",
         alpha: Any = "auto",
-        n_bends: int = 128,
+        n_random_features: int = 128,
         label_names: Any = None,
     ) -> None:
         self.categorical_features = categorical_features
@@ -103,7 +103,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         self.detect_drift = detect_drift
         self.optimise = optimise
         self.alpha = alpha
-        self.n_bends = n_bends
+        self.n_random_features = n_random_features
         self.label_names = label_names
 
     def _algorithm(self) -> Ensemble:
@@ -114,7 +114,7 @@ class RACEEnsembleClassifier(OnlineClassifier):
         if isinstance(self.alpha, str):
             parameters.check_choice("alpha", self.alpha, ("auto",))
         alpha = None if isinstance(self.alpha, str) else self.alpha
-        bank = RLS(alpha, self._half_lives(), self.n_bends, self._seed, single=True)
+        bank = RLS(alpha, self._half_lives(), self.n_random_features, self._seed, single=True)
         return Ensemble(bank, self.optimise, bool(self.detect_drift), 2 * int(self.n_components))
 
     def _half_lives(self) -> tuple[float | None, ...]:

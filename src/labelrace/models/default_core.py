@@ -145,7 +145,7 @@ class Ensemble(Algorithm[State]):
         if state.learners.rows[0] == 0:
             return self._begin(state, X, Y)
         derived = self.derive(state) if derived is None else derived
-        Z = self.bank.see(derived.learners, X)
+        Z = self.bank.transform(derived.learners, X)
         state, filled = self._look(state, derived, Z, Y), self._filled(derived, Z, Y)
         if self.detects_drift and drift.found(state.drift):
             return self._start_counting(self._learn(self._react(state, X), X, filled), X, Y)
@@ -197,7 +197,7 @@ class Ensemble(Algorithm[State]):
 
     def _react(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
-        state = state._replace(n_drifts=state.n_drifts + 1.0, learners=self.bank.restart(state.learners, X))
+        state = state._replace(n_drifts=state.n_drifts + 1.0, learners=self.bank.rescale(state.learners, X))
         if len(state.errors) == 1:
             learners, sums = self.bank.forget(state.learners, _KEPT), decoder.forget(state.decoder, _KEPT)
             return state._replace(learners=learners, decoder=sums)
@@ -229,10 +229,10 @@ class Ensemble(Algorithm[State]):
 
     def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode the pseudo labels: about the labels' probabilities."""
-        return self._decoded(derived, self.bank.see(derived.learners, X))
+        return self._decoded(derived, self.bank.transform(derived.learners, X))
 
     def _decoded(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
-        U = self.bank.predict_seen(derived.learners, Z)
+        U = self.bank.predict_transformed(derived.learners, Z)
         return U if derived.beta is None else U @ derived.beta
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:

@@ -55,9 +55,9 @@ def explain(model: Any, x: Any, labels: Any, n_features: int) -> list[Explanatio
         raise ValueError(f"x has {X.shape[0]} rows: give one.")
     derived, algorithm = model._fitted().derived, model._fitted().algorithm
     wanted = _wanted(model, labels, algorithm.predict(derived, X)[0])
-    learners, decoder, n_values = derived.learners, model.decoder_, derived.learners.features.n_values
-    z = columns.dense(algorithm.bank.see(learners, X))[0]
-    values = algorithm.bank.predict_seen(learners, z)
+    learners, decoder, n_values = derived.learners, model.decoder_, derived.learners.scaling.n_values
+    z = columns.dense(algorithm.bank.transform(learners, X))[0]
+    values = algorithm.bank.predict_transformed(learners, z)
     # Features come first, then bends; the columns that are zero, of sparse data nearly all, add nothing.
     used = np.flatnonzero(z)
     n_of_features = int(np.searchsorted(used, columns.width(n_values)))

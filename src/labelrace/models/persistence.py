@@ -163,13 +163,13 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         model.source_ = header["source"]
     # Learners that meet new values of nominal features know them better than the classifier does.
     known = tensors["n_values"]
-    for name in ("state.learners.n_values", "state.learners.features.n_values"):
+    for name in ("state.learners.n_values", "state.learners.scaling.n_values"):
         known = tensors.get(name, known)
     model._n_values = known
     algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
     empty = model._init_like(algorithm, len(model.classes_), tensors)
-    if hasattr(algorithm, "bank"):
-        empty = empty._replace(learners=algorithm.bank.init_like(empty.learners, tensors, "state.learners"))
+    if isinstance(getattr(algorithm, "bank", None), RLS):
+        empty = empty._replace(learners=_shaped(empty.learners, tensors, "state.learners"))
     model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
     return model
 
@@ -206,6 +206,17 @@ def _flatten(state: Any, path: str) -> dict[str, Array]:
                 "never pickles. Use one of labelrace's own learners."
             )
     return tensors
+
+
+def _shaped(empty: Any, tensors: dict[str, Array], path: str) -> Any:
+    """Give the arrays of an empty state the shapes of saved ones."""
+    values = {}
+    for name, value in empty._asdict().items():
+        if hasattr(value, "_asdict"):
+            values[name] = _shaped(value, tensors, f"{path}.{name}")
+        elif isinstance(value, np.ndarray):
+            values[name] = np.zeros_like(tensors[f"{path}.{name}"])
+    return empty._replace(**values)
 
 
 def _unflatten(empty: Any, tensors: dict[str, Array], path: str) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from labelrace.learners import binned
+from labelrace.learners import numeric
 from labelrace.learners.naive_bayes import NaiveBayes
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -137,7 +137,7 @@ def test_precision_is_the_mean_step(seed, sparse):
     rng = np.random.default_rng(seed)
     X = table(rng, [0] * 4, int(rng.integers(1, 12)), 0.3)
     X[:, 0] = 2.5
-    got = binned.precision(scipy.sparse.csr_array(X) if sparse else X)
+    got = numeric.precision(scipy.sparse.csr_array(X) if sparse else X)
     expected = [precision_of(X[:, j]) if not np.isnan(X[:, j]).all() else 0.01 for j in range(4)]
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 
@@ -146,8 +146,8 @@ def test_rounding_is_half_to_even():
     width = np.array([0.5, 2.0])
     X = np.array([[0.25, 1.0], [0.75, 3.0], [-0.25, -5.0], [0.3, 5.1]])
     expected = [[0.0, 0.0], [1.0, 4.0], [0.0, -4.0], [0.5, 6.0]]
-    np.testing.assert_allclose(binned.rounded(X, width), expected)
-    np.testing.assert_allclose(binned.rounded(scipy.sparse.csr_array(X), width).toarray(), expected)
+    np.testing.assert_allclose(numeric.rounded(X, width), expected)
+    np.testing.assert_allclose(numeric.rounded(scipy.sparse.csr_array(X), width).toarray(), expected)
 
 
 def test_precision_stays_that_of_the_first_batch(learn):
