@@ -13,55 +13,52 @@ if TYPE_CHECKING:
         BinaryRelevanceClassifier,
         ClassifierChainsClassifier,
         ConstantClassifier,
+        DelayedLabels,
+        LabelRaceClassifier,
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
-        RACEEnsembleClassifier,
     )
     from labelrace.models.persistence import load
-    from labelrace.models.registry import make_model, model_names
+    from labelrace.models.registry import make_model, model_names, register_model
     from labelrace.streams import load_dataset
 
 __all__ = [
     "BinaryRelevanceClassifier",
     "ClassifierChainsClassifier",
     "ConstantClassifier",
+    "DelayedLabels",
+    "LabelRaceClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
-    "RACEEnsembleClassifier",
     "__version__",
     "load",
     "load_dataset",
     "make_model",
     "model_names",
+    "register_model",
 ]
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
 _HOMES = {
-    "BinaryRelevanceClassifier": "labelrace.models",
-    "ClassifierChainsClassifier": "labelrace.models",
-    "ConstantClassifier": "labelrace.models",
-    "OfflineRACEClassifier": "labelrace.models",
-    "PLSTClassifier": "labelrace.models",
-    "RACEClassifier": "labelrace.models",
-    "RACEEnsembleClassifier": "labelrace.models",
     "load": "labelrace.models.persistence",
     "load_dataset": "labelrace.streams",
     "make_model": "labelrace.models.registry",
     "model_names": "labelrace.models.registry",
+    "register_model": "labelrace.models.registry",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'labelrace' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "labelrace.models")), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

@@ -96,7 +96,7 @@ def test_labels_as_their_own_pseudo_labels(seed, factor, n_batches):
     for _ in range(n_batches):
         Y = np.where(rng.random((5, 4)) < 0.3, rng.random((5, 4)), rng.random((5, 4)) < 0.4)
         rows = np.vstack([np.diag(y) for y in Y])
-        plain, single = decoder.update_plain(plain, Y, factor), decoder.update(single, rows, rows, factor)
+        plain, single = decoder.update_uncompressed(plain, Y, factor), decoder.update(single, rows, rows, factor)
     for name in ("gram", "cross", "total"):
         got, expected = (getattr(state, name) * state.scale for state in (plain, single))
         np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12, err_msg=name)

@@ -14,10 +14,10 @@ from labelrace.learners.adapter import Adapter
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.models.chains_core import Chains
-from labelrace.models.constant_core import Constant
-from labelrace.models.plst_core import PLST
-from labelrace.models.relevance_core import Relevance
+from labelrace.models.chains import Chains
+from labelrace.models.constant import Constant
+from labelrace.models.plst import PLST
+from labelrace.models.relevance import Relevance
 
 MAKE = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
 ORDERS = np.array([[3, 1, 0, 2, 4], [0, 1, 2, 3, 4]])

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import labelrace
-from labelrace import BinaryRelevanceClassifier, PLSTClassifier, RACEClassifier, RACEEnsembleClassifier
+from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, PLSTClassifier, RACEClassifier
 from labelrace.learners.rls import RLS
 from labelrace.measures import evaluate
 from labelrace.measures.calibration import expected_calibration_error
@@ -34,7 +34,7 @@ def rows(seed, n=300, n_labels=8, *, sparse_rows=False, turned=False):
 
 def small(**parameters):
     """Make a model with few columns that bend."""
-    return RACEEnsembleClassifier(**{"random_state": 0, "n_random_features": 10, **parameters})
+    return LabelRaceClassifier(**{"random_state": 0, "n_random_features": 10, **parameters})
 
 
 def assert_equal(one, other, X):
@@ -71,7 +71,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("parameters", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_parameters(parameters, message):
-    model = RACEEnsembleClassifier(**parameters)
+    model = LabelRaceClassifier(**parameters)
     with pytest.raises(ValueError, match=message):
         model.fit(*rows(0, 20))
     assert not hasattr(model, "classes_")
@@ -127,9 +127,9 @@ def test_fitted_attributes():
 
 @pytest.mark.parametrize("attribute", ["encoder_", "decoder_", "threshold_", "alpha_", "n_drifts_"])
 def test_nothing_is_fitted_before(attribute):
-    assert not hasattr(RACEEnsembleClassifier(), attribute)
+    assert not hasattr(LabelRaceClassifier(), attribute)
     with pytest.raises(ValueError, match="not fitted"):
-        RACEEnsembleClassifier().explain([1.0, 2.0])
+        LabelRaceClassifier().explain([1.0, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_rows_of_which_no_label_is_known_teach_nothing():
     Y = (X @ W > 2).astype(float)
     Y[rng.random(600) < 0.8] = np.nan
     known = ~np.isnan(Y).any(axis=1)
-    told, left_out = RACEEnsembleClassifier(random_state=0), RACEEnsembleClassifier(random_state=0)
+    told, left_out = LabelRaceClassifier(random_state=0), LabelRaceClassifier(random_state=0)
     for start in range(0, 600, 150):
         here = slice(start, start + 150)
         told.partial_fit(X[here], Y[here])
@@ -554,7 +554,7 @@ def test_rows_of_which_no_label_is_known_teach_nothing():
 
 def test_a_batch_of_which_nothing_is_known_changes_nothing():
     X, Y = np.eye(4), np.eye(4)[:, :3]
-    model = RACEEnsembleClassifier(random_state=0).fit(X, np.full((4, 3), np.nan))
+    model = LabelRaceClassifier(random_state=0).fit(X, np.full((4, 3), np.nan))
     assert not model.predict(X).any()
     model.partial_fit(X, Y)
     before = model.decision_function(X)
@@ -567,7 +567,7 @@ def test_values_of_nominal_features_may_appear_later(size, tmp_path):
     code = np.repeat(np.arange(5), 100)
     code[100:] = np.random.default_rng(0).permutation(code[100:])
     Y = np.eye(5)[code]
-    model = RACEEnsembleClassifier(categorical_features=[True], random_state=0)
+    model = LabelRaceClassifier(categorical_features=[True], random_state=0)
     for start in range(0, 500, size):
         model.partial_fit(code[start : start + size, None], Y[start : start + size])
     np.testing.assert_array_equal(model.predict(np.arange(5)[:, None]), np.eye(5))
@@ -580,19 +580,19 @@ def test_values_of_nominal_features_may_appear_later(size, tmp_path):
 def test_the_order_of_rows_in_a_batch_hardly_matters():
     X, Y = next(SyntheticStream(n_rows=4000, n_features=20, n_labels=100, cardinality=3.0, seed=0).batches(4000))
     order = np.argsort(np.asarray(Y.sum(axis=1)).ravel(), kind="stable")
-    shuffled, sorted_ = (RACEEnsembleClassifier(random_state=0).fit(X[rows], Y[rows]) for rows in (slice(None), order))
+    shuffled, sorted_ = (LabelRaceClassifier(random_state=0).fit(X[rows], Y[rows]) for rows in (slice(None), order))
     assert sorted_.predict(X).sum() == pytest.approx(shuffled.predict(X).sum(), rel=0.2)
 
 
 def test_a_batch_many_times_longer_than_the_half_life():
     X, Y = next(SyntheticStream(n_rows=3000, n_features=5, n_labels=140, seed=0).batches(3000))
-    model = RACEEnsembleClassifier(half_life=1.0, random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    model = LabelRaceClassifier(half_life=1.0, random_state=0).partial_fit(X, Y).partial_fit(X, Y)
     assert np.isfinite(model.decision_function(X[:10])).all()
 
 
 def test_a_row_of_a_data_frame_is_explained_by_its_names():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
-    model = RACEEnsembleClassifier(random_state=0).fit(frame, (frame.to_numpy() > 0).astype(int))
+    model = LabelRaceClassifier(random_state=0).fit(frame, (frame.to_numpy() > 0).astype(int))
     scores = [part.score for part in model.explain(frame.iloc[7], labels=[0, 1, 2])]
     np.testing.assert_allclose(scores, model.decision_function(frame.iloc[[7]])[0] + model.threshold_, atol=1e-5)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from labelrace.core import drift, encoder
 from labelrace.learners.rls import RLS
-from labelrace.models.default_core import Ensemble
+from labelrace.models.default import LabelRace
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.lists(st.sampled_from([1, 5, 60, 130, 200]), min_size=1, max_size=4)
@@ -168,7 +168,7 @@ def start(kind, bank, aim="cardinality", detects_drift=False):
         planes = encoder.given(np.eye(6), np.zeros(6))
     else:
         planes = encoder.draw(30 if kind == "compressed" else 2000, 5, np.random.default_rng(2))
-    model = Ensemble(bank, aim, detects_drift, 10)
+    model = LabelRace(bank, aim, detects_drift, 10)
     return model, model.init(planes, np.zeros(M, int)), Naive(bank, planes.A, kind != "plain", detects_drift)
 
 
@@ -503,7 +503,7 @@ def test_new_compressed_labels_are_learned():
 def test_from_few_labels_to_many(aim, steps):
     """Up to 10 labels are their own pseudo labels; more share those 10."""
     bank = a_bank((None, 200.0))
-    model = Ensemble(bank, aim, True, 10)
+    model = LabelRace(bank, aim, True, 10)
     state = model.init(encoder.given(np.eye(6), np.zeros(6)), np.zeros(M, int))
     (X, Y), *others = some_batches(18, [150, 200, 200, 200], 24)
     state = model.update(state, X, Y[:, :6])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from labelrace.models.labels import check_labels, first_labels, later_labels
+from labelrace.models.labels import check_label_matrix, first_labels, next_labels
 
 LABELS = hnp.arrays(np.int8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 1))
 # A busy machine is slow now and then.
@@ -30,7 +30,7 @@ def dense(matrix):
 @given(Y=LABELS, dtype=st.sampled_from(DTYPES), kind=st.sampled_from(KINDS))
 def test_labels_of_all_kinds_become_the_same(Y, dtype, kind):
     given_labels = Y.astype(dtype) if kind == "dense" else sparse.coo_array(Y.astype(dtype)).asformat(kind)
-    checked = check_labels(given_labels, len(Y))
+    checked = check_label_matrix(given_labels, len(Y))
     if kind == "dense":
         assert checked.dtype == np.float64
         assert not np.shares_memory(checked, given_labels)
@@ -52,7 +52,7 @@ def test_every_other_value_is_refused_wherever_it_is(Y, value, cell, is_sparse):
     wrong = Y.astype(float)
     wrong.flat[cell % wrong.size] = value
     with pytest.raises(ValueError, match=r"Y contains NaN" if math.isnan(value) else "Y must hold 0 and 1"):
-        check_labels(sparse.csr_array(wrong) if is_sparse else wrong, len(Y))
+        check_label_matrix(sparse.csr_array(wrong) if is_sparse else wrong, len(Y))
 
 
 @QUICK
@@ -60,35 +60,35 @@ def test_every_other_value_is_refused_wherever_it_is(Y, value, cell, is_sparse):
 def test_every_other_whole_number_is_refused_and_shown(Y, value, is_sparse):
     Y[-1, -1] = value
     with pytest.raises(ValueError, match=f"Y must hold 0 and 1, but it holds {value}[.:]"):
-        check_labels(sparse.csr_array(Y) if is_sparse else Y, len(Y))
+        check_label_matrix(sparse.csr_array(Y) if is_sparse else Y, len(Y))
 
 
 def test_labels_as_objects_and_nullable_numbers():
     Y = np.array([[1, 0], [0, 1]])
     for same in (Y.astype(object), Y.tolist(), pd.DataFrame(Y).astype("Int64"), pd.DataFrame(Y).astype("boolean")):
-        np.testing.assert_array_equal(check_labels(same, 2), Y)
+        np.testing.assert_array_equal(check_label_matrix(same, 2), Y)
     with pytest.raises(ValueError, match="Y has no labels"):
-        check_labels(Y[:, :0], 2)
+        check_label_matrix(Y[:, :0], 2)
 
 
 def test_repeated_cells_of_sparse_labels_add_up():
     twice = sparse.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2))
     with pytest.raises(ValueError, match="it holds 2"):
-        check_labels(twice, 1)
+        check_label_matrix(twice, 1)
     once = sparse.coo_array(([1, 0], ([0, 0], [1, 1])), shape=(1, 2))
-    assert check_labels(once, 1).toarray().tolist() == [[0, 1]]
+    assert check_label_matrix(once, 1).toarray().tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_labels_that_are_not_known(is_sparse):
     Y = np.array([[1, np.nan, 0], [0, 1, np.nan]])
     given_labels = sparse.coo_array(Y) if is_sparse else Y
-    checked = check_labels(given_labels, 2, allow_missing=True)
+    checked = check_label_matrix(given_labels, 2, allow_missing=True)
     np.testing.assert_array_equal(dense(checked), Y)
     with pytest.raises(ValueError, match=r"Y contains NaN.*'race'"):
-        check_labels(given_labels, 2)
+        check_label_matrix(given_labels, 2)
     with pytest.raises(ValueError, match=r"it holds 0\.5"):
-        check_labels(0.5 * given_labels, 2, allow_missing=True)
+        check_label_matrix(0.5 * given_labels, 2, allow_missing=True)
 
 
 def test_labels_that_are_masked_or_missing_in_a_data_frame():
@@ -96,10 +96,10 @@ def test_labels_that_are_masked_or_missing_in_a_data_frame():
     expected = np.where(hidden, np.nan, Y)
     frame = pd.DataFrame(Y, columns=["a", "b"]).astype("Int64").mask(hidden)
     for hiding in (np.ma.masked_array(Y, hidden), np.ma.masked_array(Y == 1, hidden), frame):
-        np.testing.assert_array_equal(check_labels(hiding, 2, allow_missing=True), expected)
+        np.testing.assert_array_equal(check_label_matrix(hiding, 2, allow_missing=True), expected)
         with pytest.raises(ValueError, match=r"Y contains NaN|Y must hold 0 and 1"):
-            check_labels(hiding, 2)
-    np.testing.assert_array_equal(check_labels(np.ma.masked_array(Y), 2), Y)
+            check_label_matrix(hiding, 2)
+    np.testing.assert_array_equal(check_label_matrix(np.ma.masked_array(Y), 2), Y)
 
 
 def test_names_of_first_labels():
@@ -146,7 +146,7 @@ LATER = {
 
 @pytest.mark.parametrize(("Y", "names", "expected"), LATER.values(), ids=LATER)
 def test_names_of_later_labels(Y, names, expected):
-    found = later_labels(Y, 1, 2, KNOWN)
+    found = next_labels(Y, 1, 2, KNOWN)
     assert list(found.names) == list(names)
     np.testing.assert_array_equal(dense(found.matrix), expected)
     assert list(KNOWN) == ["a", "b"]
@@ -154,14 +154,14 @@ def test_names_of_later_labels(Y, names, expected):
 
 def test_later_labels_without_names():
     for Y in (np.eye(3), sparse.csr_array(np.eye(3))):
-        found = later_labels(Y, 3, 2, None)
+        found = next_labels(Y, 3, 2, None)
         assert found.names is None
         np.testing.assert_array_equal(dense(found.matrix), np.eye(3))
         with pytest.raises(ValueError, match="Y has 3 labels, but the model has learned with 2, which have names"):
-            later_labels(Y, 3, 2, KNOWN)
+            next_labels(Y, 3, 2, KNOWN)
         with pytest.raises(ValueError, match="Y has 3 labels, but the model has learned with 4"):
-            later_labels(Y, 3, 4, None)
+            next_labels(Y, 3, 4, None)
     with pytest.raises(ValueError, match="labels learned so far have none"):
-        later_labels([{"a"}], 1, 2, None)
+        next_labels([{"a"}], 1, 2, None)
     # Columns that have names give them to labels that have none yet.
-    assert list(later_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, 2, None).names) == list("xyz")
+    assert list(next_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, 2, None).names) == list("xyz")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from labelrace import RACEEnsembleClassifier
+from labelrace import LabelRaceClassifier
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -22,7 +22,7 @@ def example_f1(true, predicted):
 @cache
 def f1_of_batches(stream_of, size=200, **parameters):
     """Test, then learn: return the example F of each batch but the first, and the model."""
-    model, found = RACEEnsembleClassifier(random_state=0, **parameters), []
+    model, found = LabelRaceClassifier(random_state=0, **parameters), []
     for number, (X, Y) in enumerate(SyntheticStream(**dict(stream_of)).batches(size)):
         if number:
             found.append(example_f1(Y, model.predict(X)))
@@ -88,7 +88,7 @@ def test_half_of_the_labels_come_later(n_labels, n_components):
     early = np.vstack([Y.toarray() for _, Y in batches[:4]]).any(axis=0)
     order, n_early = np.argsort(~early, kind="stable"), int(early.sum())
     assert n_early == n_labels // 2
-    grown, told = (RACEEnsembleClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    grown, told = (LabelRaceClassifier(random_state=0, n_components=n_components) for _ in range(2))
     found: dict[str, list[float]] = {"grown": [], "told": []}
     for number, (X, Y) in enumerate(batches):
         wide = Y.toarray()[:, order]
@@ -107,7 +107,7 @@ def test_half_of_the_labels_come_later(n_labels, n_components):
 @pytest.mark.parametrize(("n_labels", "n_components"), [(20, 64), (40, 15)])
 def test_a_third_of_the_labels_is_not_known(n_labels, n_components):
     stream, rng = SyntheticStream(n_rows=8000, n_features=30, n_labels=n_labels, seed=1), np.random.default_rng(0)
-    all_known, some_known = (RACEEnsembleClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    all_known, some_known = (LabelRaceClassifier(random_state=0, n_components=n_components) for _ in range(2))
     found = []
     for number, (X, Y) in enumerate(stream.batches(200)):
         if number:
@@ -131,7 +131,7 @@ def test_few_labels_that_appear_are_as_if_known_all_along(density):
     late = Y[:800].sum(axis=0) == 0
     assert 5 <= late.sum() <= 15
     Y = np.hstack([Y[:, ~late], Y[:, late]])
-    told, grown = RACEEnsembleClassifier(random_state=0), RACEEnsembleClassifier(random_state=0)
+    told, grown = LabelRaceClassifier(random_state=0), LabelRaceClassifier(random_state=0)
     for start in range(0, 3000, 200):
         batch = slice(start, start + 200)
         told.partial_fit(data.X[batch], Y[batch])
@@ -145,8 +145,8 @@ def test_columns_that_are_new_when_predicted():
     rng = np.random.default_rng(0)
     X = scipy.sparse.random_array((300, 50), density=0.1, format="csr", rng=rng)
     Y = (rng.random((300, 5)) < 0.3).astype(float)
-    model = RACEEnsembleClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
-    told = RACEEnsembleClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
+    model = LabelRaceClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
+    told = LabelRaceClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
     np.testing.assert_array_equal(model.predict(X[200:], range(100)), told.predict(X[200:, :30]))
     assert model.n_features_in_ == 30
     model.learn(range(100), Y[200:])
@@ -167,7 +167,7 @@ def test_values_beyond_belief_and_other_units(spoil):
         spoilt[1000:] = {"smaller unit": X / 1000, "larger unit": X * 1000, "moved": X + 1000}[spoil][1000:]
     f1 = []
     for rows in (X, spoilt):
-        model = RACEEnsembleClassifier(random_state=0)
+        model = LabelRaceClassifier(random_state=0)
         for start in range(0, 3000, 100):
             model.partial_fit(rows[start : start + 100], Y[start : start + 100])
         f1.append(evaluate(Y[3000:], model.predict(rows[3000:]), measures=["example_f1"])["example_f1"])

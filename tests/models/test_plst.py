@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 import labelrace
 from labelrace import PLSTClassifier
 from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.models.plst_core import principal_directions
+from labelrace.models.plst import principal_directions
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6))

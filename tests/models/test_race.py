@@ -13,7 +13,7 @@ from labelrace.core import encoder
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.models.race_core import Race
+from labelrace.models.race import Race
 
 BANKS = {
     "naive_bayes": NaiveBayes(),

@@ -12,7 +12,7 @@ from labelrace.core import encoder
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.models.race_core import Race
+from labelrace.models.race import Race
 
 BANKS = {"naive Bayes": NaiveBayes(), "ridge": Ridge(), "sgd": SGD(rate=0.5, normalised=True)}
 MAKE = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from labelrace.core import encoder
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models.race_core import Race
+from labelrace.models.race import Race
 
 FIRST = 10
 # Java's order of ten rows, shuffled with seed 1: printed by a Java program.

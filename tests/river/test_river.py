@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import Perceptron
 
 import labelrace
-from labelrace import RACEClassifier, RACEEnsembleClassifier
+from labelrace import LabelRaceClassifier, RACEClassifier
 from labelrace.exceptions import DivergenceError, GrowthError
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -242,7 +242,7 @@ def test_none_is_a_label_that_is_not_known(arrays, stream):
     unknown = [(x, {**y, "c": None}) for x, y in stream[:32]]
     Y = Y[:32].copy()
     Y[:, 2] = np.nan
-    classifier = RACEEnsembleClassifier(random_state=0).partial_fit(X[:16], Y[:16]).partial_fit(X[16:32], Y[16:])
+    classifier = LabelRaceClassifier(random_state=0).partial_fit(X[:16], Y[:16]).partial_fit(X[16:32], Y[16:])
     np.testing.assert_allclose(probabilities(taught(unknown), stream[:5]), classifier.predict_proba(X[:5]), atol=1e-5)
     with pytest.raises(ValueError, match=r"y holds None as 'c'.*not known; 'race' can"):
         taught(unknown, "obr")
@@ -313,7 +313,7 @@ def test_a_seed_makes_it_deterministic(stream):
     many = [(x, {f"l{i:03d}": i in (place % 200, 3) for i in range(200)}) for place, (x, _) in enumerate(stream)]
     assert_alike(taught(many, seed=3), taught(many, seed=3), stream[:5])
     assert not np.allclose(
-        *(taught(many, RACEEnsembleClassifier(n_components=8), seed=seed).classifier.encoder_ for seed in (3, 4))
+        *(taught(many, LabelRaceClassifier(n_components=8), seed=seed).classifier.encoder_ for seed in (3, 4))
     )
 
 
@@ -372,7 +372,7 @@ def test_rows_that_never_have_labels_do_not_pile_up(stream):
 
 
 def test_label_names_that_are_given_come_first(stream):
-    model = taught(stream, RACEEnsembleClassifier(label_names=["e", "z", "a"]))
+    model = taught(stream, LabelRaceClassifier(label_names=["e", "z", "a"]))
     assert list(model.predict_one(stream[0][0])) == ["e", "z", "a", "b", "c", "d"]
     plain = taught(stream)
     x = stream[0][0]
@@ -391,7 +391,7 @@ def test_wrong_parameters(parameters, message):
 
 
 def test_a_classifier_is_copied_and_must_be_new(stream):
-    classifier = RACEEnsembleClassifier(optimise="example_f1", random_state=5)
+    classifier = LabelRaceClassifier(optimise="example_f1", random_state=5)
     model = taught(stream, classifier, seed=None)
     assert not hasattr(classifier, "_learned")
     assert model.classifier.get_params() == classifier.get_params()
@@ -401,7 +401,7 @@ def test_a_classifier_is_copied_and_must_be_new(stream):
 
 
 def test_clones_have_the_parameters_and_nothing_learned(stream):
-    model = taught(stream, RACEEnsembleClassifier(optimise="example_f1"), batch_size=5, seed=3)
+    model = taught(stream, LabelRaceClassifier(optimise="example_f1"), batch_size=5, seed=3)
     copy = model.clone()
     assert (copy.batch_size, copy.seed, copy.model.optimise) == (5, 3, "example_f1")
     assert copy.predict_one(stream[0][0]) == {}

@@ -37,7 +37,7 @@ __all__ = [
     "solve",
     "solve_labels",
     "update",
-    "update_plain",
+    "update_uncompressed",
 ]
 
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
@@ -52,7 +52,7 @@ class Pending(NamedTuple):
 
 
 class State(NamedTuple):
-    """The sums, each to be multiplied by ``scale``; of those of `update_plain`, only the diagonals.
+    """The sums, each to be multiplied by ``scale``; of those of `update_uncompressed`, only the diagonals.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
     return fold(updated) if waiting >= len(decoder.cross) else updated
 
 
-def update_plain(decoder: State, Y: FloatArray, forgetting: float = 1.0) -> State:
+def update_uncompressed(decoder: State, Y: FloatArray, forgetting: float = 1.0) -> State:
     """Learn from labels that are their own pseudo labels.
 
     Only the diagonals of ``gram`` and ``cross`` are summed, as if each label of a row had been in a row of its own:

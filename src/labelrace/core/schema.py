@@ -6,7 +6,8 @@ what is new is the difference of the two, always behind what is known.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,11 +54,22 @@ class Schema(NamedTuple):
         """Number of features."""
         return len(self.n_values)
 
-    def names_of(self, labels: Array | list[int]) -> list[str | int]:
+    def names_of(self, labels: Array | list[int]) -> list[Any]:
         """Return the names of labels given by their columns, or the columns if labels have no names."""
         if self.label_names is None:
             return [int(label) for label in labels]
         return [self.label_names[label] for label in labels]
+
+    def places_of(self, labels: Iterable[str | int]) -> list[int]:
+        """Return the columns of labels given by name, or by column."""
+        known = {} if self.label_names is None else {name: place for place, name in enumerate(self.label_names)}
+        places = []
+        for label in labels:
+            place = known.get(label, label)
+            if not isinstance(place, (int, np.integer)) or not 0 <= place < self.n_labels:
+                raise ValueError(f"labels must be names or columns of the model's labels, got {label!r}.")
+            places.append(int(place))
+        return places
 
 
 class Batch(NamedTuple):

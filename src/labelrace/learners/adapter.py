@@ -6,17 +6,22 @@ One clone of the estimator for each pseudo label, updated in a loop.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from labelrace import parameters
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.rls import RLS
+from labelrace.learners.sgd import SGD
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Adapter", "AdapterState"]
+__all__ = ["Adapter", "AdapterState", "as_bank"]
 
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
@@ -104,3 +109,37 @@ def _log_odds(estimator: Any, X: AnyMatrix) -> FloatArray:
             zero, one = estimator.predict_log_proba(X).T
             return np.clip(np.nan_to_num(one - zero), -_CERTAIN, _CERTAIN)
     return np.where(np.asarray(estimator.predict(X)) > 0, _CERTAIN, -_CERTAIN)
+
+
+_NAMED: dict[str, Bank[Any]] = {
+    "naive_bayes": NaiveBayes(),
+    # Normalised steps are stable on features of any scale.
+    "sgd": SGD(rate=0.5, normalised=True, penalty=0.0),
+    "ridge": Ridge(),
+    "rls": RLS(),
+}
+
+
+def as_bank(learner: Any, task: Task | None = None, random_state: Any = None) -> Bank[Any]:
+    """Make the bank that a ``learner`` parameter asks for.
+
+    ``task`` is what it must be able to do, if that matters; a whole number as ``random_state`` seeds what draws.
+    """
+    seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
+    if isinstance(learner, str):
+        parameters.check_choice("learner", learner, ("auto", *_NAMED))
+        auto = "sgd" if task == "regression" else "naive_bayes"
+        bank = _NAMED[auto if learner == "auto" else learner]
+        if isinstance(bank, RLS) and seed is not None:
+            bank = replace(bank, seed=seed)
+    elif isinstance(learner, Bank):
+        bank = learner
+    elif hasattr(learner, "partial_fit") and hasattr(learner, "predict") and not isinstance(learner, type):
+        bank = Adapter(learner, seed)
+    else:
+        raise ValueError(
+            f"learner must be a name, a bank or an estimator that has partial_fit and predict, got {learner!r}."
+        )
+    if task is not None and bank.task != task:
+        raise ValueError(f"learner must be made for {task}, got {learner!r}, which is for method={bank.task!r}.")
+    return bank

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -22,75 +21,17 @@ from sklearn.utils import Tags
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.schema import Batch, Schema
+from labelrace.core.schema import Schema
 from labelrace.exceptions import MergeError
 from labelrace.models import inputs, labels, persistence
+from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
-__all__ = ["Fitted", "OfflineMixin", "OnlineClassifier"]
+__all__ = ["OfflineMixin", "OnlineClassifier"]
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
-
-
-class Fitted:
-    """Everything a model knows; immutable but for what is derived from the state once.
-
-    Attributes
-    ----------
-    algorithm : Algorithm
-        The settings, and the pure functions over a state.
-    schema : Schema
-        Names and kinds of the features, names of the labels.
-    state : NamedTuple
-        What was learned.
-    seed : int
-        What new labels are drawn from.
-    parameters : dict
-        The parameters of the estimator when learning began.
-    """
-
-    algorithm: Any
-
-    def __init__(
-        self, algorithm: Algorithm[Any], schema: Schema, state: Any, seed: int, parameters: dict[str, Any]
-    ) -> None:
-        self.algorithm = algorithm
-        self.schema = schema
-        self.state = state
-        self.seed = seed
-        self.parameters = parameters
-
-    @cached_property
-    def derived(self) -> Any:
-        """What predicting needs."""
-        return self.algorithm.derive(self.state)
-
-    def replaced(self, schema: Schema, state: Any) -> Fitted:
-        """Return the same algorithm with another schema and state."""
-        return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
-
-    def compacted(self) -> Fitted:
-        """Return the same with the state in its smallest form; what has been derived holds for it too."""
-        compact = self.replaced(self.schema, self.algorithm.compact(self.state))
-        if "derived" in vars(self):
-            compact.derived = self.derived
-        return compact
-
-    def grown(self, schema: Schema) -> Fitted:
-        """Return the model that knew the features and labels of a wider schema."""
-        old = self.schema
-        if schema.n_features == old.n_features and schema.n_labels == old.n_labels:
-            return self
-        # What is drawn depends on the seed and on how many labels are known, so a loaded model draws the same.
-        rng = np.random.default_rng([self.seed, old.n_labels])
-        return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
-
-    def updated(self, batch: Batch) -> Fitted:
-        """Learn a batch; what has been derived already is passed on for algorithms that can use it."""
-        available = vars(self).get("derived")
-        return self.replaced(batch.schema, self.algorithm.update(self.state, batch.X, batch.Y, available))
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -220,12 +161,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one = self._checked_fitted()
         if type(other) is not type(self):
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        two = other._checked_fitted()
-        reason = _why_unmergeable(one, two)
-        if reason:
-            raise MergeError(f"The models cannot be merged exactly: {reason}.")
-        schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
-        self._fitted = one.replaced(schema, one.algorithm.merge(one.state, two.state))
+        self._fitted = one.merged(other._checked_fitted())
         return self
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
@@ -477,23 +413,3 @@ def _best_first(scores: FloatArray, k: int) -> Array:
         best = np.tile(np.arange(k), (len(scores), 1))
     order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
     return np.take_along_axis(best, order, axis=1)
-
-
-def _why_unmergeable(one: Fitted, two: Fitted) -> str | None:
-    """Return why two models cannot be merged; None if they can."""
-    if one.algorithm != two.algorithm:
-        return "their parameters differ"
-    a, b = one.schema, two.schema
-    if a.n_features != b.n_features or not _same(a.feature_names, b.feature_names):
-        return "their features differ"
-    if ((a.n_values > 0) != (b.n_values > 0)).any():
-        return "a feature is nominal in one of them and numeric in the other"
-    if a.n_labels != b.n_labels or not _same(a.label_names, b.label_names):
-        return "their labels differ"
-    reason: str | None = one.algorithm.why_unmergeable(one.state, two.state)
-    return reason
-
-
-def _same(one: Array | None, two: Array | None) -> bool:
-    """Compare names, which may be None."""
-    return list(one if one is not None else []) == list(two if two is not None else [])

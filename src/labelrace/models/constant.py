@@ -79,15 +79,15 @@ class Constant(Algorithm[State]):
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Return the labels' frequencies for every row; all zero if none is predicted anyway."""
         scores = derived.frequency if self.majority else np.zeros_like(derived.frequency)
-        return np.broadcast_to(scores, (X.shape[0], len(scores))).copy()
+        return np.tile(scores, (X.shape[0], 1))
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Return the predicted labels, the same for every row."""
         return np.broadcast_to(derived.predicted, (X.shape[0], len(derived.predicted))).copy()
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Return the labels' frequencies for every row."""
-        return np.tile(derived.frequency, (X.shape[0], 1))
+        """Return the scores: the labels' frequencies, or zeros."""
+        return self.scores(derived, X)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; None if they can."""

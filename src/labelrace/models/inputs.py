@@ -22,7 +22,6 @@ from labelrace.exceptions import GrowthError
 from labelrace.learners import columns
 from labelrace.models import naming
 from labelrace.models.labels import first_labels, next_labels
-from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, IntArray
 
 __all__ = [

@@ -1,8 +1,9 @@
 """Models on disk: safetensors with a JSON header, never a pickle.
 
 A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
-``decoder.gram``. The header tells the format's version, the class, the parameters and the names; from these an empty
-model is made, and its state's arrays are replaced by those of the file. A checksum over all of it tells a damaged file.
+``decoder.gram``. The header tells the format's version, the class, the parameters and the names; from these the
+algorithm is made, and its state from the arrays, as the annotations of the NamedTuple have them. A checksum over all of
+it tells a damaged file.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import dataclasses
 import json
 import os
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import safetensors
@@ -20,13 +22,14 @@ import safetensors.numpy
 
 import labelrace
 from labelrace.core.categorical import CategoricalMask
+from labelrace.core.schema import Schema
 from labelrace.exceptions import ModelFileError
 from labelrace.files import write_whole
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
-from labelrace.models.learned import Learned
+from labelrace.models.fitted import Fitted
 from labelrace.typing import Array
 
 __all__ = ["load", "save"]
@@ -37,14 +40,15 @@ _HEADER, _CHECKSUM = "labelrace", "checksum"
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted classifier; see its method `save`."""
+def save(model: Any, fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write what a classifier knows; see its method `save`."""
     if type(model) is not getattr(labelrace, type(model).__name__, None):
         raise ValueError(
-            f"{type(model).__name__} is not one of labelrace's own classifiers: it could not be loaded again."
+            f"model must be one of labelrace's own classifiers, got {type(model).__name__}: it could not be loaded "
+            "again."
         )
-    learned = _compacted(model._learned)
-    tensors = _flatten(learned.state, "state") | {"n_values": model._n_values}
+    schema = fitted.schema
+    tensors = _flatten(fitted.state, "state") | {"n_values": schema.n_values}
     parameters = {
         name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
     }
@@ -53,27 +57,18 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "version": labelrace.__version__,
         "class": type(model).__name__,
         "parameters": parameters,
-        "n_labels": len(model.classes_),
-        "n_features": int(model.n_features_in_),
-        "label_names": _names(model.label_names_),
-        "feature_names": _names(getattr(model, "feature_names_in_", None)),
-        "seed": model._seed,
+        "n_labels": schema.n_labels,
+        "label_names": _names(schema.label_names),
+        "feature_names": _names(schema.feature_names),
+        "sparse_labels": schema.sparse_labels,
+        "label_dtype": schema.label_dtype.str,
+        "seed": fitted.seed,
     }
     if hasattr(model, "source_"):
         header["source"] = model.source_
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(header)
     write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
-    # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
-    model._learned = learned
-
-
-def _compacted(learned: Any) -> Any:
-    """Return what was learned in its smallest form; what has been derived holds for it too."""
-    compact = learned.with_state(learned.algorithm.compact(learned.state))
-    if "derived" in vars(learned):
-        compact.derived = learned.derived
-    return compact
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -150,34 +145,39 @@ def _checksum(header: str, tensors: dict[str, Array]) -> str:
 
 
 def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
-    """Make an empty model of the header and put the arrays into its state."""
+    """Make a model of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     model = _class(header["class"])(**parameters)
-    model.n_features_in_ = int(header["n_features"])
-    model.classes_ = np.arange(int(header["n_labels"]))
-    model.label_names_ = _as_names(header["label_names"], len(model.classes_))
-    if header["feature_names"] is not None:
-        model.feature_names_in_ = _as_names(header["feature_names"], model.n_features_in_)
-    model._seed = int(header["seed"])
+    n_values, n_labels = tensors["n_values"], int(header["n_labels"])
+    schema = Schema(
+        n_values.astype(np.intp, casting="same_kind"),
+        _as_names(header["feature_names"], len(n_values)),
+        n_labels,
+        _as_names(header["label_names"], n_labels),
+        bool(header["sparse_labels"]),
+        np.dtype(header["label_dtype"]),
+    )
     if "source" in header:
         model.source_ = header["source"]
-    # Learners that meet new values of nominal features know them better than the classifier does.
-    known = tensors["n_values"]
-    for name in ("state.learners.n_values", "state.learners.scaling.n_values"):
-        known = tensors.get(name, known)
-    model._n_values = known
-    algorithm, model._began_with = model._algorithm(), model.get_params(deep=False)
-    empty = model._init_like(algorithm, len(model.classes_), tensors)
-    if isinstance(getattr(algorithm, "bank", None), RLS):
-        empty = empty._replace(learners=_shaped(empty.learners, tensors, "state.learners"))
-    model._learned = Learned(algorithm, _unflatten(empty, tensors, "state"))
+    seed = int(header["seed"])
+    algorithm = model._algorithm(seed)
+    state = _unflatten(algorithm.state_type, tensors, "state", algorithm.field_types())
+    _check_shapes(algorithm, schema, state)
+    model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
+
+
+def _check_shapes(algorithm: Any, schema: Schema, state: Any) -> None:
+    """Refuse arrays that do not fit one another: a row of zeros must get a score for every label."""
+    scores = algorithm.scores(algorithm.derive(state), np.zeros((1, schema.n_features)))
+    if scores.shape != (1, schema.n_labels):
+        raise ValueError(f"its arrays are those of {scores.shape[1]} labels, not of {schema.n_labels}")
 
 
 def _class(name: str) -> Any:
     """Find a classifier among the public names; nothing else can be named by a file."""
     found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
-    if not hasattr(found, "_init_like"):
+    if not hasattr(found, "_algorithm"):
         raise ValueError(f"there is no classifier {name!r}")
     return found
 
@@ -208,32 +208,37 @@ def _flatten(state: Any, path: str) -> dict[str, Array]:
     return tensors
 
 
-def _shaped(empty: Any, tensors: dict[str, Array], path: str) -> Any:
-    """Give the arrays of an empty state the shapes of saved ones."""
-    values = {}
-    for name, value in empty._asdict().items():
-        if hasattr(value, "_asdict"):
-            values[name] = _shaped(value, tensors, f"{path}.{name}")
-        elif isinstance(value, np.ndarray):
-            values[name] = np.zeros_like(tensors[f"{path}.{name}"])
-    return empty._replace(**values)
+def _unflatten(kind: Any, tensors: dict[str, Array], path: str, field_types: Mapping[str, Any] | None = None) -> Any:
+    """Make a state of its arrays, as the annotations of its NamedTuple have them.
 
-
-def _unflatten(empty: Any, tensors: dict[str, Array], path: str) -> Any:
-    """Replace the arrays of an empty state, whose shapes they must have."""
-    values = {}
-    for name, value in empty._asdict().items():
-        found = tensors.get(f"{path}.{name}")
-        if hasattr(value, "_asdict"):
-            values[name] = _unflatten(value, tensors, f"{path}.{name}")
-        elif isinstance(value, (np.ndarray, float)):
-            if found is None or found.shape != np.shape(value) or found.dtype != np.asarray(value).dtype:
-                raise ValueError(f"{path}.{name} is missing or of another shape")
-            values[name] = float(found) if isinstance(value, float) else found
+    ``field_types`` are the types of fields whose annotation leaves them open.
+    """
+    values: dict[str, Any] = {}
+    for name, hint in {**get_type_hints(kind), **(field_types or {})}.items():
+        place, found = f"{path}.{name}", tensors.get(f"{path}.{name}")
+        if hasattr(hint, "_fields"):
+            values[name] = _unflatten(hint, tensors, place)
+        elif get_origin(hint) is tuple:
+            # What is waiting to be added up was added before saving.
+            values[name] = ()
+        elif type(None) in get_args(hint):
+            values[name] = found
+        elif found is None:
+            raise ValueError(f"{place} is missing")
+        elif hint is float:
+            values[name] = float(found)
         else:
-            # What an empty state has None for is there or not; what else is empty stays so.
-            values[name] = found if value is None else value
-    return empty._replace(**values)
+            scalar = _scalar_type(hint)
+            if scalar is not Any and found.dtype != np.dtype(scalar):
+                raise ValueError(f"{place} is of type {found.dtype}, not {np.dtype(scalar)}")
+            values[name] = found
+    return kind(**values)
+
+
+def _scalar_type(hint: Any) -> Any:
+    """Find the type of an array's entries in its annotation, which is ``NDArray[T]`` or what that stands for."""
+    last = get_args(hint)[-1]
+    return get_args(last)[0] if get_args(last) else last
 
 
 def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:

@@ -21,8 +21,8 @@ import scipy.sparse.linalg
 
 from labelrace import parameters
 from labelrace.core.schema import Schema
+from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
-from labelrace.models.banks import bank_of
 from labelrace.models.base import OfflineMixin, OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
@@ -174,7 +174,7 @@ class PLSTClassifier(OfflineMixin, OnlineClassifier):
         self.label_names = label_names
 
     def _algorithm(self, seed: int) -> PLST:
-        bank = bank_of(self.learner)
+        bank = as_bank(self.learner)
         if bank.task != "regression":
             raise ValueError(f"learner must be a regressor, such as 'ridge', got {self.learner!r}.")
         return PLST(bank, self.n_components)

@@ -21,10 +21,10 @@ from scipy.special import expit
 from labelrace import parameters
 from labelrace.core import decoder, encoder
 from labelrace.core.schema import Schema
+from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models.banks import bank_of
 from labelrace.models.base import OfflineMixin, OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -337,7 +337,7 @@ class RACEClassifier(OnlineClassifier):
         parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
         parameters.check_whole("iterations", self.iterations, 1)
         return Race(
-            bank_of(self.learner, self.method, self.random_state),
+            as_bank(self.learner, self.method, self.random_state),
             self.encoding,
             self.start,
             float(self.ridge),

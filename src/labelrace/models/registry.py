@@ -1,83 +1,105 @@
-"""Models by name, for the command, the benchmarks and everybody who compares methods."""
+"""Models by name, for the command, the benchmarks and everybody who compares methods.
+
+A model of one's own joins them by `register_model`, by an entry point of the group ``labelrace.models``, or for once as
+``module:Class``.
+"""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any, Literal, NamedTuple, overload
 
-from labelrace.models import (
-    BinaryRelevanceClassifier,
-    ClassifierChainsClassifier,
-    ConstantClassifier,
-    OfflineRACEClassifier,
-    PLSTClassifier,
-    RACEClassifier,
-    RACEEnsembleClassifier,
-)
+from labelrace.models.chains import ClassifierChainsClassifier
+from labelrace.models.constant import ConstantClassifier
+from labelrace.models.default import LabelRaceClassifier
+from labelrace.models.plst import PLSTClassifier
+from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+from labelrace.models.relevance import BinaryRelevanceClassifier
 
-__all__ = ["describe_model", "is_online", "make_model", "model_names"]
+__all__ = ["describe_model", "is_online", "make_model", "model_names", "register_model"]
+
+ENTRY_POINTS = "labelrace.models"
 
 
-class _Model(NamedTuple):
-    """A class, whether it is made as in the paper, what the name settles, and a line about it."""
+class Entry(NamedTuple):
+    """A model: what makes it, the parameters that its name settles, and a line about it."""
 
-    kind: Any
-    paper: bool
-    settled: dict[str, Any]
+    factory: Callable[..., Any]
+    settled: Mapping[str, Any]
     about: str
+    is_online: bool = True
+
+
+def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
+    return Entry(
+        RACEClassifier.paper, {"method": method, "encoding": encoding, **others}, f"RACE as published: {about}"
+    )
 
 
 _MODELS = {
-    "race": _Model(
-        RACEEnsembleClassifier, False, {}, "the default: several encoders, a decoder that knows the learners' errors"
+    "race": Entry(LabelRaceClassifier, {}, "the default: linear learners, adaptive thresholds, drift detection"),
+    "race-cls-fixed": _paper("classification", "fixed", "classifiers, the random encoder stays"),
+    "race-cls-adaptive": _paper("classification", "adaptive", "classifiers, the encoder follows the decoder"),
+    "race-reg-fixed": _paper("regression", "fixed", "regressors, the random encoder stays"),
+    "race-reg-adaptive": _paper("regression", "adaptive", "regressors, the encoder follows the decoder"),
+    "race-cls-adaptive-iter3": _paper(
+        "classification", "adaptive", "as race-cls-adaptive, each batch learned three times", iterations=3
     ),
-    "race-cls-fixed": _Model(
-        RACEClassifier,
-        True,
-        {"method": "classification", "encoding": "fixed"},
-        "RACE as published: classifiers, the random encoder stays",
-    ),
-    "race-cls-adaptive": _Model(
-        RACEClassifier,
-        True,
-        {"method": "classification", "encoding": "adaptive"},
-        "RACE as published: classifiers, the encoder follows the decoder",
-    ),
-    "race-reg-fixed": _Model(
-        RACEClassifier,
-        True,
-        {"method": "regression", "encoding": "fixed"},
-        "RACE as published: regressors, the random encoder stays",
-    ),
-    "race-reg-adaptive": _Model(
-        RACEClassifier,
-        True,
-        {"method": "regression", "encoding": "adaptive"},
-        "RACE as published: regressors, the encoder follows the decoder",
-    ),
-    "race-cls-adaptive-iter3": _Model(
-        RACEClassifier,
-        True,
-        {"method": "classification", "encoding": "adaptive", "iterations": 3},
-        "the same as race-cls-adaptive, each batch learned three times",
-    ),
-    "obr": _Model(BinaryRelevanceClassifier, True, {}, "binary relevance: one naive Bayes a label"),
-    "occ": _Model(ClassifierChainsClassifier, True, {"n_chains": 1}, "a classifier chain in random order"),
-    "oecc": _Model(
-        ClassifierChainsClassifier, True, {"n_chains": 5}, "five classifier chains in random orders, voting"
-    ),
-    "majority": _Model(
-        ConstantClassifier, False, {"strategy": "majority"}, "the most frequent labels, whatever the row"
-    ),
-    "negative": _Model(ConstantClassifier, False, {"strategy": "negative"}, "no labels, whatever the row"),
-    "race-offline": _Model(
-        OfflineRACEClassifier,
-        True,
+    "obr": Entry(BinaryRelevanceClassifier.paper, {}, "binary relevance: a naive Bayes for each label"),
+    "occ": Entry(ClassifierChainsClassifier.paper, {"n_chains": 1}, "a classifier chain in random order"),
+    "oecc": Entry(ClassifierChainsClassifier.paper, {"n_chains": 5}, "five classifier chains in random orders, voting"),
+    "majority": Entry(ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row"),
+    "negative": Entry(ConstantClassifier, {"strategy": "negative"}, "no labels, whatever the row"),
+    "race-offline": Entry(
+        OfflineRACEClassifier.paper,
         {"method": "classification", "encoding": "fixed"},
         "RACE with all data in one batch (offline)",
+        is_online=False,
     ),
-    "plst": _Model(PLSTClassifier, False, {}, "principal label space transformation (offline)"),
+    "plst": Entry(PLSTClassifier, {}, "principal label space transformation (offline)", is_online=False),
 }
+_REGISTERED: dict[str, Entry] = {}
+
+
+def register_model(name: str, factory: Callable[..., Any], *, about: str = "", online: bool | None = None) -> None:
+    """Give a model of one's own a name, by which `make_model`, evaluation and the command know it.
+
+    Parameters
+    ----------
+    name : str
+        The name. One that is registered already is replaced; labelrace's own cannot be.
+    factory : callable
+        A class or function that makes the model; its keyword arguments are the model's parameters.
+    about : str, default=""
+        A line about the model, for lists of models. By default the first line of the factory's docstring.
+    online : bool or None, default=None
+        Whether the model learns batch by batch. None asks the factory's attribute ``is_online``, and takes a model that
+        has ``partial_fit`` for one that does.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> labelrace.register_model("obr-ridge", lambda: labelrace.BinaryRelevanceClassifier(learner="ridge"))
+    >>> labelrace.make_model("obr-ridge")
+    BinaryRelevanceClassifier(learner='ridge')
+    """
+    if not isinstance(name, str) or not name or ":" in name:
+        raise ValueError(f"name must be text without a colon, got {name!r}.")
+    if name in _MODELS:
+        raise ValueError(f"name must not be one of labelrace's own models, got {name!r}: choose another one.")
+    if not callable(factory):
+        raise ValueError(f"factory must be a class or a function that makes a model, got {factory!r}.")
+    _REGISTERED[name] = _entry(factory, about, online)
+
+
+def _entry(factory: Callable[..., Any], about: str = "", online: bool | None = None) -> Entry:
+    if online is None:
+        online = bool(getattr(factory, "is_online", not inspect.isclass(factory) or hasattr(factory, "partial_fit")))
+    first_line = (inspect.getdoc(factory) or "").partition("\n")[0] if inspect.isclass(factory) else ""
+    return Entry(factory, {}, about or first_line, online)
 
 
 def model_names(*, online: bool | None = None) -> list[str]:
@@ -85,7 +107,7 @@ def model_names(*, online: bool | None = None) -> list[str]:
 
     Parameters
     ----------
-    online : bool or None
+    online : bool or None, default=None
         Only the models that learn batch by batch, or only those that do not; None for all.
 
     Examples
@@ -94,26 +116,49 @@ def model_names(*, online: bool | None = None) -> list[str]:
     >>> labelrace.model_names(online=False)
     ['race-offline', 'plst']
     """
-    return [name for name, model in _MODELS.items() if online is None or model.kind.is_online == online]
+    known = {**_MODELS, **_REGISTERED}
+    names = [name for name, entry in known.items() if online is None or entry.is_online == online]
+    return names + [
+        name for name in _entry_points() if name not in known and (online is None or is_online(name) == online)
+    ]
 
 
 def is_online(name: str) -> bool:
     """Tell whether a model learns batch by batch."""
-    return bool(_find(name).kind.is_online)
+    return _find(name).is_online
 
 
 def describe_model(name: str) -> str:
-    """Say in a line what a model is."""
+    """Return a line that says what a model is."""
     return _find(name).about
 
 
+_Race = Literal["race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive", "race-cls-adaptive-iter3"]
+
+
+@overload
+def make_model(name: Literal["race"], **parameters: Any) -> LabelRaceClassifier: ...
+@overload
+def make_model(name: _Race, **parameters: Any) -> RACEClassifier: ...
+@overload
+def make_model(name: Literal["obr"], **parameters: Any) -> BinaryRelevanceClassifier: ...
+@overload
+def make_model(name: Literal["occ", "oecc"], **parameters: Any) -> ClassifierChainsClassifier: ...
+@overload
+def make_model(name: Literal["majority", "negative"], **parameters: Any) -> ConstantClassifier: ...
+@overload
+def make_model(name: Literal["race-offline"], **parameters: Any) -> OfflineRACEClassifier: ...
+@overload
+def make_model(name: Literal["plst"], **parameters: Any) -> PLSTClassifier: ...
+@overload
+def make_model(name: str, **parameters: Any) -> Any: ...
 def make_model(name: str, **parameters: Any) -> Any:
     """Make a model by its name.
 
     Parameters
     ----------
     name : str
-        One of `model_names`.
+        One of `model_names`, or ``"module:Class"`` for a class of one's own.
     **parameters
         Parameters of the model's class.
 
@@ -123,17 +168,54 @@ def make_model(name: str, **parameters: Any) -> Any:
     >>> labelrace.make_model("race-cls-fixed", random_state=0)
     RACEClassifier(learner=NaiveBayes(numeric='binned', smoothing=1.0),
                    random_state=0, start='first_batch', zero_score='present')
+    >>> labelrace.make_model("sklearn.dummy:DummyClassifier")
+    DummyClassifier()
     """
-    kind, paper, settled, _ = _find(name)
-    known = [parameter for parameter in inspect.signature(kind).parameters if parameter not in settled]
-    unknown = [parameter for parameter in parameters if parameter not in known]
-    if unknown:
-        raise ValueError(f"{name} has no parameter {unknown[0]!r}. It has: {', '.join(known)}.")
-    make = kind.paper if paper else kind
-    return make(**settled, **parameters)
+    entry = _find(name)
+    known = _parameters(entry.factory)
+    if known is not None:
+        open_to_choose = [parameter for parameter in known if parameter not in entry.settled]
+        unknown = [parameter for parameter in parameters if parameter not in open_to_choose]
+        if unknown:
+            raise ValueError(f"{name} has no parameter {unknown[0]!r}. It has: {', '.join(open_to_choose)}.")
+    return entry.factory(**entry.settled, **parameters)
 
 
-def _find(name: str) -> _Model:
-    if name not in _MODELS:
-        raise ValueError(f"There is no model {name!r}. Known models: {', '.join(_MODELS)}.")
-    return _MODELS[name]
+def _parameters(factory: Callable[..., Any]) -> list[str] | None:
+    """List the parameters of a model; None if it takes any."""
+    # A class method such as `RACEClassifier.paper` passes on what its class takes.
+    owner = getattr(factory, "__self__", None)
+    signature = inspect.signature(owner if inspect.isclass(owner) else factory)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+        return None
+    return list(signature.parameters)
+
+
+def _find(name: str) -> Entry:
+    if name in _MODELS or name in _REGISTERED:
+        return _MODELS.get(name) or _REGISTERED[name]
+    if name in _entry_points():
+        return _entry(_entry_points()[name].load())
+    if isinstance(name, str) and ":" in name:
+        return _entry(_imported(name))
+    raise ValueError(f"There is no model {name!r}. Known models: {', '.join(model_names())}.")
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """Import a class of one's own, given as ``module:Class``."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"The model {name!r} cannot be imported ({error}): give it as module:Class.") from error
+    if not callable(found):
+        raise ValueError(f"The model {name!r} must be a class or a function, got {found!r}.")
+    return found  # type: ignore[no-any-return]
+
+
+@cache
+def _entry_points() -> dict[str, metadata.EntryPoint]:
+    """Find the models that other installed packages offer."""
+    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import expit
 
 from labelrace.core.schema import Schema
+from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.models.banks import bank_of
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
@@ -116,4 +116,4 @@ class BinaryRelevanceClassifier(OnlineClassifier):
         return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
 
     def _algorithm(self, seed: int) -> Relevance:
-        return Relevance(bank_of(self.learner))
+        return Relevance(as_bank(self.learner))
