@@ -1,57 +1,69 @@
-"""scikit-learn's own checks of an estimator, and why some of them are not for a multi-label classifier."""
+"""scikit-learn's own checks, over every public estimator, and why some of them are not for multi-label classifiers."""
 
 from __future__ import annotations
 
+import inspect
+
+import numpy as np
 import pytest
-from sklearn.linear_model import Perceptron, SGDClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labelrace import RACEClassifier
+import labelrace
+from labelrace import (
+    BinaryRelevanceClassifier,
+    ClassifierChainsClassifier,
+    ConstantClassifier,
+    LabelRaceClassifier,
+    OfflineRACEClassifier,
+    PLSTClassifier,
+    RACEClassifier,
+)
+from labelrace.models.base import OnlineClassifier
 
 # Some checks set no random_state of their own, so each estimator has one: what fails, fails always.
 ESTIMATORS = [
+    LabelRaceClassifier(random_state=0),
+    LabelRaceClassifier(optimise="macro_f1", half_life=(None, 500.0), random_state=0),
     RACEClassifier(random_state=0),
-    RACEClassifier(method="regression", random_state=0),
-    RACEClassifier(method="regression", learner="ridge", random_state=0),
-    RACEClassifier(encoding="adaptive", random_state=0),
-    RACEClassifier(learner=Perceptron(), random_state=0),
-    RACEClassifier(learner=SGDClassifier(random_state=0), random_state=0),
+    RACEClassifier(method="regression", encoding="adaptive", random_state=0),
+    BinaryRelevanceClassifier(),
+    BinaryRelevanceClassifier(learner="ridge"),
+    ClassifierChainsClassifier(n_chains=3, random_state=0),
+    ConstantClassifier(),
+    ConstantClassifier(strategy="negative"),
+    PLSTClassifier(),
+    OfflineRACEClassifier(random_state=0),
 ]
 
-NOT_FOR_MULTI_LABEL = {
-    # The check's labels are {1, 2}, two classes of a single-label problem; here a label is absent, 0, or present, 1.
-    "check_estimators_dtypes": "labels {1, 2}",
-    "check_classifier_data_not_an_array": "labels {1, 2}",
-    "check_fit2d_1feature": "labels {1, 2}: refused before the check's one feature is",
-    # The check's labels are a vector; here they are a matrix of 0 and 1, and a vector is refused with that hint.
-    "check_classifiers_one_label": "a vector of labels",
-    "check_classifiers_classes": "a vector of labels, of text too",
-    "check_classifiers_regression_target": "a vector of labels: refused before its continuous values are",
-    "check_decision_proba_consistency": "a vector of labels",
-    "check_classifier_not_supporting_multiclass": "a vector of labels: refused before its three classes are",
-    # The check gives a matrix of one label and wants back what a single-label classifier returns.
-    "check_classifiers_train": "predictions of one label have the shape (n, 1), not (n,)",
-    "check_estimator_sparse_array": "probabilities of one label have the shape (n, 1): there are not two classes",
-    "check_estimator_sparse_matrix": "probabilities of one label have the shape (n, 1), as above",
-    # What is returned for several labels is chosen on purpose.
-    "check_classifiers_multilabel_output_format_predict": "one byte a cell: int64 would take 8 times the memory",
+TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"
+VECTOR = "the check's labels are a vector; here they are a matrix, and a vector is refused with that hint"
+ONE_COLUMN = "a matrix of one label gets a matrix of one label back, not what a single-label classifier returns"
+NOT_BY_SIGN = (
+    "label sets are not those with positive scores: they are decoded from hard pseudo labels, or chosen by row"
+)
+SINGLE_PRECISION = "scores are computed in single precision: they are invariant to 1e-6, not to 1e-7"
+
+FOR_NO_MULTI_LABEL_CLASSIFIER = {
+    "check_estimators_dtypes": TWO_CLASSES,
+    "check_classifier_data_not_an_array": TWO_CLASSES,
+    "check_fit2d_1feature": TWO_CLASSES,
+    "check_classifiers_classes": VECTOR,
+    "check_decision_proba_consistency": VECTOR,
+    "check_classifiers_train": ONE_COLUMN,
+    "check_estimator_sparse_array": ONE_COLUMN,
+    "check_estimator_sparse_matrix": ONE_COLUMN,
 }
-HARD_AND_SOFT = {
-    "check_classifier_multioutput": "predict decodes hard pseudo labels and decision_function soft ones, as in the "
-    "paper: their signs may differ"
-}
-CUT_OFF = {
-    "check_classifiers_multilabel_output_format_predict_proba": "probabilities are cut off: they can be exactly 0 or 1",
-}
-TIES = {"check_classifier_multioutput": "probabilities that are cut off tie, the scores they come from do not"}
 
 
 def expected_failures(estimator):
-    if estimator.method == "regression":
-        return NOT_FOR_MULTI_LABEL | CUT_OFF | TIES
-    if estimator.learner == "auto":
-        return NOT_FOR_MULTI_LABEL | HARD_AND_SOFT
-    return NOT_FOR_MULTI_LABEL | HARD_AND_SOFT | CUT_OFF
+    expected = dict(FOR_NO_MULTI_LABEL_CLASSIFIER)
+    if isinstance(estimator, LabelRaceClassifier):
+        expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
+    if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
+        expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
+    if isinstance(estimator, ConstantClassifier):
+        expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
+    return expected
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
@@ -65,6 +77,26 @@ def test_scikit_learn_checks(estimator, check, request):
         raise error.with_traceback(None) from None
 
 
+def test_every_public_estimator_is_checked():
+    public = {getattr(labelrace, name) for name in labelrace.__all__}
+    estimators = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, OnlineClassifier)}
+    assert {type(estimator) for estimator in ESTIMATORS} == estimators
+
+
+def test_there_are_few_reasons():
+    assert len({reason for estimator in ESTIMATORS for reason in expected_failures(estimator).values()}) <= 8
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_subset_invariance_to_single_precision(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    model = estimator.fit(X[:200], X[:200] @ rng.normal(size=(6, 5)) > 0.5)
+    for method in (model.decision_function, model.predict_proba):
+        single = np.vstack([method(row[None]) for row in X[200:]])
+        np.testing.assert_allclose(single, method(X[200:]), rtol=1e-5, atol=2e-6)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_tags_say_what_it_is(estimator):
     tags = estimator.__sklearn_tags__()
@@ -74,4 +106,14 @@ def test_tags_say_what_it_is(estimator):
     assert not tags.target_tags.single_output
     assert tags.target_tags.required
     assert tags.input_tags.sparse
-    assert tags.input_tags.allow_nan == (estimator.learner == "auto" and estimator.method == "classification")
+    algorithm = estimator._algorithm(0)
+    assert tags.input_tags.allow_nan == algorithm.skips_missing
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_parameters_are_keyword_only_and_in_one_order(estimator):
+    names = list(inspect.signature(type(estimator)).parameters)
+    shared = [name for name in ("categorical_features", "label_names", "random_state") if name in names]
+    assert names[len(names) - len(shared) :] == shared
+    with pytest.raises(TypeError, match="positional"):
+        type(estimator)("something")

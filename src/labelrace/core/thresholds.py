@@ -51,6 +51,7 @@ __all__ = [
     "new_histogram",
     "new_label_histograms",
     "probabilities",
+    "soft_clip",
 ]
 
 AIMS = (
@@ -69,6 +70,8 @@ EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
 _PRIOR = 0.05
+# No probability is nearer to 0 or 1 than this: counts cannot tell more.
+_SURE = 1e-6
 
 
 class ScoreHistogram(NamedTuple):
@@ -169,7 +172,24 @@ def calibration(histogram: ScoreHistogram) -> FloatArray:
     """Compute the probability that a label with a score in each bin is present: rising from bin to bin."""
     face = np.clip(CENTRES, 0.0, 1.0)
     weight = histogram.seen + _PRIOR
-    return np.asarray(isotonic_regression((histogram.present + _PRIOR * face) / weight, weights=weight).x)
+    shares = isotonic_regression((histogram.present + _PRIOR * face) / weight, weights=weight).x
+    return np.clip(shares, _SURE, 1.0 - _SURE)
+
+
+def soft_clip(values: FloatArray, margin: float = 1e-3) -> FloatArray:
+    """Bring least-squares estimates of 0 and 1 into (0, 1), leaving those at least ``margin`` inside as they are.
+
+    Values outside keep their order: towards 0 they fall as ``margin² / (2 margin - value)``, and towards 1 likewise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> soft_clip(np.array([-1.0, 0.0, 0.4, 1.0, 2.0])).round(6)
+    array([1.00000e-06, 5.00000e-04, 4.00000e-01, 9.99500e-01, 9.99999e-01])
+    """
+    low = margin**2 / (2 * margin - np.minimum(values, margin))
+    high = 1.0 - margin**2 / (np.maximum(values, 1.0 - margin) - (1.0 - 2 * margin))
+    return np.where(values < margin, low, np.where(values > 1.0 - margin, high, values))
 
 
 class LabelHistograms(NamedTuple):

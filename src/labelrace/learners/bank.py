@@ -118,4 +118,4 @@ class BankAlgorithm(Algorithm[S]):
     def grow_features(self, state: S, n_values: IntArray) -> S:
         """Add features that have been 0 in all rows, to the learners."""
         grown: Any = self.bank.grow_features(state.learners, n_values)  # type: ignore[attr-defined]
-        return state._replace(learners=grown)  # type: ignore[attr-defined, no-any-return]
+        return state._replace(learners=grown)  # type: ignore[attr-defined]

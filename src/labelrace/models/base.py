@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
@@ -28,10 +29,16 @@ from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
-__all__ = ["OfflineMixin", "OnlineClassifier"]
+__all__ = ["OnlineClassifier"]
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
+
+
+def _is_online(model: OnlineClassifier) -> bool:
+    if not model.is_online:
+        raise AttributeError(f"{type(model).__name__} is offline: it learns all data at once, by fit.")
+    return True
 
 
 class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -41,7 +48,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     is_online = True
-    """Whether the classifier learns by `partial_fit`."""
+    """Whether the classifier learns batch by batch; otherwise it has no `partial_fit`."""
 
     _fitted: Fitted
     label_names: Any = None
@@ -74,6 +81,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted = self._learned(None, X, y)
         return self
 
+    @available_if(_is_online)
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
         """Learn from a further batch.
 
@@ -227,7 +235,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for block in _blocks(rows, fitted.schema.n_labels):
             scores = fitted.algorithm.scores(fitted.derived, block)
             likely = fitted.algorithm.probabilities(fitted.derived, block)
-            order = _best_first(scores, min(k, fitted.schema.n_labels))
+            order = _best_first(likely, scores, min(k, fitted.schema.n_labels))
             likely = np.take_along_axis(likely, order, axis=1)
             names = (fitted.schema.names_of(row) for row in order)
             best += [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
@@ -388,16 +396,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class OfflineMixin:
-    """Mixin of classifiers that learn by `fit` alone."""
-
-    is_online = False
-
-    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> NoReturn:
-        """Refuse: use `fit`."""
-        raise NotImplementedError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
-
-
 def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
     """Cut rows into blocks with a bounded number of scores."""
     size = max(1, _CELLS // n_labels)
@@ -405,11 +403,14 @@ def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
         yield rows[start : start + size]
 
 
-def _best_first(scores: FloatArray, k: int) -> Array:
-    """List the columns of the ``k`` highest scores of each row, best first; of equals the first."""
-    if k < scores.shape[1]:
-        best = np.sort(np.argpartition(-scores, k - 1, axis=1)[:, :k], axis=1)
+def _best_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:
+    """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
+    if k < likely.shape[1]:
+        least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]
+        # Above the least probability all are taken, and of those that have it the ones with the highest scores.
+        rank = np.where(likely > least, np.inf, np.where(likely == least, scores, -np.inf))
+        best = np.sort(np.argpartition(-rank, k - 1, axis=1)[:, :k], axis=1)
     else:
-        best = np.tile(np.arange(k), (len(scores), 1))
-    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(best, order, axis=1)
+        best = np.tile(np.arange(k), (len(likely), 1))
+    keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))
+    return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)

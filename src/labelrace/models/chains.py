@@ -393,18 +393,33 @@ class ClassifierChainsClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    n_chains : int
+    n_chains : int, default=1
         Number of chains.
-    categorical_features : mask, indices, names or None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    random_state : int, Generator, RandomState or None
-        Seed of the chains' orders.
-    learner : NaiveBayes
-        Settings of the learners. Only naive Bayes shares its sums between chains.
-    orders : (n_chains, l) array or None
+    orders : (n_chains, l) array or None, default=None
         The chains, each a permutation of the labels; None draws them from `random_state`.
-    label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+    learner : NaiveBayes or None, default=None
+        Settings of the learners. Only naive Bayes shares its sums between chains.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the chains' orders.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    BinaryRelevanceClassifier : The same learners, each on its own.
 
     Examples
     --------

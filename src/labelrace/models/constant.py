@@ -86,8 +86,8 @@ class Constant(Algorithm[State]):
         return np.broadcast_to(derived.predicted, (X.shape[0], len(derived.predicted))).copy()
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Return the scores: the labels' frequencies, or zeros."""
-        return self.scores(derived, X)
+        """Return the labels' frequencies for every row."""
+        return np.tile(derived.frequency, (X.shape[0], 1))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; None if they can."""
@@ -115,10 +115,25 @@ class ConstantClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    strategy : {"majority", "negative"}
+    strategy : {"majority", "negative"}, default="majority"
         Predict the most frequent labels, as many as a row of the last batch had on average, rounded down; or none.
-    label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    LabelRaceClassifier : The default.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.multiclass import type_of_target
 
 from labelrace.core.linalg import canonical
 from labelrace.models import naming
@@ -18,6 +19,9 @@ from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 __all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels"]
+
+
+_TWO = "a row for each of X and a column for each label"
 
 
 class Labels(NamedTuple):
@@ -119,7 +123,7 @@ def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> A
 
 def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     if Y.ndim != 2:
-        raise ValueError(f"y must have two dimensions, a row for each of X and a column for each label, got {Y.ndim}.")
+        raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")
     _refuse_kind(Y.dtype)
     Y = canonical(Y)
     if not (Y.data == 1).all():
@@ -137,13 +141,13 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
         raise ValueError(
             "y must be a matrix of 0 and 1, got rows that differ in length: give sets or lists of names, or a matrix."
         ) from None
+    if Y.ndim == 1:
+        hint = "To name labels, give a set of names for each row; missing labels are NaN in a matrix."
+        if Y.dtype.kind not in "OUS":
+            hint = f"Only binary classification is supported, of several labels at once, got type {type_of_target(Y)}."
+        raise ValueError(f"y must have two dimensions, {_TWO}, got 1. {hint} For a single label use y.reshape(-1, 1).")
     if Y.ndim != 2:
-        hint = " For a single label use y.reshape(-1, 1)." if Y.ndim == 1 else ""
-        if Y.ndim == 1 and Y.dtype.kind in "OUS":
-            hint = " To name labels, give a set of names for each row; missing labels are NaN in a matrix."
-        raise ValueError(
-            f"y must have two dimensions, a row for each of X and a column for each label, got {Y.ndim}.{hint}"
-        )
+        raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")
     if Y.dtype.kind in "OUS":
         try:
             Y = Y.astype(float)

@@ -21,9 +21,10 @@ import scipy.sparse.linalg
 
 from labelrace import parameters
 from labelrace.core.schema import Schema
+from labelrace.core.thresholds import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
-from labelrace.models.base import OfflineMixin, OnlineClassifier
+from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 __all__ = ["PLST", "PLSTClassifier", "State", "principal_directions"]
@@ -100,7 +101,7 @@ class PLST(BankAlgorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Cut the decoded labels, least-squares estimates of 0 and 1, to [0, 1]."""
-        return np.clip((self.scores(derived, X) + 1.0) / 2.0, 0.0, 1.0)
+        return soft_clip((self.scores(derived, X) + 1.0) / 2.0)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged: never, as each has its own directions."""
@@ -136,19 +137,34 @@ def principal_directions(Y: AnyMatrix, means: FloatArray, k: int) -> FloatArray:
     return np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0))
 
 
-class PLSTClassifier(OfflineMixin, OnlineClassifier):
+class PLSTClassifier(OnlineClassifier):
     """Principal label space transformation: compression by the labels' principal directions. Offline.
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of directions.
-    categorical_features : mask, indices, names or None
+    learner : str, bank or estimator, default="ridge"
+        The learners: "ridge", "sgd", a regressing bank of `labelrace.learners`, or a regressor with ``partial_fit``.
+    categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values.
-    learner : "ridge", "sgd", a regressing bank of labelrace.learners, or a regressor with partial_fit
-        The learners.
-    label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    RACEClassifier : Compression by random directions, online.
 
     Examples
     --------
@@ -159,6 +175,8 @@ class PLSTClassifier(OfflineMixin, OnlineClassifier):
     >>> model.predict([[1.0, 0.0]])
     array([[1, 0, 1, 0]], dtype=int8)
     """
+
+    is_online = False
 
     def __init__(
         self,

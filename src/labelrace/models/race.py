@@ -16,16 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from labelrace import parameters
 from labelrace.core import decoder, encoder
 from labelrace.core.schema import Schema
+from labelrace.core.thresholds import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models.base import OfflineMixin, OnlineClassifier
+from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
@@ -153,7 +155,7 @@ class Race(BankAlgorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Map the scores, least-squares estimates of -1 for absent and 1 for present, to [0, 1]."""
-        return np.clip((self.scores(derived, X) + 1.0) / 2.0, 0.0, 1.0)
+        return soft_clip((self.scores(derived, X) + 1.0) / 2.0)
 
     def compact(self, state: State) -> State:
         """Return the same state in its smallest form, for keeping."""
@@ -205,35 +207,36 @@ class RACEClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    method : {"classification", "regression"}
+    method : {"classification", "regression"}, default="classification"
         Whether pseudo labels are cut to 0/1 and learned by classifiers, or learned as real numbers by regressors.
-    encoding : {"fixed", "adaptive"}
+    encoding : {"fixed", "adaptive"}, default="fixed"
         Whether the random hyperplanes stay, or each batch is encoded by the transpose of the decoder learned so far.
-    n_components : {"log2", "log2_squared"} or int
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of pseudo labels: ``⌈log₂ l⌉``, its square, or as given.
-    projection : (A, b) or None
+    projection : (A, b) or None, default=None
         The encoder, ``A`` of shape (l, k) and the bias ``b`` of shape (k,); None draws it from `random_state`.
-    categorical_features : mask, indices, names or None
-        Features that hold codes 0, 1, 2, … of nominal values. Linear learners know the values of the first batch and
-        take later ones for the first value.
-    random_state : int, Generator, RandomState or None
-        Seed of the encoder.
-    learner : "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of labelrace.learners, or one with partial_fit
-        The base learners. "auto" is naive Bayes for classification and SGD, with normalised steps, for regression.
-    ridge : float
+    learner : str, bank or estimator, default="auto"
+        The base learners: "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of `labelrace.learners`, or an estimator
+        with ``partial_fit``. "auto" is naive Bayes for classification and SGD, with normalised steps, for regression.
+    ridge : float, default=0.0
         Regularises the decoder: added to the diagonal of its equations.
-    forgetting : float
+    forgetting : float, default=1.0
         What the decoder's past is multiplied by before each batch; 1 forgets nothing.
-    start : {"full", "first_batch"}
+    start : {"full", "first_batch"}, default="full"
         Whether the decoder uses all of the pseudo labels' space or what the first batch spans, as the paper's
         recursion does.
-    zero_score : {"absent", "present"}
+    zero_score : {"absent", "present"}, default="absent"
         What a label with a score of exactly zero is, in `predict`. Such scores come from rows whose pseudo labels are
         all 0.
-    iterations : int
+    iterations : int, default=1
         How often each batch is learned, in a row; the paper's "iterative" RACE has 3.
-    label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values. Linear learners know the values of the first batch and
+        take later ones for the first value.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the encoder.
 
     Attributes
     ----------
@@ -249,8 +252,15 @@ class RACEClassifier(OnlineClassifier):
         Names of the labels.
     classes_ : (l,) array
         Indices of the labels.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    LabelRaceClassifier : The default, which needs no tuning.
+    BinaryRelevanceClassifier : The same learners without compression.
 
     References
     ----------
@@ -280,30 +290,30 @@ class RACEClassifier(OnlineClassifier):
         method: Literal["classification", "regression"] = "classification",
         encoding: Literal["fixed", "adaptive"] = "fixed",
         n_components: str | int = "log2",
-        projection: Any = None,
-        categorical_features: Any = None,
-        random_state: Any = None,
+        projection: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         learner: Any = "auto",
         ridge: float = 0.0,
         forgetting: float = 1.0,
         start: Literal["full", "first_batch"] = "full",
         zero_score: Literal["absent", "present"] = "absent",
         iterations: int = 1,
+        categorical_features: Any = None,
         label_names: Any = None,
+        random_state: Any = None,
     ) -> None:
         self.method = method
         self.encoding = encoding
         self.n_components = n_components
         self.projection = projection
-        self.categorical_features = categorical_features
-        self.random_state = random_state
         self.learner = learner
         self.ridge = ridge
         self.forgetting = forgetting
         self.start = start
         self.zero_score = zero_score
         self.iterations = iterations
+        self.categorical_features = categorical_features
         self.label_names = label_names
+        self.random_state = random_state
 
     @classmethod
     def paper(
@@ -401,7 +411,7 @@ class RACEClassifier(OnlineClassifier):
         return self
 
 
-class OfflineRACEClassifier(OfflineMixin, RACEClassifier):
+class OfflineRACEClassifier(RACEClassifier):
     """RACE with all data in one batch, as in the paper's Table 4. Offline.
 
     Parameters
@@ -417,6 +427,8 @@ class OfflineRACEClassifier(OfflineMixin, RACEClassifier):
     >>> OfflineRACEClassifier(random_state=0).fit(X, np.hstack([X, X])).predict([[1.0, 0.0]])
     array([[1., 0., 1., 0.]])
     """
+
+    is_online = False
 
 
 def _check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, FloatArray]:

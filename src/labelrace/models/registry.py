@@ -212,7 +212,7 @@ def _imported(name: str) -> Callable[..., Any]:
         raise ValueError(f"The model {name!r} cannot be imported ({error}): give it as module:Class.") from error
     if not callable(found):
         raise ValueError(f"The model {name!r} must be a class or a function, got {found!r}.")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @cache

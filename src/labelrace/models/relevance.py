@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelrace.core.schema import Schema
+from labelrace.core.thresholds import soft_clip
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -68,7 +69,7 @@ class Relevance(BankAlgorithm[State]):
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities; map the values of regressors, -1 to 1, to [0, 1]."""
         scores = self.scores(derived, X)
-        return expit(scores) if self.bank.task == "classification" else np.clip((scores + 1.0) / 2.0, 0.0, 1.0)
+        return expit(scores) if self.bank.task == "classification" else soft_clip((scores + 1.0) / 2.0)
 
     def merge(self, one: State, other: State) -> State:
         """Join two models which learned different rows."""
@@ -88,12 +89,29 @@ class BinaryRelevanceClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    categorical_features : mask, indices, names or None
+    learner : str, bank or estimator, default="auto"
+        The learners: "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of `labelrace.learners`, or an estimator with
+        ``partial_fit``. "auto" is naive Bayes.
+    categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values.
-    learner : "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of labelrace.learners, or one with partial_fit
-        The learners. "auto" is naive Bayes.
-    label_names : sequence of str or None
-        Names of the labels, if ``Y`` is not a data frame, whose columns have names.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    ClassifierChainsClassifier : Labels that are predicted from one another, too.
+    RACEClassifier : A learner for each of a few pseudo labels instead.
 
     Examples
     --------
