@@ -1,4 +1,4 @@
-"""A bank of linear regressors by stochastic gradient descent on the squared loss, one step a row, in order.
+"""A bank of linear regressors by stochastic gradient descent on the squared loss, one step for each row, in order.
 
 The step of row ``i`` with rate ``η`` and decay ``d`` is ``z = y - (w·x + c)``, ``w ← d w + η z x``, ``c ← c + η z``.
 Rows depend on one another through their inner products alone, so a block of ``b`` rows is exact at once: the errors
@@ -55,7 +55,7 @@ class SGDState(NamedTuple):
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
     weights : (M, k) array
-        One column a pseudo label.
+        One column for each pseudo label.
     intercepts : (k,) array
         The ``c`` above.
     ranks : (M, k) array or None
@@ -109,7 +109,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class SGD(Bank[SGDState]):
-    """Linear regressors, one for each pseudo label, that take one gradient step a row.
+    """Linear regressors, one for each pseudo label, that take one gradient step for each row.
 
     Parameters
     ----------
@@ -168,9 +168,9 @@ class SGD(Bank[SGDState]):
 
     @classmethod
     def weka(cls) -> SGD:
-        """Return the settings and habits of the learner that the paper used.
+        """Return the settings of the learner that the paper used.
 
-        On unscaled features the original went on with NaN; here the steps are shortened.
+        On unscaled features the original continued with NaN; here the steps are shortened.
         """
         return cls(
             penalty_per_row=True,
@@ -217,15 +217,14 @@ class SGD(Bank[SGDState]):
     def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Take the steps of a batch."""
         H, epochs = columns.dense(H), 1
-        if state.first_rows == 0:
-            state, epochs = self._with_first_batch(state, X, H), self.first_epochs
-            if self.shuffle_seed is not None:
-                order = java_shuffle(len(H), self.shuffle_seed)
-                X, H = X[order], H[order]
-        X, coding = _design(state, X), _coding(state)
-        bound = _DIVERGED * (1.0 + np.abs(H).max())
         with np.errstate(over="ignore", invalid="ignore"):
-            blocks = list(self._blocks(state, coding, X))
+            if state.first_rows == 0:
+                state, epochs = self._with_first_batch(state, X, H), self.first_epochs
+                if self.shuffle_seed is not None:
+                    order = java_shuffle(len(H), self.shuffle_seed)
+                    X, H = X[order], H[order]
+            coding, bound = _coding(state), _DIVERGED * (1.0 + np.abs(H).max())
+            blocks = list(self._blocks(state, coding, _design(state, X)))
             for _ in range(epochs):
                 for block in blocks:
                     state = _learn_block(state, coding, block, H[block.rows], bound)
