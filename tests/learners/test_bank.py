@@ -1,4 +1,6 @@
-"""What every bank promises: targets may be sparse, and what cannot be merged exactly says so."""
+"""What every bank promises: sparse targets, reasons why states do not merge, states that fit their annotations."""
+
+import typing
 
 import numpy as np
 import pytest
@@ -8,14 +10,18 @@ from sklearn.linear_model import SGDClassifier
 from labelrace.learners.adapter import Adapter
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
+from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.typing import Array, FloatArray, IntArray
 
 BANKS = {
     "density": NaiveBayes(),
     "binned": NaiveBayes(numeric="binned"),
     "sgd": SGD(rate=0.01),
-    "turned sgd": SGD(rate=0.01, orient_binary=True, shuffle_seed=1, first_epochs=3),
+    "weka's sgd": SGD(rate=0.01, nominal_coding="cumulative", fill_missing=True, shuffle_seed=1, first_epochs=3),
     "ridge": Ridge(),
+    "rls": RLS(n_random_features=3),
+    "single rls": RLS(half_lives=(None, 20.0), single=True),
     "adapter": Adapter(SGDClassifier(random_state=0)),
 }
 
@@ -44,3 +50,39 @@ def test_unmergeable_banks_say_why(bank):
     if bank in {"sgd", "adapter"}:
         with pytest.raises(NotImplementedError, match="order of the rows"):
             BANKS[bank].merge(state, state)
+
+
+DTYPES = {Array: np.inexact, FloatArray: np.float64, IntArray: np.intp}
+
+
+def assert_annotated(state, state_type, path):
+    """Compare every field, also inside of fields, with the type that its annotation resolves to."""
+    assert type(state) is state_type, path
+    hints = typing.get_type_hints(state_type)
+    assert list(hints) == list(state._fields)
+    for name, value in state._asdict().items():
+        options = set(typing.get_args(hints[name])) if type(None) in typing.get_args(hints[name]) else {hints[name]}
+        if value is None:
+            assert type(None) in options, f"{path}.{name}"
+            continue
+        [kind] = options - {type(None)}
+        if hasattr(value, "_fields"):
+            assert_annotated(value, kind, f"{path}.{name}")
+        elif isinstance(value, np.ndarray):
+            assert np.issubdtype(value.dtype, DTYPES[kind]), f"{path}.{name}"
+        else:
+            assert type(value) is kind, f"{path}.{name}"
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n", [0, 5, 90])
+@pytest.mark.parametrize("bank", sorted(set(BANKS) - {"adapter"}))
+def test_states_are_as_annotated(bank, n, make):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=(90, 2)), rng.integers(0, 2, 90), rng.integers(0, 3, 90)])
+    if BANKS[bank].skips_missing:
+        X[3] = np.nan
+    state = BANKS[bank].init(np.array([0, 0, 2, 3]), 3)
+    if n:
+        state = BANKS[bank].update(state, make(X[:n]), (rng.random((n, 3)) < 0.3).astype(float))
+    assert_annotated(state, BANKS[bank].state_type, bank)

@@ -72,12 +72,32 @@ def test_numeric_and_nominal_columns_are_told_apart():
     assert (columns.all_nominal(np.array([2, 3])), columns.all_nominal(n_values)) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [([0, 0], [0, 0]), ([2, 2], [1, 1]), ([3, 0, 2], [0, 0, 0, 1]), ([2, 0, 4, 0], [0, 0, 1, 0, 0, 0])],
-)
-def test_binary_columns_of_the_design(kinds, expected):
-    np.testing.assert_array_equal(columns.binary(np.array(kinds)), np.array(expected, bool))
+@pytest.mark.parametrize("kinds", [[0, 0], [2, 2], [3, 0, 2], [4, 0, 1, 2, 4, 3]])
+def test_value_groups_find_the_indicators_of_the_design(kinds):
+    n_values, found = np.array(kinds), []
+    for features, places in columns.value_groups(n_values):
+        for feature, of_feature in zip(features, places, strict=True):
+            for value, place in enumerate(of_feature, start=1):
+                X = np.zeros((1, len(kinds)))
+                X[0, feature] = value
+                expected = np.zeros(columns.width(n_values))
+                expected[place] = 1
+                np.testing.assert_array_equal(columns.dense(columns.design(X, n_values))[0], expected)
+                assert columns.value_order(n_values)[place] == value
+                found.append(place)
+    assert sorted(found) == list(range((n_values == 0).sum(), columns.width(n_values)))
+
+
+@pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
+def test_missing_values_are_filled_by_the_mean_or_the_most_frequent_value(make):
+    """Of values that are equally frequent the first is taken; a column that is always missing becomes 0."""
+    nan = np.nan
+    X = [[1.0, 0, 2, nan, nan, 1], [nan, 1, nan, nan, nan, 0], [3.0, nan, 2, nan, nan, nan], [5.0, 1, 0, nan, nan, nan]]
+    n_values = np.array([0, 3, 4, 0, 3, 2])
+    values = columns.fill_values(make(np.array(X)), n_values)
+    np.testing.assert_allclose(values, [3, 1, 2, 0, 0, 0])
+    expected = np.where(np.isnan(X), [3, 1, 2, 0, 0, 0], X)
+    np.testing.assert_array_equal(columns.dense(columns.filled(make(np.array(X)), values)), expected)
 
 
 @settings(max_examples=80, deadline=None)

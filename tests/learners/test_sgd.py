@@ -151,7 +151,7 @@ def assert_turned_round(seed, sizes, make=np.array, **settings):
         turned = larger_mean_is_one(designs[0], batches[0][1][:, c], is_binary)
         own = [(np.where(turned, 1 - X, X), H[:, [c]]) for X, (_, H) in zip(designs, batches, strict=True)]
         expected.append(looped(own, own[1][0], **settings))
-    got = banked(SGD(orient_binary=True, **settings), n_values, batches, batches[1][0], make)
+    got = banked(SGD(nominal_coding="cumulative", **settings), n_values, batches, batches[1][0], make)
     np.testing.assert_allclose(got, np.hstack(expected), rtol=1e-8, atol=1e-9)
 
 
@@ -174,8 +174,87 @@ def test_binary_feature_with_one_value_is_not_turned(constant):
     X, H = np.full((20, 1), constant), rng.integers(-8, 9, size=(20, 4)) / 8
     settings = {"rate": 0.1, "penalty": 0.0}
     queries = np.array([[0.0], [1.0]])
-    got = banked(SGD(orient_binary=True, **settings), [2], [(X, H)], queries)
+    got = banked(SGD(nominal_coding="cumulative", **settings), [2], [(X, H)], queries)
     np.testing.assert_allclose(got, looped([(X, H)], queries, **settings), atol=1e-12)
+
+
+def filled_as_weka_does(X, first, n_values):
+    """Replace what is missing by the mean, or the most frequent value, of the first batch, column by column."""
+    X = X.copy()
+    for j, n in enumerate(n_values):
+        known = [x for x in first[:, j] if not np.isnan(x)]
+        value = max(range(n), key=known.count) if n else np.mean(known)
+        X[np.isnan(X[:, j]), j] = value
+    return X
+
+
+def coded_as_weka_does(X, first, h, n_values):
+    """Code each nominal feature by the ranks of its values, one cell at a time; numeric columns come first."""
+    coded = [X[:, j] for j, n in enumerate(n_values) if not n]
+    for j, n in enumerate(n_values):
+        if n:
+            means = [np.mean(h[first[:, j] == v]) if (first[:, j] == v).any() else np.mean(h) for v in range(n)]
+            by_mean = sorted(range(n), key=means.__getitem__)
+            coded += [np.array([float(by_mean.index(int(x)) > place) for x in X[:, j]]) for place in range(n - 1)]
+    return np.column_stack(coded)
+
+
+def assert_weka_s_coding(seed, sizes, n_values, missing=0.0, make=np.array, **settings):
+    rng = np.random.default_rng(seed)
+    batches = []
+    for n in sizes:
+        X = np.column_stack([rng.integers(0, v, n) if v else rng.normal(size=n) for v in n_values]).astype(float)
+        X[rng.random(X.shape) < missing] = np.nan
+        X[0] = 0
+        batches.append((X, rng.normal(size=(n, 3)) + np.nan_to_num(X) @ rng.normal(size=(len(n_values), 3))))
+    first, expected = batches[0][0], []
+    whole = [filled_as_weka_does(X, first, n_values) for X, _ in batches]
+    for c in range(3):
+        h = batches[0][1][:, c]
+        own = [coded_as_weka_does(X, whole[0], h, n_values) for X in whole]
+        steps = [(X, H[:, [c]]) for X, (_, H) in zip(own, batches, strict=True)]
+        expected.append(looped(steps, own[-1], **settings))
+    bank = SGD(nominal_coding="cumulative", fill_missing=missing > 0, **settings)
+    got = banked(bank, n_values, batches, batches[-1][0], make)
+    np.testing.assert_allclose(got, np.hstack(expected), rtol=1e-8, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    SEEDS,
+    st.lists(st.sampled_from([0, 2, 3, 4, 6]), min_size=1, max_size=5),
+    st.sampled_from([(10, 5), (70, 66, 3)]),
+    st.sampled_from([0.0, 0.2]),
+    st.booleans(),
+    st.sampled_from([1, 3]),
+)
+def test_nominal_features_ranked_by_their_mean_target(seed, n_values, sizes, missing, sparse, first_epochs):
+    """Of six values and ten rows some do not occur in the first batch; with five columns there are several groups."""
+    make = scipy.sparse.csr_array if sparse else np.array
+    settings = {"rate": 0.01, "penalty": 0.2, "penalty_per_row": True, "first_epochs": first_epochs}
+    assert_weka_s_coding(seed, sizes, n_values, missing, make, **settings)
+
+
+def test_normalised_steps_on_ranked_values():
+    assert_weka_s_coding(0, (20, 10), [4, 0, 3, 2, 3], rate=0.5, penalty=0.0, normalised=True)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 3.0])
+def test_values_with_equal_means_keep_their_order(value):
+    """All values that do not occur tie with the one that does, whatever digits its mean has lost."""
+    rng = np.random.default_rng(3)
+    X, H = np.full((23, 1), value), rng.normal(size=(23, 5)) / 3
+    settings = {"rate": 0.1, "penalty": 0.0}
+    queries = np.arange(4.0)[:, None]
+    coded = [(table > np.arange(3)).astype(float) for table in (X, queries)]
+    got = banked(SGD(nominal_coding="cumulative", **settings), [4], [(X, H)], queries)
+    np.testing.assert_allclose(got, looped([(coded[0], H)], coded[1], **settings), atol=1e-12)
+
+
+def test_missing_values_are_allowed_where_they_are_filled():
+    assert not SGD().skips_missing
+    assert SGD(fill_missing=True).skips_missing
+    assert SGD.weka().skips_missing
 
 
 def test_nominal_features_are_indicators():
@@ -244,11 +323,11 @@ def test_normalised_steps_are_stable_on_any_scale(scale):
 
 
 @pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
-@pytest.mark.parametrize("orient_binary", [False, True])
-def test_update_changes_nothing(assert_pure, make, orient_binary):
+@pytest.mark.parametrize("nominal_coding", ["indicators", "cumulative"])
+def test_update_changes_nothing(assert_pure, make, nominal_coding):
     rng = np.random.default_rng(10)
     X, H = (rng.random((90, 4)) < 0.5).astype(float), rng.normal(size=(90, 3))
-    bank = SGD(rate=0.01, orient_binary=orient_binary, shuffle_seed=1)
+    bank = SGD(rate=0.01, nominal_coding=nominal_coding, shuffle_seed=1)
     state = assert_pure(bank.update, bank.init(np.array([2, 2, 0, 0]), 3), make(X), H)
     before = bank.predict(bank.derive(state), make(X))
     assert_pure(bank.update, state, make(X), H)

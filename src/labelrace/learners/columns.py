@@ -2,7 +2,7 @@
 
 A nominal feature with ``V`` values holds codes ``0 … V - 1``. Learners see it as ``V - 1`` indicator columns, one for
 each value but the first: the first value is the zero of a sparse row, and its share follows from the others. With two
-values the indicator is the column itself, so that binary features, dense or sparse, are used as they come.
+values the indicator is the column itself, so that binary features, dense or sparse, are used unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
     "add_missing",
@@ -19,17 +19,21 @@ __all__ = [
     "all_numeric",
     "appended",
     "before_last",
-    "binary",
     "dense",
     "design",
+    "fill_values",
+    "filled",
     "indicators",
     "missing",
     "nominal",
     "numeric",
     "pad_rows",
     "places",
+    "value_groups",
+    "value_order",
     "widest_values",
     "width",
+    "with_first",
     "with_ones",
     "without",
 ]
@@ -156,10 +160,34 @@ def before_last(sums: FloatArray, n_new: int) -> FloatArray:
     return np.concatenate([sums[..., :-1], zeros, sums[..., -1:]], axis=-1)
 
 
-def binary(n_values: IntArray) -> BoolArray:
-    """Tell which columns of the `design` are nominal features with two values."""
-    coded = n_values[n_values > 0]
-    return np.concatenate([np.zeros(int((n_values == 0).sum()), bool), np.repeat(coded == 2, coded - 1)])
+def value_groups(n_values: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Group the nominal features by their number ``V`` of values: features and, a row for each, their indicators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> for features, places in value_groups(np.array([0, 3, 2, 3])):
+    ...     print(features, places.tolist())
+    [2] [[3]]
+    [1 3] [[1, 2], [4, 5]]
+    """
+    n_indicators = np.where(n_values > 0, n_values - 1, 0)
+    first = (n_values == 0).sum() + np.cumsum(n_indicators) - n_indicators
+    features = [np.flatnonzero(n_values == v) for v in np.unique(n_values[n_values > 0])]
+    return [(group, first[group][:, None] + np.arange(n_indicators[group[0]])) for group in features]
+
+
+def value_order(n_values: IntArray) -> IntArray:
+    """Give the value, from 1, that each indicator of the `design` stands for; 1 for numeric columns."""
+    order = np.ones(width(n_values), dtype=np.intp)
+    for _, places in value_groups(n_values):
+        order[places] = np.arange(1, places.shape[1] + 1)
+    return order
+
+
+def with_first(sums: Array, total: Array) -> Array:
+    """Put the sum of the first value before those of the others, ``(J, V - 1, …)``: what they leave of the total."""
+    return np.concatenate([total - sums.sum(axis=1, keepdims=True), sums], axis=1)
 
 
 def missing(X: AnyMatrix) -> AnyMatrix | None:
@@ -182,6 +210,35 @@ def without(X: AnyMatrix, absent: AnyMatrix) -> AnyMatrix:
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array((np.where(absent.data > 0, 0.0, X.data), X.indices, X.indptr), shape=X.shape)
     return np.where(absent > 0, 0.0, X)
+
+
+def fill_values(X: AnyMatrix, n_values: IntArray) -> FloatArray:
+    """Compute the mean of each numeric column and the most frequent value, of equal ones the first, of a nominal one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fill_values(np.array([[1.0, 2.0], [2.0, np.nan], [np.nan, 2.0]]), np.array([0, 3]))
+    array([1.5, 2. ])
+    """
+    absent = missing(X)
+    present = X if absent is None else without(X, absent)
+    rows = np.full(X.shape[1], float(X.shape[0])) - (0.0 if absent is None else absent.sum(axis=0))
+    values = np.asarray(present.sum(axis=0) / np.maximum(rows, 1.0), dtype=float)
+    counts = design(present, n_values).sum(axis=0)
+    for features, places in value_groups(n_values):
+        values[features] = with_first(counts[places], rows[features][:, None]).argmax(axis=1)
+    return values
+
+
+def filled(X: AnyMatrix, values: FloatArray) -> AnyMatrix:
+    """Put each column's value where it is missing."""
+    if missing(X) is None:
+        return X
+    if scipy.sparse.issparse(X):
+        data = np.where(np.isnan(X.data), values[X.indices], X.data)
+        return scipy.sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+    return np.where(np.isnan(X), values, X)
 
 
 def dense(matrix: AnyMatrix) -> FloatArray:

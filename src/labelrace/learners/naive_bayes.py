@@ -15,6 +15,7 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.learners import columns, nominal, numeric
 from labelrace.learners.bank import Bank, Task
+from labelrace.learners.numeric import NumericOdds
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["NaiveBayes", "NaiveBayesState"]
@@ -50,7 +51,7 @@ class Derived(NamedTuple):
     n_values: IntArray
     prior: FloatArray
     nominal: nominal.LogOdds | None
-    numeric: numeric.DensityOdds | numeric.BinnedOdds | None
+    numeric: NumericOdds | None
 
 
 @dataclass(frozen=True)
@@ -134,16 +135,18 @@ class NaiveBayes(Bank[NaiveBayesState]):
 
     def derive(self, state: NaiveBayesState) -> Derived:
         """Compute the log odds' parameters."""
-        n_values, rows, counts, sums, precision = state
+        n_values, rows, counts, *_ = state
         n, ones = rows[-1], rows[:-1]
         # (n_c + 1) / (n + 2) for each class; the denominators cancel.
         prior = np.log((ones + 1) / (n - ones + 1))
-        numeric_odds: numeric.DensityOdds | numeric.BinnedOdds | None = None
-        if not columns.all_nominal(n_values):
-            by_bins, by_density = numeric.binned_odds, numeric.density_odds
-            numeric_odds = by_bins(sums, rows, precision) if self._bins else by_density(sums, rows, self.smoothing)
+        numeric_odds = None if columns.all_nominal(n_values) else self._numeric_odds(state)
         nominal_odds = None if columns.all_numeric(n_values) else nominal.log_odds(counts, n_values[n_values > 0], rows)
         return Derived(n_values, prior, nominal_odds, numeric_odds)
+
+    def _numeric_odds(self, state: NaiveBayesState) -> NumericOdds:
+        if self._bins:
+            return numeric.binned_odds(state.moments, state.rows, state.precision)
+        return numeric.density_odds(state.moments, state.rows, self.smoothing)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the log odds of all pseudo labels."""

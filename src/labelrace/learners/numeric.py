@@ -20,7 +20,7 @@ pseudo label, of the stored values only where ``X`` is sparse.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -35,6 +35,7 @@ __all__ = [
     "BinnedOdds",
     "DensityOdds",
     "Moments",
+    "NumericOdds",
     "binned_odds",
     "density_odds",
     "grow_components",
@@ -353,6 +354,9 @@ def _binned_sparse(odds: BinnedOdds, component: int, values: AnyMatrix, absent: 
     return total if absent is None else total - absent @ at_zero
 
 
-def predict(odds: DensityOdds | BinnedOdds, X: AnyMatrix) -> FloatArray:
+NumericOdds: TypeAlias = DensityOdds | BinnedOdds
+
+
+def predict(odds: NumericOdds, X: AnyMatrix) -> FloatArray:
     """Add up the log odds of all features; what is missing adds nothing."""
     return _predict_density(odds, X) if isinstance(odds, DensityOdds) else _predict_binned(odds, X)

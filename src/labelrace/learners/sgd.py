@@ -1,4 +1,4 @@
-"""A bank of linear regressors by stochastic gradient descent on the squared loss, one step a row, in order.
+"""A bank of linear regressors by stochastic gradient descent on the squared loss, one step for each row, in order.
 
 The step of row ``i`` with rate ``η`` and decay ``d`` is ``z = y - (w·x + c)``, ``w ← d w + η z x``, ``c ← c + η z``.
 Rows depend on one another through their inner products alone, so a block of ``b`` rows is exact at once: the errors
@@ -8,10 +8,15 @@ Rows depend on one another through their inner products alone, so a block of ``b
 
 and then ``w_b = d^b w₀ + η Xᵀ (d^(b-1-i) zᵢ)``. All pseudo labels share the system.
 
-*The original's coding of binary features.* It codes a binary feature, for each pseudo label, as 1 for the value with
-the larger mean target in the first batch. Where that turns a feature round, ``x' = 1 - x``, the steps are those on
-``x - 1`` with the weight's sign changed. So each pseudo label has an origin, 0 or 1 in each feature, and ``X`` is used
-as it is.
+*Nominal features* are indicators of their values, all but the first, so that ``X`` is the same for all pseudo labels.
+The original codes them for each pseudo label, by ``V - 1`` columns: values are ranked by their mean target in the first
+batch, and the value of rank ``r`` becomes ``r`` ones followed by zeros. With ``o`` the indicators of the value of rank
+0, that code is linear, ``x' = C (x - o)``, and a step on ``x'`` with weights ``w'`` is, for ``w = Cᵀw'``,
+
+    w·(x - o) = w'·x',    w ← d w + η z CᵀC (x - o),    x'ᵢ·x'ⱼ = min(rᵢ, rⱼ).
+
+So the weights remain those of the indicators, and each pseudo label has an origin ``o`` and inner products of its own.
+For ``V = 2``, where ``C = ±1``, only the origin is needed, and ``X`` stays sparse.
 """
 
 from __future__ import annotations
@@ -50,11 +55,14 @@ class SGDState(NamedTuple):
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
     weights : (M, k) array
-        One column a pseudo label.
+        One column for each pseudo label.
     intercepts : (k,) array
         The ``c`` above.
-    origin : (M, k) array or None
-        What is subtracted from the features, for each pseudo label; None for nothing.
+    ranks : (M, k) array or None
+        Ranks of the values that the indicators stand for, for each pseudo label; that of a feature's first value is the
+        one left over. 1 for numeric columns. None where indicators are learned from directly.
+    fill : (m,) array or None
+        What missing values are replaced by; None before the first batch, and where they are not allowed.
     first_rows : float
         Size of the first batch, 0 before it.
     rate : float
@@ -64,9 +72,29 @@ class SGDState(NamedTuple):
     n_values: IntArray
     weights: FloatArray
     intercepts: FloatArray
-    origin: FloatArray | None
+    ranks: IntArray | None
+    fill: FloatArray | None
     first_rows: float
     rate: float
+
+
+class _Coding(NamedTuple):
+    """How pseudo labels code nominal features.
+
+    Attributes
+    ----------
+    origin : (M, k) array
+        Indicators of the values of rank 0.
+    shared : array or slice
+        Columns of numeric and binary features, which differ in their origin alone.
+    ranked : list of (places, ranks)
+        For the features with the same number of values, more than two: the places of their indicators, (J, V - 1), and
+        the ranks of all their values, (J, V, k).
+    """
+
+    origin: FloatArray
+    shared: IntArray | slice
+    ranked: list[tuple[IntArray, IntArray]]
 
 
 class _Block(NamedTuple):
@@ -81,28 +109,31 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class SGD(Bank[SGDState]):
-    """Linear regressors, one for each pseudo label, that take one gradient step a row.
+    """Linear regressors, one for each pseudo label, that take one gradient step for each row.
 
     Parameters
     ----------
-    rate : float
+    rate : float, default=1e-4
         The step's length.
-    normalised : bool
+    normalised : bool, default=False
         Whether the rate is divided by ``1 + |x|²``. Steps are then stable on features of any scale if ``rate < 2``.
-    penalty : float
+    penalty : float, default=1e-4
         L2 penalty: the weights shrink by ``1 - rate · penalty`` at each step.
-    penalty_per_row : bool
+    penalty_per_row : bool, default=False
         Whether the penalty is divided by the size of the first batch, as in Weka.
-    first_epochs : int
-        How often the first batch is gone through. Every later batch is gone through once.
-    shuffle_seed : int or None
+    first_epochs : int, default=1
+        Number of passes over the first batch. Every later batch is passed over once.
+    shuffle_seed : int or None, default=None
         Shuffles the first batch, once, as Weka does with this seed; None for the order given.
-    on_divergence : {"error", "shorten"}
+    nominal_coding : {"indicators", "cumulative"}, default="indicators"
+        How a nominal feature is coded: by indicators of its values, or, as in Weka, for each pseudo label by columns
+        that are 1 up to the rank of the value. Values are ranked by their mean target in the first batch.
+    fill_missing : bool, default=False
+        Whether missing values (NaN) are replaced by the mean, or the most frequent value, of the first batch, as in
+        Weka. Otherwise they are not allowed.
+    on_divergence : {"error", "shorten"}, default="error"
         What happens where the steps are too long for the features: an error, or the batch is learned again with steps
         a tenth as long, which then stay so, and a warning.
-    orient_binary : bool
-        Whether a binary feature is coded, for each pseudo label, as 1 for the value with the larger mean target in
-        the first batch, as in Weka.
 
     Examples
     --------
@@ -121,7 +152,8 @@ class SGD(Bank[SGDState]):
     penalty_per_row: bool = False
     first_epochs: int = 1
     shuffle_seed: int | None = None
-    orient_binary: bool = False
+    nominal_coding: Literal["indicators", "cumulative"] = "indicators"
+    fill_missing: bool = False
     on_divergence: Literal["error", "shorten"] = "error"
 
     task: ClassVar[Task] = "regression"
@@ -131,20 +163,33 @@ class SGD(Bank[SGDState]):
         parameters.check_number("rate", self.rate, 0, open_low=True)
         parameters.check_number("penalty", self.penalty, 0)
         parameters.check_whole("first_epochs", self.first_epochs, 1)
+        parameters.check_choice("nominal_coding", self.nominal_coding, ("indicators", "cumulative"))
         parameters.check_choice("on_divergence", self.on_divergence, ("error", "shorten"))
 
     @classmethod
     def weka(cls) -> SGD:
-        """Return the settings and habits of the learner that the paper used.
+        """Return the settings of the learner that the paper used.
 
-        On unscaled features the original went on with NaN; here the steps are shortened.
+        On unscaled features the original continued with NaN; here the steps are shortened.
         """
-        return cls(penalty_per_row=True, first_epochs=500, shuffle_seed=1, orient_binary=True, on_divergence="shorten")
+        return cls(
+            penalty_per_row=True,
+            first_epochs=500,
+            shuffle_seed=1,
+            nominal_coding="cumulative",
+            fill_missing=True,
+            on_divergence="shorten",
+        )
+
+    @property
+    def skips_missing(self) -> bool:
+        """Whether NaN in ``X`` is allowed: where it is filled."""
+        return self.fill_missing
 
     def init(self, n_values: IntArray, n_components: int) -> SGDState:
         """Make models with zero weights."""
         weights = np.zeros((columns.width(n_values), n_components))
-        return SGDState(n_values, weights, np.zeros(n_components), None, 0.0, self.rate)
+        return SGDState(n_values, weights, np.zeros(n_components), None, None, 0.0, self.rate)
 
     def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
@@ -171,99 +216,131 @@ class SGD(Bank[SGDState]):
 
     def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Take the steps of a batch."""
-        X, H, epochs = columns.design(X, state.n_values), columns.dense(H), 1
-        if state.first_rows == 0:
-            epochs = self.first_epochs
-            if self.orient_binary:
-                state = state._replace(origin=_origin(X, H, state.n_values))
-            if self.shuffle_seed is not None:
-                order = java_shuffle(len(H), self.shuffle_seed)
-                X, H = X[order], H[order]
-            state = state._replace(first_rows=float(len(H)))
-        bound = _DIVERGED * (1.0 + np.abs(H).max())
+        H, epochs = columns.dense(H), 1
         with np.errstate(over="ignore", invalid="ignore"):
-            blocks = list(self._blocks(state, X))
+            if state.first_rows == 0:
+                state, epochs = self._with_first_batch(state, X, H), self.first_epochs
+                if self.shuffle_seed is not None:
+                    order = java_shuffle(len(H), self.shuffle_seed)
+                    X, H = X[order], H[order]
+            coding, bound = _coding(state), _DIVERGED * (1.0 + np.abs(H).max())
+            blocks = list(self._blocks(state, coding, _design(state, X)))
             for _ in range(epochs):
                 for block in blocks:
-                    state = _learn_block(state, block, H[block.rows], bound)
+                    state = _learn_block(state, coding, block, H[block.rows], bound)
         return state
 
-    def _blocks(self, state: SGDState, X: AnyMatrix) -> Iterator[_Block]:
+    def _with_first_batch(self, state: SGDState, X: AnyMatrix, H: FloatArray) -> SGDState:
+        """Take from the first batch what is fixed from then on: its size, what to fill in, the ranks of values."""
+        fill = columns.fill_values(X, state.n_values) if self.fill_missing else None
+        state = state._replace(first_rows=float(len(H)), fill=fill)
+        if self.nominal_coding == "cumulative" and not columns.all_numeric(state.n_values):
+            state = state._replace(ranks=_ranks(_design(state, X), H, state.n_values))
+        return state
+
+    def _blocks(self, state: SGDState, coding: _Coding | None, X: AnyMatrix) -> Iterator[_Block]:
         """Cut a batch into blocks, each with its triangular system."""
         rows = state.first_rows if self.penalty_per_row else 1.0
         decay = 1.0 - state.rate * self.penalty / rows
         for start in range(0, X.shape[0], _BLOCK):
             block = slice(start, min(start + _BLOCK, X.shape[0]))
-            x = X[block]
-            inner = columns.dense(x @ x.T)
-            about_origin = _about_origin(inner, x, state.origin)
-            lengths = np.diagonal(about_origin, axis1=1, axis2=2) if self.normalised else np.zeros((1, len(inner)))
+            x, n = X[block], block.stop - start
+            inner = _inner_products(x, coding)
+            lengths = np.diagonal(inner, axis1=1, axis2=2) if self.normalised else np.zeros((1, n))
             rates = state.rate / (1.0 + lengths)
-            powers = np.power(decay, np.arange(len(inner) + 1.0))
-            lag = np.clip(np.subtract.outer(np.arange(len(inner)), np.arange(len(inner))) - 1, 0, None)
-            systems = np.tril((powers[lag] * about_origin + 1.0) * rates[:, None, :], -1)
+            powers = np.power(decay, np.arange(n + 1.0))
+            lag = np.clip(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0, None)
+            systems = np.tril((powers[lag] * inner + 1.0) * rates[:, None, :], -1)
             yield _Block(block, x, rates, powers, systems)
 
     def derive(self, state: SGDState) -> SGDState:
         """Return the state with the origins' part moved into the intercepts."""
-        return state._replace(intercepts=state.intercepts - _at_origin(state), origin=None)
+        return state._replace(intercepts=state.intercepts - _at_origin(state, _coding(state)), ranks=None)
 
     def predict(self, derived: SGDState, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
+        return _design(derived, X) @ derived.weights + derived.intercepts
 
     def grow_components(self, state: SGDState, n_components: int) -> SGDState:
-        """Add regressors that have seen no pseudo label but 0: their weights have stayed 0."""
+        """Add regressors that have seen no pseudo label but 0: their weights have stayed 0, all means are equal."""
         n_new = n_components - len(state.intercepts)
-        zeros = np.zeros((len(state.weights), n_new))
-        origin = None if state.origin is None else np.hstack([state.origin, zeros])
-        intercepts = columns.pad_rows(state.intercepts, n_components)
-        return state._replace(weights=np.hstack([state.weights, zeros]), intercepts=intercepts, origin=origin)
+        weights = np.pad(state.weights, ((0, 0), (0, n_new)))
+        ranks = state.ranks
+        if ranks is not None:
+            ranks = np.hstack([ranks, np.tile(columns.value_order(state.n_values)[:, None], n_new)])
+        return state._replace(weights=weights, intercepts=columns.pad_rows(state.intercepts, n_components), ranks=ranks)
 
     def grow_features(self, state: SGDState, n_values: IntArray) -> SGDState:
-        """Add features that have been 0, or of the first value, in all rows."""
+        """Add features that have been 0, or of the first value, in all rows: their values have equal means."""
         n_values = columns.appended(state.n_values, n_values)
         kept = columns.places(state.n_values, n_values)
         weights = np.zeros((columns.width(n_values), len(state.intercepts)))
-        weights[kept], origin = state.weights, state.origin
-        if origin is not None:
-            # Of two values with the same mean target, the first is the one that is coded as 0.
-            origin = np.zeros_like(weights)
-            origin[kept] = state.origin
-        return state._replace(n_values=n_values, weights=weights, origin=origin)
+        weights[kept], ranks = state.weights, None
+        if state.ranks is not None:
+            ranks = np.tile(columns.value_order(n_values)[:, None], weights.shape[1])
+            ranks[kept] = state.ranks
+        fill = None if state.fill is None else columns.pad_rows(state.fill, len(n_values))
+        return state._replace(n_values=n_values, weights=weights, ranks=ranks, fill=fill)
 
 
-def _at_origin(state: SGDState) -> FloatArray | float:
+def _design(state: SGDState, X: AnyMatrix) -> AnyMatrix:
+    """Fill in missing values and code nominal features by indicators."""
+    return columns.design(X if state.fill is None else columns.filled(X, state.fill), state.n_values)
+
+
+def _ranks(X: AnyMatrix, H: FloatArray, n_values: IntArray) -> IntArray:
+    """Rank the values of each nominal feature by their mean target, for each pseudo label; of equal ones, by number."""
+    ranks = np.ones((X.shape[1], H.shape[1]), dtype=np.intp)
+    counts, sums, total = np.asarray(X.sum(axis=0), dtype=float), X.T @ H, H.sum(axis=0)
+    for _, places in columns.value_groups(n_values):
+        count = columns.with_first(counts[places], np.array(float(len(H))))[..., None]
+        of_value = np.where(count > 0, columns.with_first(sums[places], total), 0.0)
+        # A value that does not occur has the mean of all rows: of the same sum, so that they tie to the last digit.
+        overall = np.repeat(of_value.sum(axis=1, keepdims=True) / len(H), count.shape[1], axis=1)
+        means = np.divide(of_value, count, out=overall, where=count > 0)
+        ranks[places] = means.argsort(axis=1, kind="stable").argsort(axis=1)[:, 1:]
+    return ranks
+
+
+def _coding(state: SGDState) -> _Coding | None:
+    """Derive from the ranks how each pseudo label codes nominal features; None where all code them alike."""
+    if state.ranks is None:
+        return None
+    ranked, is_shared = [], np.ones(len(state.ranks), bool)
+    for _, places in columns.value_groups(state.n_values):
+        n_indicators = places.shape[1]
+        if n_indicators > 1:
+            # The ranks 0 … V - 1 of a feature sum to V (V - 1) / 2.
+            total = np.array((n_indicators + 1) * n_indicators // 2)
+            ranked.append((places, columns.with_first(state.ranks[places], total)))
+            is_shared[places] = False
+    shared = np.flatnonzero(is_shared) if ranked else slice(None)
+    return _Coding((state.ranks == 0).astype(float), shared, ranked)
+
+
+def _at_origin(state: SGDState, coding: _Coding | None) -> FloatArray | float:
     """Compute what the weights give at the origin of each pseudo label."""
-    return 0.0 if state.origin is None else (state.origin * state.weights).sum(axis=0)
+    return 0.0 if coding is None else (coding.origin * state.weights).sum(axis=0)
 
 
-def _about_origin(inner: FloatArray, X: AnyMatrix, origin: FloatArray | None) -> FloatArray:
-    """Turn inner products of rows into those of ``x - origin``, for each pseudo label: ``(1 or k, b, b)``."""
-    if origin is None:
-        return inner[None]
-    along = (X @ origin).T
-    own = (origin * origin).sum(axis=0)
-    return inner - along[:, :, None] - along[:, None, :] + own[:, None, None]
+def _inner_products(X: AnyMatrix, coding: _Coding | None) -> FloatArray:
+    """Compute the inner products of rows as they are coded, for all pseudo labels or each: ``(1 or k, b, b)``."""
+    if coding is None:
+        return columns.dense(X @ X.T)[None]
+    shared, origin = X[:, coding.shared] if coding.ranked else X, coding.origin[coding.shared]
+    along, own = (shared @ origin).T, (origin * origin).sum(axis=0)
+    inner = columns.dense(shared @ shared.T) - along[:, :, None] - along[:, None, :] + own[:, None, None]
+    for places, ranks in coding.ranked:
+        for indicators, of_value in zip(places, ranks, strict=True):
+            rank = (of_value[0] + columns.dense(X[:, indicators]) @ (of_value[1:] - of_value[0])).T
+            inner += np.minimum(rank[:, :, None], rank[:, None, :])
+    return inner
 
 
-def _origin(X: AnyMatrix, H: FloatArray, n_values: IntArray) -> FloatArray:
-    """Find, for each pseudo label, the binary features whose first value has the larger mean target."""
-    count = np.asarray(X.sum(axis=0), dtype=float)[:, None]
-    with_one, total = X.T @ H, H.sum(axis=0)
-    mean = total / len(H)
-    # A value that does not occur has the mean of all rows.
-    ones = np.divide(with_one, count, out=np.tile(mean, (len(count), 1)), where=count > 0)
-    others = len(H) - count
-    zeros = np.divide(total - with_one, others, out=np.tile(mean, (len(count), 1)), where=others > 0)
-    return np.where(columns.binary(n_values)[:, None] & (zeros > ones), 1.0, 0.0)
-
-
-def _learn_block(state: SGDState, block: _Block, Y: FloatArray, bound: float) -> SGDState:
+def _learn_block(state: SGDState, coding: _Coding | None, block: _Block, Y: FloatArray, bound: float) -> SGDState:
     """Take the steps of one block."""
-    weights, intercepts, origin = state.weights, state.intercepts, state.origin
-    before = block.X @ weights - _at_origin(state)
-    right = Y - block.powers[:-1, None] * before - intercepts
+    before = block.X @ state.weights - _at_origin(state, coding)
+    right = Y - block.powers[:-1, None] * before - state.intercepts
     errors = _errors(block.systems, right)
     # The comparison is false for NaN, too.
     if not np.abs(errors).max() < bound:
@@ -273,10 +350,25 @@ def _learn_block(state: SGDState, block: _Block, Y: FloatArray, bound: float) ->
         )
     steps = block.rates.T * errors
     remaining = block.powers[-2::-1, None] * steps
-    weights = block.powers[-1] * weights + block.X.T @ remaining
-    if origin is not None:
-        weights -= origin * remaining.sum(axis=0)
-    return state._replace(weights=weights, intercepts=intercepts + steps.sum(axis=0))
+    change = block.X.T @ remaining
+    if coding is not None:
+        change = _coded_change(coding, change, remaining.sum(axis=0))
+    weights = block.powers[-1] * state.weights + change
+    return state._replace(weights=weights, intercepts=state.intercepts + steps.sum(axis=0))
+
+
+def _coded_change(coding: _Coding, sums: FloatArray, total: FloatArray) -> FloatArray:
+    """Turn the sum of steps by indicator, and that of all rows, into the change of weights, ``Σ η z CᵀC (x - o)``."""
+    change = sums - coding.origin * total
+    for places, ranks in coding.ranked:
+        by_rank = np.empty(ranks.shape)
+        np.put_along_axis(by_rank, ranks, columns.with_first(sums[places], total), axis=1)
+        # A coded column sums the steps of all values that rank above it, and is 1 for each of them.
+        coded = by_rank[:, :0:-1].cumsum(axis=1)[:, ::-1]
+        of_rank = np.concatenate([np.zeros_like(coded[:, :1]), coded.cumsum(axis=1)], axis=1)
+        of_value = np.take_along_axis(of_rank, ranks, axis=1)
+        change[places] = of_value[:, 1:] - of_value[:, :1]
+    return change
 
 
 def _errors(systems: FloatArray, right: FloatArray) -> FloatArray:
