@@ -368,7 +368,7 @@ def test_rows_that_never_have_labels_do_not_pile_up(stream):
     model = RiverClassifier(batch_size=4)
     for x, _ in stream:
         model.learn_one(x, set())
-    assert len(model._waiting) == 4
+    assert len(model._pending) == 4
 
 
 def test_label_names_that_are_given_come_first(stream):
@@ -382,7 +382,7 @@ def test_label_names_that_are_given_come_first(stream):
 @pytest.mark.parametrize(("parameters", "message"), [
     ({"model": "nothing"}, "no model 'nothing'"),
     ({"model": "plst"}, "'plst'.*all data at once"),
-    ({"model": Perceptron()}, "give a model's name or a classifier of labelrace"),
+    ({"model": Perceptron()}, "must be a model's name or a classifier of labelrace"),
     ({"batch_size": 0}, "batch_size"),
 ])  # fmt: skip
 def test_wrong_parameters(parameters, message):
@@ -393,7 +393,7 @@ def test_wrong_parameters(parameters, message):
 def test_a_classifier_is_copied_and_must_be_new(stream):
     classifier = LabelRaceClassifier(optimise="example_f1", random_state=5)
     model = taught(stream, classifier, seed=None)
-    assert not hasattr(classifier, "_learned")
+    assert not classifier.is_fitted
     assert model.classifier.get_params() == classifier.get_params()
     assert taught(stream, classifier, seed=7).classifier.random_state == 7
     with pytest.raises(ValueError, match="learned something already"):
@@ -456,4 +456,4 @@ def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
     assert model.predict_proba_one({"a": 1.0}) == before
     for i in range(16):
         model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
-    assert model.classifier._learned.state.learners.rows[0] == 32
+    assert model.classifier._fitted.state.learners.rows[0] == 32

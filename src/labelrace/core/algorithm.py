@@ -93,6 +93,10 @@ class Algorithm(ABC, Generic[S]):
             state = self.grow_labels(state, new.n_labels, rng)
         return state
 
+    def why_too_many_labels(self, n_labels: int) -> str | None:
+        """Return why there is no room for so many labels; None if there is."""
+        return None
+
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added to a state; None if `grow_labels` does it."""
         return _START if type(self).grow_labels is Algorithm.grow_labels else None

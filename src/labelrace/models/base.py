@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
-from labelrace.exceptions import MergeError
+from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
@@ -81,7 +81,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted = self._learned(None, X, y)
         return self
 
-    @available_if(_is_online)
+    @available_if(_is_online)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
         """Learn from a further batch.
 
@@ -136,14 +136,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        fitted = self._checked_fitted()
-        self._fitted = fitted.grown(self._schema_with(new))
+        fitted, schema = self._checked_fitted(), self._schema_with(new)
+        self._fitted = fitted.grown(schema)
         return self
 
     def _schema_with(self, new: int | Any) -> Schema:
         """Return the schema with further labels."""
         schema = self._checked_fitted().schema
         n_labels, names = labels.added_names(new, schema.n_labels, schema.label_names)
+        reason = self.why_no_new_labels(n_labels)
+        if reason:
+            raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
         return schema._replace(n_labels=n_labels, label_names=names)
 
     def merge(self, other: OnlineClassifier) -> Self:
@@ -290,6 +293,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             predicted, truth = scipy.sparse.csr_array(predicted), scipy.sparse.csr_array(truth)
         return float(accuracy_score(truth.astype(np.int8), predicted.astype(np.int8), sample_weight=sample_weight))
 
+    def predict_row(self, row: AnyMatrix) -> list[bool]:
+        """Decide the labels of one row that is known to be in order: a (1, m) array of floats, nothing is checked."""
+        fitted = self._checked_fitted()
+        present: list[bool] = fitted.algorithm.predict(fitted.derived, row)[0].tolist()
+        return present
+
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self._checked_fitted()
@@ -322,6 +331,26 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether a NaN in ``y`` is a missing label, rather than an error."""
         algorithm = self._current_algorithm()
         return algorithm is not None and algorithm.learns_missing_labels
+
+    @property
+    def supports_missing_values(self) -> bool:
+        """Whether a NaN in ``X`` is a missing value, rather than an error."""
+        algorithm = self._current_algorithm()
+        return algorithm is not None and algorithm.skips_missing
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything has been learned."""
+        return self.__sklearn_is_fitted__()
+
+    def why_no_new_labels(self, n_labels: int) -> str | None:
+        """Return why labels that appear later are refused, so that there are ``n_labels``; None if they are learned."""
+        algorithm = self._checked_fitted().algorithm
+        return algorithm.why_no_new_labels() or algorithm.why_too_many_labels(n_labels)
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features that appear later are refused; None if they are learned."""
+        return self._checked_fitted().algorithm.why_no_new_features()
 
     @property
     def n_features_in_(self) -> int:
@@ -385,14 +414,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        algorithm = self._current_algorithm()
         tags.classifier_tags.multi_label = True
         tags.classifier_tags.multi_class = False
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = False
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = algorithm is not None and algorithm.skips_missing
+        tags.input_tags.allow_nan = self.supports_missing_values
         return tags
 
 

@@ -132,7 +132,6 @@ class Chains(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of chains that have seen nothing, in the given orders or in random ones."""
-        _refuse_many(schema.n_labels)
         if self.orders is None:
             orders = np.stack([rng.permutation(schema.n_labels) for _ in range(self.n_chains)])
         else:
@@ -218,13 +217,19 @@ class Chains(BankAlgorithm[State]):
         learners = self.bank.merge(one.learners, other.learners)
         return State(learners, one.together + other.together, one.orders)
 
+    def why_too_many_labels(self, n_labels: int) -> str | None:
+        """Return why there is no room for so many labels: the table of co-occurrences would be too large."""
+        if n_labels <= _MOST_LABELS:
+            return None
+        size = f"which would be {8e-9 * n_labels**2:.0f} GB"
+        return f"chains keep an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
+
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, at the end of every chain.
 
         Chains in random order are no longer quite random then: a late label depends on those before it, and they do
         not depend on it. Anywhere else it would change what the other links predict.
         """
-        _refuse_many(n_labels)
         n_known = len(state.together)
         together = np.pad(state.together, (0, n_labels - n_known))
         late = np.tile(np.arange(n_known, n_labels), (len(state.orders), 1))
@@ -429,7 +434,7 @@ class ClassifierChainsClassifier(OnlineClassifier):
     >>> Y = np.hstack([X > 0.5, X > 0.5, X < 0.5])
     >>> model = ClassifierChainsClassifier(n_chains=5, random_state=0).fit(X, Y)
     >>> model.predict([[0.95]])
-    array([[1, 1, 0]], dtype=int8)
+    array([[ True,  True, False]])
     """
 
     def __init__(
@@ -460,14 +465,6 @@ class ClassifierChainsClassifier(OnlineClassifier):
         if not isinstance(learner, NaiveBayes):
             raise ValueError(f"learner must be a NaiveBayes, whose sums chains share, got {learner!r}.")
         return Chains(learner, int(self.n_chains), self.orders)
-
-
-def _refuse_many(n_labels: int) -> None:
-    if n_labels > _MOST_LABELS:
-        raise ValueError(
-            f"y must have at most {_MOST_LABELS} labels for chains, got {n_labels}: chains keep an l × l table, which "
-            f"would be {8e-9 * n_labels**2:.0f} GB. Use RACEClassifier."
-        )
 
 
 def _check_orders(orders: Any, n_chains: int, n_labels: int) -> IntArray:

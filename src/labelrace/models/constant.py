@@ -141,7 +141,7 @@ class ConstantClassifier(OnlineClassifier):
     >>> from labelrace import ConstantClassifier
     >>> Y = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0]])
     >>> ConstantClassifier().fit(np.zeros((3, 1)), Y).predict([[0.0]])
-    array([[1, 0, 0]], dtype=int8)
+    array([[1, 0, 0]])
     """
 
     def __init__(self, *, strategy: Literal["majority", "negative"] = "majority", label_names: Any = None) -> None:

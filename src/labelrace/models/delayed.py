@@ -43,7 +43,7 @@ class DelayedLabels:
     >>> import numpy as np
     >>> import labelrace
     >>> X = np.array([[0.0], [1.0], [0.2], [0.9]] * 10)
-    >>> model = labelrace.make_model("obr").fit(X, X > 0.5)
+    >>> model = labelrace.BinaryRelevanceClassifier().fit(X, X > 0.5)
     >>> tickets = labelrace.DelayedLabels(model, max_rows=1000)
     >>> tickets.predict([[0.1], [0.8]], ids=["A-1", "A-2"])
     array([[False],

@@ -54,6 +54,9 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
     n_values = categorical_values(categorical_features, rows.shape[1], feature_names)
     check_codes(rows, n_values)
     n_values = columns.widest_values(n_values, rows)
+    too_many = owner.algorithm.why_too_many_labels(labels.matrix.shape[1])
+    if too_many:
+        raise ValueError(f"y has {labels.matrix.shape[1]} labels, too many for {owner.name}: {too_many}.")
     schema = Schema(n_values, feature_names, labels.matrix.shape[1], labels.names, labels.is_sparse, labels.dtype)
     return Batch(rows, labels.matrix, schema)
 
@@ -63,7 +66,8 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     rows, schema = _next_features(X, schema, owner)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
-    n_labels, reason = labels.matrix.shape[1], owner.algorithm.why_no_new_labels()
+    n_labels = labels.matrix.shape[1]
+    reason = owner.algorithm.why_no_new_labels() or owner.algorithm.why_too_many_labels(n_labels)
     if n_labels > schema.n_labels and reason:
         raise GrowthError(
             f"y has {n_labels} labels, but {owner.name} has learned with {schema.n_labels} and cannot take new labels: "

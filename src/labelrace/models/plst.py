@@ -173,7 +173,7 @@ class PLSTClassifier(OnlineClassifier):
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
     >>> model = PLSTClassifier(n_components=2).fit(X, np.hstack([X, X]))
     >>> model.predict([[1.0, 0.0]])
-    array([[1, 0, 1, 0]], dtype=int8)
+    array([[1., 0., 1., 0.]])
     """
 
     is_online = False

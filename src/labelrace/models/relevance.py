@@ -120,7 +120,7 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
     >>> model = BinaryRelevanceClassifier().fit(X, X == 1)
     >>> model.predict([[1.0, 0.0]])
-    array([[1, 0]], dtype=int8)
+    array([[ True, False]])
     """
 
     def __init__(self, *, learner: Any = "auto", categorical_features: Any = None, label_names: Any = None) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from labelrace import parameters
 from labelrace.exceptions import GrowthError
-from labelrace.models import registry, validation
+from labelrace.models import inputs, registry
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.naming import NamedRows
 from labelrace.river import rows
@@ -27,7 +27,7 @@ __all__ = ["RiverClassifier"]
 
 
 class _Example(NamedTuple):
-    """A row that waits to be learned."""
+    """A row that is still to be learned."""
 
     features: Row
     labels: Row
@@ -58,7 +58,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     Rows are learned in small batches, which is many times faster than one by one: `learn_one` collects them and learns
     when `batch_size` have come, so that predictions do not know of the newest rows, fewer than `batch_size`. At the
     beginning all rows so far are learned anew at the 1st, 2nd, 4th, 8th, … row, until the first batch is complete.
-    `flush` learns what waits at once.
+    `flush` learns the pending rows at once.
 
     Parameters
     ----------
@@ -93,12 +93,13 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         self.batch_size = batch_size
         self.seed = seed
         self.classifier = _copied(model, seed)
-        self._learns_partial_labels = self.classifier.supports_missing_labels
+        self._learns_missing_labels = self.classifier.supports_missing_labels
+        self._allows_missing = self.classifier.supports_missing_values
         given = self.classifier.label_names
         self._features, self._labels = Columns(), Columns(() if given is None else given)
-        self._waiting: list[_Example] = []
+        self._pending: list[_Example] = []
         self._in_first_batch = True
-        # How many of those waiting are learned already, in the first batch; and how many must wait to be learned.
+        # How many of the pending rows are learned already, in the first batch; and how many make the next update due.
         self._n_learned, self._n_due = 0, 1
 
     def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
@@ -112,33 +113,35 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             Labels.
         """
         features = self._read(x)
-        labels = rows.read_labels(y, allow_missing=self._learns_partial_labels)
+        labels = rows.read_labels(y, allow_missing=self._learns_missing_labels)
         if not (self._features.knows(features.names) and self._labels.knows(labels.names)):
-            self._get_to_know(features, labels)
-        self._waiting.append(_Example(self._features.row(features), self._labels.row(labels)))
-        if len(self._waiting) >= self._n_due:
+            self._add_columns(features, labels)
+        self._pending.append(_Example(self._features.row(features), self._labels.row(labels)))
+        if len(self._pending) >= self._n_due:
             self.flush()
 
     def flush(self) -> None:
-        """Learn the rows that wait now."""
+        """Learn the pending rows now."""
         if not (self._features and self._labels):
             # Nothing can be learned before there is a feature and a label.
-            del self._waiting[: -self.batch_size]
+            del self._pending[: -self.batch_size]
             return
-        if len(self._waiting) == self._n_learned:
+        if len(self._pending) == self._n_learned:
             return
         # Rows that cannot be learned are not tried again; those learned already stay.
-        waiting, self._waiting = self._waiting, self._waiting[: self._n_learned]
-        X = NamedRows(rows.matrix([row.features for row in waiting], len(self._features)), list(self._features.texts))
-        Y = NamedRows(rows.matrix([row.labels for row in waiting], len(self._labels)), list(self._labels.texts))
+        pending, self._pending = self._pending, self._pending[: self._n_learned]
+        X: Any = NamedRows(
+            rows.matrix([row.features for row in pending], len(self._features)), list(self._features.texts)
+        )
+        Y: Any = NamedRows(rows.matrix([row.labels for row in pending], len(self._labels)), list(self._labels.texts))
         if not self._in_first_batch:
             self.classifier.partial_fit(X, Y)
             return
         self.classifier.fit(X, Y)
-        self._in_first_batch = len(waiting) < self.batch_size
-        self._n_due = min(2 * len(waiting), self.batch_size)
-        self._waiting = waiting if self._in_first_batch else []
-        self._n_learned = len(self._waiting)
+        self._in_first_batch = len(pending) < self.batch_size
+        self._n_due = min(2 * len(pending), self.batch_size)
+        self._pending = pending if self._in_first_batch else []
+        self._n_learned = len(self._pending)
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
         """Tell for every label that is known whether it is present; nothing before the first row is learned.
@@ -150,8 +153,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """
         if not self._knows_something():
             return _Predicted()
-        learned = self.classifier._learned
-        present = learned.algorithm.predict(learned.derived, self._asked(x))[0].tolist()
+        present = self.classifier.predict_row(self._asked(x))
         return _Predicted(zip_longest(self._labels.places, present, fillvalue=False))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, dict[bool, float]]:
@@ -180,7 +182,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """
         labels = list(_dicts(y) if hasattr(y, "columns") else y)
         if len(labels) != len(X):
-            raise ValueError(f"X and y differ in their rows: X has {len(X)}, y has {len(labels)}.")
+            raise ValueError(f"X and y must have the same number of rows, got {len(X)} and {len(labels)}.")
         for x, of_row in zip(_dicts(X), labels, strict=True):
             self.learn_one(x, of_row)
 
@@ -191,7 +193,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         -------
         data frame of bools, a row for each of ``X`` and a column a label
         """
-        return self._frame(X, lambda asked: self.classifier.predict(asked).astype(bool), bool)
+        return self._frame(X, lambda asked: self.classifier.predict(asked).toarray(), bool)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Compute how likely labels are present in many rows.
@@ -215,13 +217,13 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         return pd.DataFrame(predicted, index=X.index, columns=pd.Index(labels, dtype=object))
 
     def _knows_something(self) -> bool:
-        return hasattr(self.classifier, "_learned")
+        return bool(self.classifier.is_fitted)
 
     def _read(self, x: Any) -> Named:
         """Read a row's features, and refuse what is not finite unless it is missing and may be."""
         named = rows.read_features(x)
         if not np.isfinite(named.values).all():
-            validation.check_finite(named.values, allow_missing=self.classifier._allows_missing())
+            inputs.check_finite(named.values, allow_missing=self._allows_missing)
         return named
 
     def _asked(self, x: Any) -> AnyMatrix:
@@ -229,16 +231,15 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         width: int = self.classifier.n_features_in_
         return rows.single(self._features.row(self._read(x), width), width)
 
-    def _named(self, matrix: AnyMatrix) -> NamedRows:
+    def _named(self, matrix: AnyMatrix) -> Any:
         return NamedRows(matrix, list(self._features.texts)[: matrix.shape[1]])
 
-    def _get_to_know(self, features: Named, labels: Named) -> None:
+    def _add_columns(self, features: Named, labels: Named) -> None:
         """Give columns to features and labels that are new, if the classifier can take them."""
         if not self._in_first_batch:
-            algorithm = self.classifier._learned.algorithm
-            self._refuse_new("feature", self._features, features.names, algorithm.why_no_new_features())
-            self._refuse_new("label", self._labels, labels.names, algorithm.why_no_new_labels())
-            self.classifier._refuse_labels(len({*self._labels.places, *labels.names}))
+            self._refuse_new("feature", self._features, features.names, self.classifier.why_no_new_features())
+            n_labels = len({*self._labels.places, *labels.names})
+            self._refuse_new("label", self._labels, labels.names, self.classifier.why_no_new_labels(n_labels))
         self._features.add(features.names, "feature")
         self._labels.add(labels.names, "label")
 
@@ -255,11 +256,11 @@ def _copied(model: Any, seed: int | None) -> OnlineClassifier:
     """Make the classifier that is to learn."""
     made = registry.make_model(model) if isinstance(model, str) else model
     if not isinstance(made, OnlineClassifier):
-        raise ValueError(f"model={model!r} does not do: give a model's name or a classifier of labelrace.")
+        raise ValueError(f"model must be a model's name or a classifier of labelrace, got {model!r}.")
     if not made.is_online:
-        raise ValueError(f"model={model!r} does not do: it does not learn row by row, it needs all data at once.")
-    if hasattr(made, "_learned"):
-        raise ValueError("model has learned something already: give a new one.")
+        raise ValueError(f"model must learn batch by batch, got {model!r}, which needs all data at once.")
+    if made.is_fitted:
+        raise ValueError("model must not have learned anything yet: give a new one.")
     made = clone(made)
     if seed is not None and "random_state" in made.get_params():
         made.set_params(random_state=seed)
