@@ -305,7 +305,7 @@ def test_many_rows_are_predicted_as_one_after_the_other(stream):
 
 
 def test_rows_of_x_and_y_must_be_as_many(stream):
-    with pytest.raises(ValueError, match="X has 2, y has 1"):
+    with pytest.raises(ValueError, match="same number of rows, got 2 and 1"):
         RiverClassifier().learn_many(pd.DataFrame([x for x, _ in stream[:2]]), [{"a"}])
 
 
@@ -396,7 +396,7 @@ def test_a_classifier_is_copied_and_must_be_new(stream):
     assert not classifier.is_fitted
     assert model.classifier.get_params() == classifier.get_params()
     assert taught(stream, classifier, seed=7).classifier.random_state == 7
-    with pytest.raises(ValueError, match="learned something already"):
+    with pytest.raises(ValueError, match="learned anything yet"):
         RiverClassifier(model.classifier)
 
 

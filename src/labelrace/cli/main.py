@@ -58,10 +58,12 @@ def _global(
 def main() -> None:
     """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
     warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
+    kept = ""
     try:
         status = app(prog_name="labelrace", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        status = _INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort) as error:
+        # A subcommand that has kept something says so in the exception.
+        kept, status = str(error), _INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
         # typer makes an exit with status 1 of a broken pipe.
         if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
@@ -75,7 +77,7 @@ def main() -> None:
         sys.exit(_report(error))
     # Some versions of typer return this status, others raise.
     if status == _INTERRUPTED:
-        _complain("Interrupted; what was done is kept.")
+        _complain(f"Interrupted. {kept}".rstrip())
     sys.exit(status if isinstance(status, int) else 0)
 
 

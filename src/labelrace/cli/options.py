@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from labelrace.evaluation import ModelSpec
 
 # What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
@@ -14,6 +17,7 @@ REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 __all__ = [
     "REPORT_FORMATS",
     "Labels",
+    "ModelParameters",
     "Models",
     "Seed",
     "Source",
@@ -21,6 +25,7 @@ __all__ = [
     "as_measures",
     "as_names",
     "as_parameters",
+    "as_specs",
     "default_model",
 ]
 
@@ -37,7 +42,21 @@ Labels = Annotated[
 ]
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", "-m", help="A model, see 'labelrace models'; repeatable.", show_default=False),
+    typer.Option(
+        "--model",
+        "-m",
+        help="A model, see 'labelrace models', or module:Class for one of your own; label=model gives it a label. "
+        "Repeatable.",
+        show_default=False,
+    ),
+]
+ModelParameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A parameter, model.parameter=value, by the model's name or label; repeatable.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
 
@@ -69,12 +88,34 @@ def as_parameters(texts: list[str] | None) -> dict[str, Any]:
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ValueError(f"--set {text!r} does not do: write name=value, for instance n_components=8.")
+            raise ValueError(f"--set must be name=value, for instance n_components=8, got {text!r}.")
         try:
             parameters[name] = json.loads(value)
         except json.JSONDecodeError:
             parameters[name] = value
     return parameters
+
+
+def as_specs(models: list[str], texts: list[str] | None) -> list[ModelSpec]:
+    """Turn ``--model`` and ``--set`` into models: ``label=name``, and ``label.parameter=value``.
+
+    Examples
+    --------
+    >>> [(spec.label, spec.name, spec.parameters) for spec in as_specs(["race", "fast=race"], ["fast.half_life=500"])]
+    [('race', 'race', {}), ('fast', 'race', {'half_life': 500})]
+    """
+    from labelrace.evaluation import ModelSpec
+
+    pairs = [text.rpartition("=")[::2] if "=" in text else (text, text) for text in models]
+    parameters: dict[str, dict[str, Any]] = {label: {} for label, _ in pairs}
+    for name, value in as_parameters(texts).items():
+        label, _, parameter = name.rpartition(".")
+        if label not in parameters:
+            raise ValueError(
+                f"--set must be model.parameter=value with one of the models {', '.join(parameters)}, got {name!r}."
+            )
+        parameters[label][parameter] = value
+    return [ModelSpec(name, parameters[label], label) for label, name in pairs]
 
 
 def default_model() -> str:

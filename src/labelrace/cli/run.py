@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from labelrace.cli.options import Labels, Models, Seed, as_labels, as_measures
+from labelrace.cli.options import Labels, ModelParameters, Models, Seed, as_labels, as_measures, as_specs
 
 __all__ = ["run"]
 
@@ -26,6 +26,7 @@ def run(
     ] = None,
     labels: Labels = None,
     models: Models = None,
+    parameters: ModelParameters = None,
     batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
     seed: Seed = 0,
@@ -35,7 +36,9 @@ def run(
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
     ] = "prequential",
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a processor.", show_default=False)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; by default as many as there are processors.", show_default=False)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
@@ -50,6 +53,8 @@ def run(
     labelrace run
 
     labelrace run enron.arff --labels enron.xml --model race-cls-adaptive --model obr --batch-size 100 --runs 10
+
+    labelrace run --model race --model fast=race --set fast.half_life=500
     """
     from labelrace.cli.progress import run_bars
     from labelrace.evaluation import run as evaluate_models
@@ -59,25 +64,29 @@ def run(
 
     if resume and out is None:
         raise ValueError("--resume needs --out: the folder of the run to go on with.")
-    chosen = models or [name for name in model_names() if is_online(name) or protocol == "holdout"]
+    names = models or [name for name in model_names() if is_online(name) or protocol == "holdout"]
+    chosen = as_specs(names, parameters)
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
     if not resume and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to go on with the run in it.")
-    with run_bars(Console(stderr=True)) as show:
-        manifest, records = evaluate_models(
-            demo_stream() if source is None else source,
-            chosen,
-            labels=as_labels(labels),
-            out=folder,
-            protocol=_protocol(protocol),
-            batch_size=batch_size,
-            runs=runs,
-            seed=seed,
-            measures=as_measures(measures),
-            jobs=jobs,
-            resume=resume,
-            on_progress=show,
-        )
+    try:
+        with run_bars(Console(stderr=True)) as show:
+            manifest, records = evaluate_models(
+                demo_stream() if source is None else source,
+                chosen,
+                labels=as_labels(labels),
+                out=folder,
+                protocol=_protocol(protocol),
+                batch_size=batch_size,
+                runs=runs,
+                seed=seed,
+                measures=as_measures(measures),
+                jobs=jobs,
+                resume=resume,
+                on_progress=show,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(folder)) from None
     written = write_report(folder)
     summary = summarize(manifest, records)
     if as_json:
@@ -90,11 +99,24 @@ def run(
         raise typer.Exit(1)  # each model has failed, and the report says why
 
 
+def _kept(folder: Path) -> str:
+    """Say what an interrupted run has left, if anything."""
+    from labelrace.evaluation import read_run
+
+    try:
+        _, records = read_run(folder)
+    except (OSError, ValueError):
+        records = []
+    if not records:
+        return "Nothing was finished yet."
+    return f"What was finished is in {folder}: repeat the command with --out {folder} --resume to go on."
+
+
 def _protocol(text: str) -> Literal["prequential", "holdout"]:
     for known in ("prequential", "holdout"):
         if text == known:
             return known
-    raise ValueError(f"--protocol {text!r} is not known: use 'prequential' or 'holdout'.")
+    raise ValueError(f"--protocol must be 'prequential' or 'holdout', got {text!r}.")
 
 
 def _free_folder(name: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import itertools
@@ -42,7 +41,7 @@ def train(
     [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
     from labelrace.cli.rows import source_of
-    from labelrace.evaluation.models import ModelSpec
+    from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
     from labelrace.streams import open_stream
     from labelrace.streams.stream import collect
@@ -51,8 +50,9 @@ def train(
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)
+    was_interrupted = False
     if is_online(name):
-        rows = _learn(learner, stream, batch_size)
+        rows, was_interrupted = _learn(learner, stream, batch_size)
     else:
         data = collect(stream)
         rows = len(data)
@@ -60,11 +60,14 @@ def train(
     # Codes of nominal values come from a file; another one must be read with the same.
     learner.source_ = source_of(stream)
     learner.save(out)
-    typer.echo(f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}")
+    text = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    if was_interrupted:
+        raise KeyboardInterrupt(text)
+    typer.echo(text)
 
 
-def _learn(model: Any, stream: Any, batch_size: int) -> int:
-    """Learn batch by batch; at Ctrl-C stop after the last whole batch."""
+def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
+    """Learn batch by batch; at Ctrl-C stop after the last whole batch. Return the rows, and whether it was stopped."""
     rows, screen = 0, Console(stderr=True)
     bar = Progress(
         SpinnerColumn(),
@@ -74,15 +77,21 @@ def _learn(model: Any, stream: Any, batch_size: int) -> int:
         transient=True,
         disable=not screen.is_terminal,
     )
-    with bar, contextlib.suppress(KeyboardInterrupt):
+    was_interrupted = False
+    with bar:
         task = bar.add_task("", total=None)
-        for X, Y in stream.batches(batch_size):
-            model.partial_fit(X, Y)
-            rows += X.shape[0]
-            bar.update(task, completed=rows)
+        try:
+            for X, Y in stream.batches(batch_size):
+                model.partial_fit(X, Y)
+                rows += X.shape[0]
+                bar.update(task, completed=rows)
+        except KeyboardInterrupt:
+            was_interrupted = True
     if not rows:
-        raise ValueError("Nothing was learned: there was not one whole batch.")
-    return rows
+        if was_interrupted:
+            raise KeyboardInterrupt("Nothing was learned yet, and no file was written.")
+        raise ValueError("Nothing was learned: the source has no rows.")
+    return rows, was_interrupted
 
 
 def predict(
@@ -99,7 +108,7 @@ def predict(
         ),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(help="Give the K labels with the highest scores, and the scores.", show_default=False)
+        int | None, typer.Option(help="Give the K most likely labels, and their probabilities.", show_default=False)
     ] = None,
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
@@ -116,11 +125,10 @@ def predict(
     from labelrace.cli.rows import file_rows, text_rows
 
     if top is not None and top < 1:
-        raise ValueError(f"--top {top} does not do: give a whole number of at least 1.")
+        raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
-        raise ValueError(f"--out {out} does not do: its name must end in .csv or .jsonl.")
+        raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
-    names = model.label_names_ if model.label_names_ is not None else model.classes_.astype(str)
     if source == "-":
         feature_names = getattr(model, "feature_names_in_", None)
         known = None if feature_names is None else list(feature_names)
@@ -129,7 +137,7 @@ def predict(
         batches = file_rows(model, source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    predicted = _predictions(model, batches, names, top)
+    predicted = _predictions(model, batches, top)
     if out is None:
         _write(predicted, sys.stdout, as_csv=False)
         return
@@ -139,24 +147,26 @@ def predict(
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], names: Any, top: int | None) -> Iterator[list[dict[str, Any]]]:
-    """Yield for each row of a batch its number and labels, and their scores if the best are asked for."""
+def _predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
+    """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     for X in batches:
         if top is None:
-            found = model.predict(X).astype(bool)
-            yield [{"row": next(number), "labels": names[row].tolist()} for row in found]
+            found = model.predict_labels(X)
+            yield [{"row": next(number), "labels": sorted(map(str, labels))} for labels in found]
         else:
-            yield [{"row": next(number), **_best(scores, names, top)} for scores in model.decision_function(X)]
+            yield [{"row": next(number), **_best(pairs)} for pairs in model.predict_top(X, top)]
 
 
-def _best(scores: Any, names: Any, top: int) -> dict[str, Any]:
-    best = (-scores).argsort(kind="stable")[:top]
-    return {"labels": names[best].tolist(), "scores": [float(f"{score:.6g}") for score in scores[best]]}
+def _best(pairs: list[tuple[Any, float]]) -> dict[str, Any]:
+    return {
+        "labels": [str(label) for label, _ in pairs],
+        "probabilities": [float(f"{likely:.6g}") for _, likely in pairs],
+    }
 
 
 def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
-    """Write batches as they come, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
+    """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
