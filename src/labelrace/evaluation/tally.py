@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelrace.measures.calibration import Reliability, add, empty
-from labelrace.measures.counts import Counts, confusion, f1
+from labelrace.measures.example import Counts, confusion, f1
 from labelrace.measures.inputs import as_labels
 from labelrace.typing import AnyMatrix
 

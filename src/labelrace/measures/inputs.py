@@ -1,17 +1,108 @@
 """Checked inputs: whatever the caller holds becomes one sparse form of labels, one dense form of scores.
 
-Labels are a CSR array in canonical form (sorted indices, no duplicates) that stores exactly the ones. Dense
-and sparse callers then share every line of what follows, and nothing sparse is ever made dense.
+Labels are a CSR array in canonical form (sorted indices, no duplicates) that stores exactly the ones. Sets of names,
+dense and sparse matrices then share every line of what follows, and nothing sparse is ever made dense.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["as_known_labels", "as_labels", "as_probabilities", "as_scores"]
+__all__ = [
+    "are_label_sets",
+    "as_known_labels",
+    "as_label_matrices",
+    "as_labels",
+    "as_probabilities",
+    "as_scores",
+    "sorted_names",
+]
+
+
+def are_label_sets(Y: Any) -> bool:
+    """Tell whether labels are given as a set or list of names for each row, rather than as a matrix.
+
+    Examples
+    --------
+    >>> are_label_sets([{"uk", "politics"}, set()]), are_label_sets([["uk"], []]), are_label_sets([[0, 1], [1, 0]])
+    (True, True, False)
+    """
+    rows = _rows(Y)
+    return rows is not None and any(
+        isinstance(row, (set, frozenset)) or (isinstance(row, (list, tuple)) and row and isinstance(row[0], str))
+        for row in rows
+    )
+
+
+def sorted_names(*sides: Any) -> list[Any]:
+    """Return the names that occur in lists of label sets, in order; numbers come before texts."""
+    names = {name for rows in sides for row in rows for name in row}
+    return sorted(names, key=lambda name: (isinstance(name, str), name))
+
+
+def as_label_matrices(
+    Y_true: Any, Y_pred: Any, label_names: Sequence[Any] | None = None
+) -> tuple[AnyMatrix, AnyMatrix]:
+    """Return labels that are given as sets of names as matrices with the same columns, and others as they are.
+
+    Parameters
+    ----------
+    Y_true, Y_pred
+        As `labelrace.measures.evaluate` takes them.
+    label_names : sequence, default=None
+        The columns; by default the names that occur, sorted.
+
+    Examples
+    --------
+    >>> truth, predicted = as_label_matrices([{"b"}, set()], [["a", "b"], []])
+    >>> truth.toarray().tolist(), predicted.toarray().tolist()
+    ([[0, 1], [0, 0]], [[1, 1], [0, 0]])
+    """
+    if not (are_label_sets(Y_true) or are_label_sets(Y_pred)):
+        if label_names is not None:
+            raise ValueError(
+                "label_names must be left out where labels are given as matrices, whose columns are in order"
+            )
+        return Y_true, Y_pred
+    given = {"Y_true": Y_true, "Y_pred": Y_pred} if Y_pred is not None else {"Y_true": Y_true}
+    rows = {name: _rows(Y) for name, Y in given.items()}
+    for name, side in rows.items():
+        # Rows that are all empty lists are as good as empty sets.
+        if side is None or not (are_label_sets(side) or not any(map(len, side))):
+            raise ValueError(
+                f"{name} must be sets of label names, as the other labels are, got {type(given[name]).__name__}; "
+                "give both as sets or both as matrices"
+            )
+    names = sorted_names(*rows.values()) if label_names is None else list(label_names)
+    truth, predicted = rows["Y_true"], rows.get("Y_pred")
+    return _from_sets(truth, names, "Y_true"), None if predicted is None else _from_sets(predicted, names, "Y_pred")
+
+
+def _rows(Y: Any) -> Sequence[Any] | None:
+    """Return what may hold a collection for each row: a list, a tuple, or a column of objects; None for a matrix."""
+    if isinstance(Y, (list, tuple)):
+        return Y
+    is_column = getattr(Y, "ndim", None) == 1 and getattr(Y, "dtype", None) == np.object_
+    return list(Y) if is_column else None
+
+
+def _from_sets(rows: Any, names: Sequence[Any], what: str) -> SparseMatrix:
+    place = {name: column for column, name in enumerate(names)}
+    try:
+        indices = [sorted({place[name] for name in row}) for row in rows]
+    except KeyError as error:
+        raise ValueError(
+            f"{what} must hold labels of label_names, got {error.args[0]!r}; add it to label_names"
+        ) from error
+    indptr = np.cumsum([0, *map(len, indices)])
+    columns = np.array([column for row in indices for column in row], dtype=np.intp)
+    return _ones_at(columns, indptr, (len(indices), len(names)))
 
 
 def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> SparseMatrix:
