@@ -77,7 +77,7 @@ def test_hidden_labels_are_the_same_in_all_iterations(remembers, batches):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"iterations": 0}, "at least once"),
+        ({"iterations": 0}, "iterations must be"),
         ({"test_share": 0.0}, "leaves no rows"),
         ({"test_share": 1.0}, "leaves no rows"),
         ({"batch_size": 0}, "at least 1 row"),

@@ -42,7 +42,7 @@ def train(
     [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
     from labelrace.cli.rows import source_of
-    from labelrace.evaluation.models import ModelSpec
+    from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
     from labelrace.streams import open_stream
     from labelrace.streams.stream import collect

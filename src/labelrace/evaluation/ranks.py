@@ -16,20 +16,7 @@ from scipy import stats
 
 from labelrace.typing import FloatArray
 
-__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "is_loss", "rank"]
-
-_LOSSES = frozenset({"hamming_loss", "coverage", "ranking_loss", "one_error"})
-
-
-def is_loss(measure: str) -> bool:
-    """Tell whether lower values of a measure are better.
-
-    Examples
-    --------
-    >>> is_loss("hamming_loss"), is_loss("micro_f1")
-    (True, False)
-    """
-    return measure in _LOSSES
+__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "rank"]
 
 
 def rank(
@@ -46,7 +33,7 @@ def rank(
     values : array-like of shape (…, methods)
         Ranked along the last axis. A method without a value, NaN, ranks after all that have one.
     lower_is_better : bool
-        See `is_loss`.
+        See `labelrace.measures.is_loss`.
     ties : {"min", "average"}
         Whether methods with the same value share the better rank, as in the paper's tables, or the mean of their ranks.
     digits : int or None

@@ -40,9 +40,9 @@ def are_label_sets(Y: Any) -> bool:
     )
 
 
-def sorted_names(*sides: Any) -> list[Any]:
-    """Return the names that occur in lists of label sets, in order; numbers come before texts."""
-    names = {name for rows in sides for row in rows for name in row}
+def sorted_names(*sides: Any, without: Sequence[Any] = ()) -> list[Any]:
+    """Return the names that occur in lists of label sets, in order, numbers before texts, without some of them."""
+    names = {name for rows in sides for row in rows for name in row}.difference(without)
     return sorted(names, key=lambda name: (isinstance(name, str), name))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import labelrace
 from labelrace import RACEClassifier
-from labelrace.evaluation import averages, prequential
-from labelrace.measures import evaluate
+from labelrace.evaluation import averages, holdout, prequential
+from labelrace.measures import evaluate, measure_names
 from labelrace.streams import load_dataset
 
 GOLDEN = {
@@ -139,7 +139,7 @@ def test_hidden_labels_are_nan_for_models_that_know_them(remembers, batches):
 
 
 def test_every_form_of_labels_hides_the_same(data, dataset):
-    from labelrace.evaluation.hiding import LabelHider
+    from labelrace.evaluation.protocols import LabelHider
 
     dense = data.Y.toarray()
     frame = pd.DataFrame(dense, columns=data.label_names)
@@ -209,3 +209,92 @@ def test_offline_models_are_refused(remembers):
     remembers.is_online = False
     with pytest.raises(TypeError, match="use holdout"):
         prequential(remembers, [])
+
+
+class Names:
+    """A model that predicts the names of the last row it learned, and scores names by how often they occurred."""
+
+    def __init__(self):
+        self.label_names_ = []
+        self.counts = {}
+
+    def partial_fit(self, X, y):
+        for row in y:
+            for name in sorted(row):
+                self.counts[name] = self.counts.get(name, 0) + 1
+        self.label_names_ = list(self.counts)
+        self.last = set(y[-1])
+
+    def predict(self, X):
+        raise AssertionError("labels come by name")
+
+    def predict_labels(self, X):
+        return [set(self.last) for _ in range(len(X))]
+
+    def decision_function(self, X):
+        return np.tile([float(self.counts[name]) for name in self.label_names_], (len(X), 1))
+
+
+SETS = [[{"b", "a"}, {"b"}], [{"b", "c"}, set()], [["c"], ["a", "b"]]]
+SET_BATCHES = [(np.zeros((2, 1)), sets) for sets in SETS]
+
+
+def test_label_sets_are_compared_by_name():
+    measures = ["micro_f1", "hamming_loss", "coverage", "average_precision"]
+    points = list(prequential(Names(), SET_BATCHES, measures=measures))
+    # Batch 1 has a label that the model does not know: three labels, and the lowest score for the new one.
+    first = [[0, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 1, 0]], [[1.0, 2.0, -np.inf]] * 2
+    second = [[0, 0, 1], [1, 1, 0]], np.zeros((2, 3), dtype=int), [[1.0, 3.0, 1.0]] * 2
+    assert [point.measures for point in points] == [evaluate(*batch, measures=measures) for batch in (first, second)]
+
+
+def test_models_that_predict_sets_need_no_predict_labels():
+    class Tags(Names):
+        """Predicts sets, as a tagger does."""
+
+        predict = Names.predict_labels
+        predict_labels = property()
+
+    expected = [point.measures for point in prequential(Names(), SET_BATCHES)]
+    assert [point.measures for point in prequential(Tags(), SET_BATCHES)] == expected
+
+
+def test_scores_of_label_sets_need_names():
+    class Nameless(Names):
+        """Does not tell the names of its columns."""
+
+        label_names_ = property(lambda self: None, lambda self, names: None)
+
+        def decision_function(self, X):
+            return np.zeros((len(X), 2))
+
+    list(prequential(Nameless(), SET_BATCHES))
+    with pytest.raises(TypeError, match="label_names_"):
+        list(prequential(Nameless(), [SET_BATCHES[0]] * 2, measures="coverage"))
+
+
+def test_names_of_label_sets_are_hidden_alike():
+    from labelrace.evaluation.protocols import LabelHider
+
+    sets = [{f"label {number}" for number in range(100)} for _ in range(20)]
+    hidden = [LabelHider(object(), 0.3, seed=4).hide(sets) for _ in range(2)]
+    assert hidden[0] == hidden[1]
+    assert all(shown < row for shown, row in zip(hidden[0], sets, strict=True))
+    assert 0.65 < sum(map(len, hidden[0])) / 2000 < 0.75
+
+
+def test_label_sets_held_out():
+    points = list(holdout(Names(), SET_BATCHES, batch_size=2, test_share=0.34, seed=0))
+    assert [(point.start, point.end) for point in points] == [(0, 2), (2, 4)]
+    assert 0 <= points[-1].measures["micro_f1"] <= 1
+
+
+def test_the_default_model_on_label_sets(data):
+    model = labelrace.make_model("race", random_state=0)
+    if not hasattr(model, "predict_labels"):
+        pytest.skip("the model has no predict_labels")
+    sets = [{data.label_names[label] for label in row.nonzero()[0]} for row in data.Y.toarray()]
+    batches = [(data.X[start : start + 20], sets[start : start + 20]) for start in range(0, 60, 20)]
+    points = list(prequential(model, batches, measures="all"))
+    assert [sorted(point.measures) for point in points] == [sorted(measure_names("all"))] * 2
+    assert points[-1].measures["micro_f1"] > 0.5
