@@ -53,7 +53,7 @@ class Checkpoint:
     seconds : dict of str to float
         Time to "predict" (label sets, and scores if a measure needs them), to "learn" and to "measure".
     memory : int or None
-        Peak memory in bytes, as `memory_meter` tells it; None where the system does not say.
+        Peak memory in bytes, as `memory_meter` gives it; None where the system does not provide it.
     whole : bool
         Whether the batch counts in `averages`. A last batch with fewer rows is tested and learned, but does not.
     tested : bool
@@ -138,13 +138,13 @@ class Stopwatch:
 
 @contextmanager
 def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
-    """Provide a function that tells a peak of memory, in bytes.
+    """Provide a function that returns a peak of memory, in bytes.
 
     Parameters
     ----------
     trace : bool
         False: the largest resident memory of the process since it began, with interpreter, libraries and data. It
-        costs nothing, and it never falls; None where the system does not tell. True: what Python and NumPy had
+        costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
         allocated at most since the function was last called, counted from the meter's start. That is the method's
         own, but tracing slows it down.
     """

@@ -166,7 +166,7 @@ def _as_spec(model: AnyModel, taken: Sequence[str]) -> ModelSpec:
 
 
 def _parameters(model: Any, *, deep: bool = False) -> dict[str, Any]:
-    """Return a model's parameters; none of one that does not tell them."""
+    """Return a model's parameters; none if it has no ``get_params``."""
     return dict(model.get_params(deep=deep)) if hasattr(model, "get_params") else {}
 
 
@@ -229,7 +229,9 @@ def open_source(source: Any, labels: Any = None) -> Source:
         data = stream if path.stat().st_size > _LOADED_BYTES else collect(stream)
         return Source(data, _describe(data, _file_digest(path)))
     if labels is not None:
-        raise ValueError("labels tells which attributes of a file are labels: it is not for data in memory or streams")
+        raise ValueError(
+            "labels must be None for data in memory and streams; it tells which attributes of a file are labels"
+        )
     if isinstance(source, Dataset):
         return Source(source, _describe(source, _rows_digest(source)))
     if not hasattr(source, "batches"):
@@ -238,7 +240,7 @@ def open_source(source: Any, labels: Any = None) -> Source:
 
 
 def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
-    """Describe a dataset or stream by what it tells of itself; one that tells nothing, by its first row."""
+    """Describe a dataset or stream by its attributes; one without them, by its first row."""
     names = getattr(data, "label_names", None)
     if hasattr(data, "n_features") and hasattr(data, "n_labels"):
         n_features, n_labels = data.n_features, data.n_labels
@@ -407,7 +409,7 @@ def run(
             for record in records:
                 if record["kind"] != "started":
                     folder.append(record)
-                reporter.tell(record)
+                reporter.report(record)
     return read_run(out)
 
 

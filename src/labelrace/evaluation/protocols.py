@@ -35,7 +35,7 @@ def prequential(
     observer: Observer | None = None,
     probability_observer: Observer | None = None,
 ) -> Iterator[Checkpoint]:
-    """Evaluate a model on a stream: each batch is a test first, and then a lesson.
+    """Evaluate a model on a stream: each batch is predicted and measured first, and learned afterwards.
 
     The first batch is only learned. Each further one is predicted, measured and learned; then its checkpoint is
     yielded. `averages` of the checkpoints are the numbers of the paper's tables.
@@ -49,7 +49,7 @@ def prequential(
         Whatever has ``batches(size)``, or the batches themselves. `Y` is a matrix of 0 and 1, or a list that has for
         each row the set of the names of its labels.
     batch_size : int, default=500
-        Rows in a batch. Where the data is an iterable, its first batch tells the size of a whole one.
+        Rows in a batch. Where the data is an iterable, a batch as large as its first one counts as whole.
     measures : str or iterable of str, default="paper"
         As `labelrace.measures.evaluate` takes them.
     delay : int, default=0
@@ -161,7 +161,7 @@ def holdout(
     test_share : float, default=0.33
         Share of the rows to hold out.
     iterations : int, default=1
-        How many times in a row each batch is shown to the model.
+        How many times in a row the model learns each batch.
     missing : float, default=0.0
         Share of the label entries that are hidden from learning, see `LabelHider`; the same in all iterations.
     seed : int, Generator or None, default=None
@@ -302,7 +302,7 @@ class LabelHider:
     """Hides a random share of the label entries from learning.
 
     Which entries are hidden depends on the seed and the shapes of the batches alone, so all models miss the same
-    ones. A hidden entry is shown as 0, absent, as an annotator leaves it who did not look. A model with an attribute
+    ones. A hidden entry is shown as 0, absent, as if an annotator had overlooked it. A model with an attribute
     ``supports_missing_labels`` that is True gets a dense matrix with NaN there instead. From a set of names, each is
     left out with the same probability.
 

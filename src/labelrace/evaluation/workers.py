@@ -60,7 +60,7 @@ class Task:
 def _records_of(task: Task) -> Iterator[Record]:
     """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
 
-    A first record of kind "started" is for those who watch; it is not for the file. BLAS is held to one thread, so that
+    A first record of kind "started" is for the progress only, not for the file. BLAS is held to one thread, so that
     a running time is the method's own and does not depend on what runs beside it.
     """
     yield {"kind": "started", **task.key}
@@ -236,7 +236,7 @@ def _end_with_parent() -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """What `run` tells those who watch.
+    """How far a run is, as `run` passes it to ``on_progress``.
 
     Parameters
     ----------
@@ -244,9 +244,9 @@ class Progress:
     model : str
     run : int
     rows : int
-        Rows of the stream that this model has got through in this run.
+        Rows of the stream that the model has processed in this run.
     total_rows : int or None
-        Rows of the stream, if it is known. Those of a held-out test set are among them.
+        Rows of the stream, if known. Those of a held-out test set are among them.
     measures : dict
         Means so far, weighted by rows.
     error : str or None
@@ -277,8 +277,8 @@ class ProgressReporter:
         self._means: dict[tuple[str, int], RunningMeans] = {}
         self._rows: dict[tuple[str, int], int] = {}
 
-    def tell(self, record: Record) -> None:
-        """Tell of a record."""
+    def report(self, record: Record) -> None:
+        """Report the progress that a record makes."""
         kind, pair = record["kind"], (record["model"], record["run"])
         if self._on_progress is None or kind in ("labels", "calibration"):
             return

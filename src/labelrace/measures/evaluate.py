@@ -118,9 +118,9 @@ def evaluate(
     Y_true : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets
         The true labels: 0 or 1 for each row and label, or for each row a set (or list) of the names of its labels.
     Y_pred : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets, default=None
-        The predicted labels, in the same form. Not looked at unless a measure asked for needs them.
+        The predicted labels, in the same form. Used only if one of the measures needs them.
     scores : array-like of shape (n, l), default=None
-        A score for each label, higher for more likely. Not looked at unless a measure asked for needs them.
+        A score for each label, higher for more likely. Used only if one of the measures needs them.
     measures : str or iterable of str, default="all"
         `"all"`, `"paper"`, a measure's name, or several names, as `measure_names` takes them.
     label_names : sequence, default=None

@@ -16,9 +16,9 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatri
 
 __all__ = [
     "are_label_sets",
-    "as_known_labels",
     "as_label_matrices",
     "as_labels",
+    "as_labels_with_missing",
     "as_probabilities",
     "as_scores",
     "sorted_names",
@@ -128,8 +128,8 @@ def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> 
     return _from_dense(np.asarray(Y), name, shape)
 
 
-def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
-    """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are not known.
+def as_labels_with_missing(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
+    """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are missing.
 
     Parameters
     ----------
@@ -141,14 +141,14 @@ def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
     Returns
     -------
     labels : sparse array
-        Zero where a label is not known.
-    unknown : array of int
-        The cells that are not known, counted row by row.
+        Zero where a label is missing.
+    missing : array of int
+        The cells that are missing, counted row by row.
 
     Examples
     --------
-    >>> labels, unknown = as_known_labels([[0, 1, float("nan")], [1, 0, 0]], "Y")
-    >>> labels.indices.tolist(), unknown.tolist()
+    >>> labels, missing = as_labels_with_missing([[0, 1, float("nan")], [1, 0, 0]], "Y")
+    >>> labels.indices.tolist(), missing.tolist()
     ([1, 0], [2])
     """
     if sparse.issparse(Y):
@@ -156,11 +156,11 @@ def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
         # A copy, because the clean-up below works in place and the matrix is the caller's.
         stored = sparse.csr_array(Y, copy=True)
         stored.sum_duplicates()
-        missing = np.isnan(stored.data)
+        gaps = np.isnan(stored.data)
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
-        stored.data[missing] = 0
-        unknown = rows[missing] * stored.shape[1] + stored.indices[missing]
-        return as_labels(stored, name), unknown.astype(np.intp)
+        stored.data[gaps] = 0
+        missing = rows[gaps] * stored.shape[1] + stored.indices[gaps]
+        return as_labels(stored, name), missing.astype(np.intp)
     dense = np.ma.filled(Y.astype(float), np.nan) if np.ma.isMaskedArray(Y) else np.asarray(Y)
     if dense.dtype.kind not in "biu":
         dense = _as_float(dense, f"{name} must hold only 0, 1 and NaN")
