@@ -591,5 +591,19 @@ def test_the_sound_models_pass_all():
     assert checks.check_model(Growing()) == {}
 
 
+def test_predictions_may_be_sparse_where_the_labels_were():
+    class AnswersInKind(Growing):
+        """Returns sparse predictions where the labels learned were sparse."""
+
+        def partial_fit(self, X, Y):
+            super().partial_fit(X, Y)
+            self.kind = sparse.csr_array if sparse.issparse(Y) else np.asarray
+
+        def predict(self, X):
+            return self.kind(super().predict(X))
+
+    assert checks.check_model(AnswersInKind()) == {}
+
+
 def test_every_check_can_fail():
     assert {check.__name__ for check in checks.CHECKS} == {param.values[0] for param in BROKEN}

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import labelrace
 import labelrace.streams
@@ -89,7 +90,7 @@ def test_labels_are_counted_over_all_tests(data, tmp_path):
     predicted = []
     for X, Y in data.batches(20):
         if predicted or hasattr(model, "classes_"):
-            predicted.append(model.predict(X))
+            predicted.append(csr_array(model.predict(X)).toarray())
         model.partial_fit(X, Y)
     Y, P = data.Y.toarray()[20:], np.vstack(predicted)
     np.testing.assert_allclose(records[-2]["frequency"], Y.mean(axis=0))

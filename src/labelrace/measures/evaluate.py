@@ -59,7 +59,7 @@ class Measure:
         Computes it from what `of` names.
     of : {"counts", "ranks", "scores"}
         What it is computed from: a `Confusion`; the `RelevantRanks`, and `K` if the name ends in ``_at_K``; or the true
-        labels and the scores. All but the first need scores.
+        labels and the scores.
     is_loss : bool, default=False
         Whether lower values are better.
     in_all : bool, default=True
@@ -70,6 +70,11 @@ class Measure:
     of: Literal["counts", "ranks", "scores"]
     is_loss: bool = False
     in_all: bool = True
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it needs scores, rather than predicted labels."""
+        return self.of != "counts"
 
 
 MEASURES: dict[str, Measure] = {
@@ -150,13 +155,13 @@ def evaluate(
     >>> evaluate(Y_true, scores=[[0.9, 0.4, 0.3], [0.1, 0.8, 0.2]], measures=["coverage", "precision_at_1"])
     {'coverage': 1.0, 'precision_at_1': 1.0}
     """
-    names = measure_names(measures)
-    for name in names:
-        argument, given = ("scores", scores) if needs_scores(name) else ("Y_pred", Y_pred)
+    chosen = {name: MEASURES[_entry(name)] for name in measure_names(measures)}
+    for name, measure in chosen.items():
+        argument, given = ("scores", scores) if measure.needs_scores else ("Y_pred", Y_pred)
         if given is None:
             raise ValueError(f"{name} needs {argument}, which is not given")
     batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores)
-    return {name: batch.value(name) for name in names}
+    return {name: batch.value(name, measure) for name, measure in chosen.items()}
 
 
 def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
@@ -198,7 +203,7 @@ def needs_scores(measures: str | Iterable[str]) -> bool:
     >>> needs_scores("paper"), needs_scores(["micro_f1", "coverage"])
     (False, True)
     """
-    return any(MEASURES[_entry(name)].of != "counts" for name in measure_names(measures))
+    return any(MEASURES[_entry(name)].needs_scores for name in measure_names(measures))
 
 
 def is_loss(measure: str) -> bool:
@@ -238,9 +243,8 @@ class _Batch:
     def _ranks(self) -> RelevantRanks:
         return relevant_ranks(self._truth, self._scores)
 
-    def value(self, name: str) -> float:
+    def value(self, name: str, measure: Measure) -> float:
         """Compute one measure."""
-        measure = MEASURES[_entry(name)]
         if measure.of == "counts":
             return measure.function(self._confusion)
         if measure.of == "scores":
