@@ -384,8 +384,10 @@ def run(
     ['batch', 'batch', 'labels', 'done']
     """
     specs, names = as_specs(models), tuple(measure_names(measures))
-    if runs < 1 or (jobs is not None and jobs < 1):
-        raise ValueError(f"runs and jobs must be at least 1, got runs={runs!r} and jobs={jobs!r}")
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1 run, got {runs!r}")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs must be at least 1 job, got {jobs!r}")
     if calibration and protocol != "prequential":
         raise ValueError(f"calibration must be False with protocol {protocol!r}; it is recorded in prequential runs")
     check_options(batch_size=batch_size)
