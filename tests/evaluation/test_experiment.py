@@ -10,10 +10,21 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.ensemble import BaggingClassifier
 
 import labelrace
 import labelrace.streams
-from labelrace.evaluation import Checkpoint, ModelSpec, as_reliability, averages, experiment, prequential, read_run, run
+from labelrace.evaluation import (
+    Checkpoint,
+    ModelSpec,
+    as_reliability,
+    as_specs,
+    averages,
+    experiment,
+    prequential,
+    read_run,
+    run,
+)
 from labelrace.evaluation.workers import process_context
 from labelrace.learners.sgd import SGD
 from labelrace.measures import expected_calibration_error
@@ -353,6 +364,7 @@ def test_estimators_are_seeded_where_they_are_not(data, tmp_path):
 
 
 def test_one_model_may_stand_alone(data, tmp_path, remembers):
+    assert [spec.label for spec in as_specs(BaggingClassifier())] == ["BaggingClassifier"]  # which is iterable
     manifest, records = run(data, remembers, batch_size=20, out=tmp_path, jobs=1)
     assert manifest["models"][0]["name"] == "Remembers"
     assert records[-1]["kind"] == "done"

@@ -130,7 +130,8 @@ def as_specs(models: AnyModel | Iterable[AnyModel]) -> list[ModelSpec]:
     >>> specs[0].describe()
     {'name': 'race-reg-fixed', 'parameters': {'n_components': 8}}
     """
-    is_one = isinstance(models, (str, ModelSpec)) or not isinstance(models, Iterable)
+    # Ensembles of scikit-learn are iterable, too.
+    is_one = isinstance(models, (str, ModelSpec)) or hasattr(models, "predict") or not isinstance(models, Iterable)
     specs: list[ModelSpec] = []
     for model in [models] if is_one else models:
         specs.append(_as_spec(model, [spec.label for spec in specs]))
@@ -243,7 +244,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
     """Describe a dataset or stream by its attributes; one without them, by its first row."""
     names = getattr(data, "label_names", None)
     if hasattr(data, "n_features") and hasattr(data, "n_labels"):
-        n_features, n_labels = data.n_features, data.n_labels
+        n_features, n_labels = int(data.n_features), int(data.n_labels)
     else:
         X, Y = next(iter(data.batches(1)))
         if are_label_sets(Y):
