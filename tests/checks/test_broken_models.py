@@ -1,4 +1,4 @@
-"""The checks can fail: for each there are models, sound but for what it demands, that fail it and no other."""
+"""The checks can fail: for each there are models, sound but for what it checks, that fail it and no other."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ class PrefersTheFirstLabel(Sound):
 
 
 class Growing(Sound):
-    """Takes new labels, new features of sparse rows, sets of names, and labels that come late."""
+    """Takes new labels, new features of sparse rows and sets of names, and tells labels by name."""
 
     def partial_fit(self, X, Y):
         before = dict(vars(self))
@@ -446,16 +446,18 @@ class Growing(Sound):
         wider[: len(gram), : len(gram)] = gram
         return wider, np.pad(cross, ((0, new_features), (0, new_labels))), np.pad(ones, (0, new_labels)), rows
 
-    def predict(self, X, ids=()):
-        predicted = super().predict(X)
-        self.kept = getattr(self, "kept", {}) | dict(zip(ids, self.keep(X), strict=False))
-        return predicted
+    def names(self):
+        return getattr(self, "label_names_", range(self.state[1].shape[1]))
 
-    def keep(self, X):
-        return dense(X)
+    def predict_proba(self, X):
+        return np.clip(self.decision_function(X), 0, 1)
 
-    def learn(self, ids, Y):
-        self.partial_fit(np.array([self.kept.pop(identity) for identity in ids]), Y)
+    def predict_labels(self, X):
+        return [{name for name, present in zip(self.names(), row, strict=True) if present} for row in self.predict(X)]
+
+    def predict_top(self, X, k):
+        names = list(self.names())
+        return [[(names[label], row[label]) for label in np.argsort(-row)[:k]] for row in self.predict_proba(X)]
 
 
 @fails("check_new_labels")
@@ -504,30 +506,62 @@ class IgnoresNewNames(Growing):
         return super().binary([row & set(known) for row in sets])
 
 
-@fails("check_late_labels")
-class LearnsInItsOwnOrder(Growing):
-    """Does not look which id comes first."""
+@fails("check_predict_labels")
+class TellsNumbers(Growing):
+    """Tells labels by their numbers, whatever they were called."""
 
-    def learn(self, ids, Y):
-        super().learn(sorted(ids), Y)
-
-
-@fails("check_late_labels")
-class KeepsTheCallersRows(Growing):
-    """Keeps views of what it was asked about."""
-
-    def keep(self, X):
-        return dense(X) if sparse.issparse(X) else X
+    def predict_labels(self, X):
+        return [set(np.flatnonzero(row).tolist()) for row in self.predict(X)]
 
 
-@fails("check_late_labels")
-class LearnsAnIdTwice(Growing):
-    """Keeps rows that it has learned."""
+@fails("check_predict_labels")
+class TellsAtLeastOne(Growing):
+    """Names the best label of a row that has none."""
 
-    def learn(self, ids, Y):
-        kept = dict(self.kept)
-        super().learn(ids, Y)
-        self.kept = kept
+    def predict_labels(self, X):
+        best = [{row[0][0]} for row in self.predict_top(X, 1)]
+        return [found or first for found, first in zip(super().predict_labels(X), best, strict=True)]
+
+
+@fails("check_predict_labels")
+class TellsLists(Growing):
+    """Returns lists, in which labels might stand twice."""
+
+    def predict_labels(self, X):
+        return [sorted(row) for row in super().predict_labels(X)]
+
+
+@fails("check_predict_top")
+class TellsTheWorstFirst(Growing):
+    """Sorts in ascending order."""
+
+    def predict_top(self, X, k):
+        return [row[::-1] for row in super().predict_top(X, k)]
+
+
+@fails("check_predict_top")
+class TellsTheFirst(Growing):
+    """Sorts the first labels, and leaves out the others."""
+
+    def predict_top(self, X, k):
+        known = set(list(self.names())[:k])
+        return [[pair for pair in row if pair[0] in known] for row in super().predict_top(X, len(self.names()))]
+
+
+@fails("check_predict_top")
+class TellsScores(Growing):
+    """Returns scores where probabilities are asked for."""
+
+    def predict_top(self, X, k):
+        return [[(name, 3 * value) for name, value in row] for row in super().predict_top(X, k)]
+
+
+@fails("check_predict_top")
+class FillsUp(Growing):
+    """Repeats the last label where there are fewer than asked for."""
+
+    def predict_top(self, X, k):
+        return [(row + row[-1:] * k)[:k] for row in super().predict_top(X, k)]
 
 
 def failures(model):
@@ -552,9 +586,23 @@ def test_a_broken_model_fails_the_check_for_it_and_no_other(name, model):
 
 
 def test_the_sound_models_pass_all():
-    later = {"check_new_labels", "check_new_features", "check_label_sets", "check_late_labels"}
-    assert set(checks.check_model(Sound())) == later
+    not_for_all = {"check_new_labels", "check_new_features", "check_label_sets"}
+    assert set(checks.check_model(Sound())) == {*not_for_all, "check_predict_labels", "check_predict_top"}
     assert checks.check_model(Growing()) == {}
+
+
+def test_predictions_may_be_sparse_where_the_labels_were():
+    class AnswersInKind(Growing):
+        """Returns sparse predictions where the labels learned were sparse."""
+
+        def partial_fit(self, X, Y):
+            super().partial_fit(X, Y)
+            self.kind = sparse.csr_array if sparse.issparse(Y) else np.asarray
+
+        def predict(self, X):
+            return self.kind(super().predict(X))
+
+    assert checks.check_model(AnswersInKind()) == {}
 
 
 def test_every_check_can_fail():

@@ -16,7 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from labelrace.cli.main import main
-from labelrace.evaluation.pool import process_context
+from labelrace.evaluation.workers import process_context
 from labelrace.streams import Dataset, write_dataset
 
 # The command in a process of its own, with files for its standard streams, in a session of its own.

@@ -9,8 +9,7 @@ import tracemalloc
 
 import pytest
 
-from labelrace.evaluation import read_run, run
-from labelrace.evaluation import sources as sources_module
+from labelrace.evaluation import experiment, read_run, run
 from labelrace.streams import write_dataset
 from labelrace.streams.stream import FileStream
 from labelrace.streams.synthetic import SyntheticStream
@@ -70,7 +69,7 @@ def stream_files(monkeypatch):
     """Have files of more than a few bytes streamed rather than loaded."""
 
     def loads_up_to(size):
-        monkeypatch.setattr(sources_module, "_LOADED_BYTES", size)
+        monkeypatch.setattr(experiment, "_LOADED_BYTES", size)
 
     return loads_up_to
 

@@ -57,16 +57,3 @@ def test_nothing_gives_nothing():
 def test_window_must_hold_a_batch():
     with pytest.raises(ValueError, match="window"):
         windowed([], 0)
-
-
-@pytest.mark.parametrize("tested", [True, False])
-def test_checkpoints_survive_their_record(tested):
-    seconds = {"predict": 0.1, "learn": 0.2, "measure": 0.3}
-    point = Checkpoint(3, 10, 15, {"a": 0.1 + 0.2, "b": 1.0}, seconds, 12345, whole=False, tested=tested)
-    assert Checkpoint.from_record(point.to_record()) == point
-
-
-def test_nan_becomes_null_and_comes_back():
-    (point,) = points([math.nan])
-    assert point.to_record()["measures"]["a"] is None
-    assert math.isnan(Checkpoint.from_record(point.to_record()).measures["a"])

@@ -6,8 +6,7 @@ import math
 import pytest
 
 from labelrace.evaluation import read_run
-from labelrace.evaluation.folder import open_folder
-from labelrace.evaluation.records import appending, locked, rewrite_records, write_manifest
+from labelrace.evaluation.records import appending, locked, open_folder, rewrite_records, write_manifest
 from labelrace.exceptions import DataFormatError
 
 MANIFEST = {"format": 1, "runs": 2, "source": {"name": "toy", "rows": 5}, "created": "2020", "machine": {"cpus": 1}}

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from labelrace.measures import evaluate, measure_names
 from labelrace.measures.inputs import as_labels
-from labelrace.measures.order import all_ranks, count_below, relevant_ranks
+from labelrace.measures.ranking import all_ranks, count_below, relevant_ranks
 
 # Steps of a third of the tolerance: chains of near ties, gaps just inside and just outside of it.
 NEAR_TIES = st.integers(0, 12).map(lambda step: 0.3 + step * 3.4e-7)

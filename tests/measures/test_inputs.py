@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from labelrace.measures import PAPER_MEASURES, evaluate, measure_names
+from labelrace.measures import PAPER_MEASURES, evaluate, is_loss, measure_names, needs_scores
 
 Y_TRUE = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
 Y_PRED = np.array([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
@@ -166,3 +166,62 @@ BAD_ARGUMENTS = {
 def test_bad_argument(message):
     with pytest.raises(ValueError, match=message):
         evaluate(*BAD_ARGUMENTS[message])
+
+
+SETS_TRUE = [{"a", "c"}, {"b"}, set()]
+SETS_PRED = [{"a", "b"}, {"b"}, {"d"}]
+
+
+@pytest.mark.parametrize("convert", [list, tuple, lambda sets: [sorted(row) for row in sets], pd.Series])
+def test_sets_of_names_mean_what_the_matrix_means(convert):
+    expected = evaluate(Y_TRUE, Y_PRED, SCORES)
+    assert same(evaluate(convert(SETS_TRUE), convert(SETS_PRED), SCORES), expected)
+    order = [3, 1, 0, 2]
+    named = evaluate(convert(SETS_TRUE), convert(SETS_PRED), SCORES[:, order], label_names=list("dbac"))
+    assert same(named, evaluate(Y_TRUE[:, order], Y_PRED[:, order], SCORES[:, order]))
+
+
+def test_sets_of_column_numbers_and_scores_alone():
+    numbers = [[set(np.flatnonzero(row).tolist()) for row in Y] for Y in (Y_TRUE, Y_PRED)]
+    assert evaluate(*numbers, measures="paper") == evaluate(Y_TRUE, Y_PRED, measures="paper")
+    got = evaluate(SETS_TRUE, scores=SCORES, measures="coverage", label_names="abcd")
+    assert got == evaluate(Y_TRUE, scores=SCORES, measures="coverage")
+
+
+def test_labels_that_do_not_occur_count_only_if_named():
+    assert evaluate([{"a"}], [["b"]], measures="hamming_loss") == {"hamming_loss": 1.0}
+    assert evaluate([{"a"}], [["b"]], measures="hamming_loss", label_names="abcd") == {"hamming_loss": 0.5}
+
+
+def test_empty_lists_are_empty_sets():
+    assert evaluate([["a"], []], [[], []], measures="micro_recall") == {"micro_recall": 0.0}
+    with pytest.raises(ValueError, match="empty"):
+        evaluate([set(), set()], [set(), set()], measures="micro_f1")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ((SETS_TRUE, Y_PRED), {}, "Y_pred must be sets of label names, .* got ndarray"),
+        ((Y_TRUE.tolist(), SETS_PRED), {}, "Y_true must be sets of label names, .* got list"),
+        ((SETS_TRUE, SETS_PRED), {"label_names": "abc"}, "Y_pred must hold labels of label_names, got 'd'"),
+        ((SETS_TRUE, SETS_PRED[:2]), {}, r"Y_pred has shape \(2, 3\)"),
+        ((Y_TRUE, Y_PRED), {"label_names": "abcd"}, "label_names must be left out"),
+    ],
+)
+def test_sets_that_do_not_fit(labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*labels, measures="paper", **options)
+
+
+def test_what_measures_need_and_mean():
+    assert [name for name in measure_names() if needs_scores(name)] == [
+        *("average_precision", "coverage", "micro_auc", "macro_auc"),
+    ]
+    assert needs_scores("ndcg_at_3")
+    assert not needs_scores("paper")
+    losses = ["coverage", "hamming_loss", "one_error", "ranking_loss"]
+    assert (
+        sorted(filter(is_loss, [*measure_names(), "one_error", "ranking_loss", "ndcg_at_3", "precision_at_K"]))
+        == losses
+    )

@@ -1,15 +1,15 @@
 """What every online multi-label model must do, as checks that anybody can run on a model of their own.
 
-A model is anything with ``partial_fit(X, Y)``, ``predict(X)`` and ``decision_function(X)``; one whose ``is_online`` is
-False, or that has no ``partial_fit``, is taught by ``fit(X, Y)``. It need not be a scikit-learn estimator.
+A model is anything with ``partial_fit(X, y)``, ``predict(X)`` and ``decision_function(X)``; one whose ``is_online`` is
+False, or that has no ``partial_fit``, learns by ``fit(X, y)``. It need not be a scikit-learn estimator.
 
 Examples
 --------
 >>> import numpy as np
 >>> from labelrace import checks
 >>> class Frequent:  # predicts the labels that at least half of the rows had
-...     def partial_fit(self, X, Y):
-...         self.counts = getattr(self, "counts", 0) + Y.sum(axis=0)
+...     def partial_fit(self, X, y):
+...         self.counts = getattr(self, "counts", 0) + y.sum(axis=0)
 ...         self.rows = getattr(self, "rows", 0) + X.shape[0]
 ...
 ...     def decision_function(self, X):
@@ -24,7 +24,7 @@ AssertionError: check_refused_batches: <...Frequent object at 0x...>: it learned
 instead of raising a ValueError
 """
 
-from labelrace.checks.permutation import permute_known
+from labelrace.checks.inputs import permute_known
 from labelrace.checks.suite import CHECKS, check_model, iter_checks
 
 __all__ = ["CHECKS", "check_model", "iter_checks", "permute_known"]

@@ -1,4 +1,4 @@
-"""Checks of what a model promises its user, whatever the data."""
+"""Checks of what a model promises whatever the data: results, memory, refused batches, files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from unittest import SkipTest
 import numpy as np
 import scipy.sparse
 
-from labelrace.checks.subject import (
+from labelrace.checks.model_under_test import (
     Batch,
+    ModelUnderTest,
     Results,
-    Subject,
-    demand,
-    demand_close,
-    demand_equal,
-    demand_well_formed,
+    dense,
+    require,
+    require_close,
+    require_equal,
+    require_well_formed,
     results,
     sample,
 )
@@ -38,14 +39,14 @@ __all__ = [
 ]
 
 
-def check_not_fitted(subject: Subject) -> None:
-    """Demand that a model that has learned nothing refuses to predict.
+def check_not_fitted(under_test: ModelUnderTest) -> None:
+    """Check that a model that has learned nothing refuses to predict.
 
-    It knows not even how many labels there are: whatever it returned would be wrong. scikit-learn's
-    ``NotFittedError`` is the error to raise; any ``ValueError`` or ``AttributeError``, which it is both, will do.
+    It does not even know how many labels there are: whatever it returned would be wrong. scikit-learn's
+    ``NotFittedError`` is the error to raise; any other ``ValueError`` or ``AttributeError`` is accepted, too.
     """
     for method in ("predict", "decision_function"):
-        model = subject.fresh()
+        model = under_test.fresh()
         try:
             getattr(model, method)(sample().rows)
         except (ValueError, AttributeError):
@@ -53,150 +54,149 @@ def check_not_fitted(subject: Subject) -> None:
         raise AssertionError(f"{method} returned something before anything was learned, instead of a NotFittedError")
 
 
-def check_outputs(subject: Subject) -> None:
-    """Demand arrays of shape (rows, labels): 0 and 1 from `predict`, finite floats from `decision_function`.
+def check_outputs(under_test: ModelUnderTest) -> None:
+    """Check for arrays of shape (rows, labels): 0 and 1 from `predict`, finite floats from `decision_function`.
 
-    Measures, rankings and everything else downstream compute with them unseen. Scores need not be higher for the
-    labels that are predicted: a model may decide by other means than it ranks by.
+    Measures, rankings and everything else rely on it. Scores need not be higher for the labels that are predicted: a
+    model may decide by other means than it ranks by.
     """
     first, second, rows = sample()
-    model = subject.fresh()
+    model = under_test.fresh()
     for X, Y in (first, second):
-        subject.learn(model, X, Y)
+        under_test.learn(model, X, Y)
         for asked in (rows, rows[:1]):
-            demand_well_formed(results(model, asked), len(asked), Y.shape[1])
-            _demand_type("predict", model.predict(asked), "biuf")
-            _demand_type("decision_function", model.decision_function(asked), "f")
+            require_well_formed(results(model, asked), len(asked), Y.shape[1])
+            _require_type("predict", model.predict(asked), "biuf")
+            _require_type("decision_function", model.decision_function(asked), "f")
 
 
-def _demand_type(method: str, array: Any, kinds: str) -> None:
-    demand(isinstance(array, np.ndarray), f"{method} returned a {type(array).__name__}, not an array")
-    demand(array.dtype.kind in kinds, f"{method} returned an array of type {array.dtype}")
+def _require_type(method: str, array: Any, kinds: str) -> None:
+    require(isinstance(array, np.ndarray), f"{method} returned a {type(array).__name__}, not an array")
+    require(array.dtype.kind in kinds, f"{method} returned an array of type {array.dtype}")
 
 
-def check_purity(subject: Subject) -> None:
-    """Demand that asking changes nothing: not the next answer, whatever is asked in between, and not what is learned.
+def check_purity(under_test: ModelUnderTest) -> None:
+    """Check that predicting changes nothing: neither later predictions nor what is learned afterwards.
 
-    A service answers between batches as often as it is asked; a prequential test asks before it learns. Neither may
-    make another model of it.
+    A service predicts between batches as often as it is asked; a prequential test predicts before it learns. Neither
+    may change the model.
     """
     first, second, rows = sample()
-    asked, unasked = subject.learned(first), subject.learned(first)
+    asked, unasked = under_test.fitted(first), under_test.fitted(first)
     before = results(asked, rows)
-    # Each method right after the other one was asked about other rows: nothing may be left over from them.
+    # Each method right after the other one had other rows: nothing may be left over from them.
     asked.decision_function(rows[::-1])
-    predicted = np.array(asked.predict(rows))
+    predicted = np.array(dense(asked.predict(rows)))
     asked.predict(rows[::-1])
     again = Results(predicted, np.array(asked.decision_function(rows)))
-    demand_equal(again, before, "when asked again, after other rows and in another order")
+    require_equal(again, before, "when it predicts the same rows again, after other rows")
     for model in (asked, unasked):
-        subject.learn(model, *second)
-    demand_equal(results(asked, rows), results(unasked, rows), "when learning on after it predicted")
+        under_test.learn(model, *second)
+    require_equal(results(asked, rows), results(unasked, rows), "when it learns another batch after it predicted")
 
 
-def check_determinism(subject: Subject) -> None:
-    """Demand the same results from the same data and the same ``random_state``; 0 is a seed, too.
+def check_determinism(under_test: ModelUnderTest) -> None:
+    """Check for the same results from the same data and the same ``random_state``; 0 is a seed, too.
 
-    Experiments are repeated, and faults found, only so. A model without a ``random_state`` must not draw anything.
+    Without it, experiments cannot be repeated. A model without a ``random_state`` must not draw random numbers.
     """
     first, second, rows = sample()
     for seed in (0, 1):
-        one, other = (results(subject.learned(first, second, seed=seed), rows) for _ in range(2))
-        demand_equal(one, other, f"when learning twice, with random_state={seed} if it has one")
+        one, other = (results(under_test.fitted(first, second, seed=seed), rows) for _ in range(2))
+        require_equal(one, other, f"when learning twice, with random_state={seed} if it has one")
 
 
-def check_aliasing(subject: Subject) -> None:
-    """Demand that arrays given stay the caller's: the model neither writes into them nor looks at them again.
+def check_aliasing(under_test: ModelUnderTest) -> None:
+    """Check that arrays that are passed stay the caller's: the model neither writes into them nor reads them later.
 
     Streams reuse their buffers. A model that keeps a reference instead of a copy changes when the next batch is read.
     """
-    _check_aliasing(subject, np.array)
+    _check_aliasing(under_test, np.array)
 
 
-def check_sparse_aliasing(subject: Subject) -> None:
-    """Demand the same of sparse arrays.
+def check_sparse_aliasing(under_test: ModelUnderTest) -> None:
+    """Check the same with sparse arrays.
 
-    They are wrapped and converted on the way in, often without a copy. That a model takes them at all is another
-    check's demand.
+    They are often converted without a copy. That a model takes them at all is another check.
     """
     sparse, (X, Y) = scipy.sparse.csr_array, sample().first
     try:
-        subject.learned((sparse(X[:2]), sparse(Y[:2])))
+        under_test.fitted((sparse(X[:2]), sparse(Y[:2])))
     except (TypeError, ValueError) as refusal:
         raise SkipTest(f"it takes no sparse arrays: {refusal}") from refusal
-    _check_aliasing(subject, sparse)
+    _check_aliasing(under_test, sparse)
 
 
-def _check_aliasing(subject: Subject, form: Callable[[Array], Any]) -> None:
+def _check_aliasing(under_test: ModelUnderTest, form: Callable[[Array], Any]) -> None:
     """Change the batches after they were learned, and compare with a model whose batches stayed."""
     first, second, rows = sample()
-    model, twin = subject.fresh(), subject.fresh()
+    model, twin = under_test.fresh(), under_test.fresh()
     for X, Y in (first, second):
         given = form(X), form(Y)
-        subject.learn(model, *given)
+        under_test.learn(model, *given)
         for array, original, name in zip(given, (X, Y), "XY", strict=True):
-            demand(_is_same(array, original), f"learning changed the caller's {name}")
-            _scribble(array)
-        subject.learn(twin, form(X), form(Y))
+            require(_is_same(array, original), f"learning changed the caller's {name}")
+            _overwrite(array)
+        under_test.learn(twin, form(X), form(Y))
     asked = form(rows)
     found = results(model, asked)
-    demand(_is_same(asked, rows), "predicting changed the caller's X")
-    demand_equal(found, results(twin, form(rows)), "when the caller changes X and Y after they were learned")
+    require(_is_same(asked, rows), "predicting changed the caller's X")
+    require_equal(found, results(twin, form(rows)), "when the caller changes X and Y after they were learned")
 
 
 def _is_same(array: Any, original: Array) -> bool:
-    return np.array_equal(array.toarray() if scipy.sparse.issparse(array) else array, original)
+    return np.array_equal(dense(array), original)
 
 
-def _scribble(array: Any) -> None:
-    """Change every value in place; labels stay labels, so that a model that looks again does not stumble."""
+def _overwrite(array: Any) -> None:
+    """Change every value in place; labels stay 0 or 1, so that a model that reads them again raises no error."""
     values = array.data if scipy.sparse.issparse(array) else array
     values[...] = 1 - values
 
 
-def check_returned_arrays(subject: Subject) -> None:
-    """Demand that arrays returned are the caller's: the model does not write into them later, nor read from them.
+def check_returned_arrays(under_test: ModelUnderTest) -> None:
+    """Check that returned arrays are the caller's: the model neither writes into them later nor reads from them.
 
-    Scores are collected over batches, thresholds applied in place; a model that returned memory of its own would change
-    the former, and be changed by the latter.
+    Callers collect scores over batches and apply thresholds in place; a model that returned an array of its own would
+    change the former, and be changed by the latter.
     """
     first, _, rows = sample()
-    model, twin = subject.learned(first), subject.learned(first)
+    model, twin = under_test.fitted(first), under_test.fitted(first)
     for array in (model.predict(rows), model.decision_function(rows)):
-        # What cannot be written into does no harm.
+        # An array that cannot be written into is safe.
         if isinstance(array, np.ndarray) and array.flags.writeable:
             array[...] = array == 0
     results(twin, rows)
-    demand_equal(results(model, rows), results(twin, rows), "when the caller changes what was returned")
+    require_equal(results(model, rows), results(twin, rows), "when the caller changes what was returned")
     returned = Results(*map(np.asarray, (model.predict(rows), model.decision_function(rows))))
     before = Results(*map(np.array, returned))
     results(model, rows[::-1])
-    demand_equal(returned, before, "in what was returned, before and after other rows are asked about")
+    require_equal(returned, before, "in what was returned, before and after other rows are predicted")
 
 
-def check_refused_batches(subject: Subject) -> None:
-    """Demand a ``ValueError`` for a batch that cannot be learned, and the model as it was before.
+def check_refused_batches(under_test: ModelUnderTest) -> None:
+    """Check for a ``ValueError`` for a batch that cannot be learned, after which the model is as it was before.
 
-    Streams hold bad batches. One that is refused halfway, or learned as nonsense, spoils a model that took months; one
+    Streams have bad batches. One that is refused halfway, or learned as it is, spoils all that was learned before; one
     that is refused as a whole can be repaired or left out.
     """
-    if not subject.is_online:
-        raise SkipTest("it is offline: fit starts anew, and there is nothing to be spoiled")
+    if not under_test.is_online:
+        raise SkipTest("it is offline: each fit starts from the beginning")
     first, second, rows = sample()
-    model, twin = subject.fresh(), subject.fresh()
-    _demand_refusal(subject, model, "labels of 2, as its first batch,", (first[0][:, 1:], 2 * first[1]))
+    model, twin = under_test.fresh(), under_test.fresh()
+    _require_refusal(under_test, model, "labels of 2, as its first batch,", (first[0][:, 1:], 2 * first[1]))
     for batch in (first, second):
         for each in (model, twin):
-            subject.learn(each, *batch)
+            under_test.learn(each, *batch)
         for what, wrong in _wrong_batches(*second, takes_nan=getattr(model, "supports_missing_labels", False)):
-            _demand_refusal(subject, model, what, wrong)
-            demand_equal(results(model, rows), results(twin, rows), f"after it refused {what}")
+            _require_refusal(under_test, model, what, wrong)
+            require_equal(results(model, rows), results(twin, rows), f"after it refused {what}")
 
 
 def _wrong_batches(X: Array, Y: Array, *, takes_nan: bool) -> Iterator[tuple[str, Batch]]:
-    """Spoil a batch; wrong labels come last in it, when a model that learns row by row has learned the others.
+    """Make wrong batches; a wrong label is the last one, when a model that learns row by row has learned the others.
 
-    NaN is wrong unless the model takes it for a label that is not known.
+    NaN is wrong unless the model takes it for a missing label.
     """
     for wrong in (2.0, -1.0, 0.5) if takes_nan else (2.0, -1.0, 0.5, np.nan):
         labels = Y.copy()
@@ -207,38 +207,38 @@ def _wrong_batches(X: Array, Y: Array, *, takes_nan: bool) -> Iterator[tuple[str
     yield "one row of Y too few", (X, Y[:-1])
 
 
-def _demand_refusal(subject: Subject, model: Any, what: str, batch: Batch) -> None:
+def _require_refusal(under_test: ModelUnderTest, model: Any, what: str, batch: Batch) -> None:
     try:
-        subject.learn(model, *batch)
+        under_test.learn(model, *batch)
     except ValueError:
         return
     raise AssertionError(f"it learned {what} instead of raising a ValueError")
 
 
-def check_save_and_load(subject: Subject) -> None:
-    """Demand of a model with ``save`` that what is loaded is the same, and learns on the same; to the last bit.
+def check_save_and_load(under_test: ModelUnderTest) -> None:
+    """Check of a model with ``save`` that what is loaded predicts and learns the same, to the last bit.
 
-    It is read by the ``load`` of its class, if there is one, or else by `labelrace.load`. A model may refuse to be
+    It is loaded by the ``load`` of its class, if there is one, or else by `labelrace.load`. A model may refuse to be
     saved, by a ``ValueError``, but must not leave a file then.
     """
-    if not hasattr(subject.model, "save"):
+    if not hasattr(under_test.model, "save"):
         raise SkipTest("it has no save")
     first, second, rows = sample()
-    model, unsaved = subject.learned(first), subject.learned(first)
+    model, unsaved = under_test.fitted(first), under_test.fitted(first)
     with tempfile.TemporaryDirectory() as folder:
         loaded = _save_and_load(model, Path(folder, "model"))
-    demand_equal(results(loaded, rows), results(model, rows), "when it was loaded")
-    demand_close(results(model, rows), results(unsaved, rows), "when it was saved")
+    require_equal(results(loaded, rows), results(model, rows), "when it was loaded")
+    require_close(results(model, rows), results(unsaved, rows), "when it was saved")
     for each in (model, loaded, unsaved):
-        subject.learn(each, *second)
-    demand_equal(results(loaded, rows), results(model, rows), "when it was loaded and learned on")
-    demand_close(results(model, rows), results(unsaved, rows), "when it was saved and learned on")
+        under_test.learn(each, *second)
+    require_equal(results(loaded, rows), results(model, rows), "when it was loaded and learned another batch")
+    require_close(results(model, rows), results(unsaved, rows), "when it was saved and learned another batch")
 
 
 def _save_and_load(model: Any, path: Path) -> Any:
     try:
         model.save(path)
     except ValueError as refusal:
-        demand(not path.exists(), f"it refused to be saved ({refusal}), but left a file")
+        require(not path.exists(), f"it refused to be saved ({refusal}), but left a file")
         raise SkipTest(f"it refuses to be saved: {refusal}") from refusal
     return type(model).load(path) if hasattr(type(model), "load") else persistence.load(path)

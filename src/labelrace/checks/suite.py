@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 from unittest import SkipTest
 
-from labelrace.checks import contract, growth, inputs, permutation
-from labelrace.checks.subject import Permute, Subject
+from labelrace.checks import contract, inputs
+from labelrace.checks.model_under_test import ModelUnderTest, Permute
 
 __all__ = ["CHECKS", "check_model", "iter_checks"]
 
-CHECKS: tuple[Callable[[Subject], None], ...] = (
+CHECKS: tuple[Callable[[ModelUnderTest], None], ...] = (
     contract.check_not_fitted,
     contract.check_outputs,
     contract.check_determinism,
@@ -30,28 +30,29 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     inputs.check_batches_of_one,
     inputs.check_zero_features,
     inputs.check_sparse,
-    permutation.check_permuted_labels,
-    growth.check_new_labels,
-    growth.check_new_features,
-    growth.check_label_sets,
-    growth.check_late_labels,
+    inputs.check_permuted_labels,
+    inputs.check_new_labels,
+    inputs.check_new_features,
+    inputs.check_label_sets,
+    inputs.check_predict_labels,
+    inputs.check_predict_top,
 )
-"""The checks, each a function with a docstring that says what it demands and why."""
+"""The checks, each a function with a docstring that says what it checks and why."""
 
 
-def check_model(model: Any, *, permute: Permute = permutation.permute_known) -> dict[str, str]:
+def check_model(model: Any, *, permute: Permute = inputs.permute_known) -> dict[str, str]:
     """Check that a model does what every online multi-label model must do.
 
-    The checks are those of `CHECKS`. They show small data of their own to copies of the model, so parameters that fix
+    The checks are those of `CHECKS`. They fit copies of the model to small data of their own, so parameters that fix
     the number of labels or of features must be left open. A floating-point warning counts as a failure.
 
     Parameters
     ----------
     model
         An unfitted model; it is copied, not changed. Parameters called ``random_state`` are set in the copies.
-    permute : callable
+    permute : callable, default=permute_known
         ``permute(model, order)`` makes an unfitted copy ready for labels in another order, and returns it; for models
-        that draw something for each label. See `permute_known`, which knows the models of this library.
+        that draw something at random for each label. The default knows the models of this library.
 
     Returns
     -------
@@ -66,10 +67,10 @@ def check_model(model: Any, *, permute: Permute = permutation.permute_known) -> 
     Examples
     --------
     >>> from labelrace import BinaryRelevanceClassifier, PLSTClassifier, checks
-    >>> checks.check_model(BinaryRelevanceClassifier())
-    {}
-    >>> sorted(checks.check_model(PLSTClassifier()))
-    ['check_batches_of_one', 'check_late_labels', 'check_new_features', 'check_new_labels', 'check_refused_batches']
+    >>> skipped = checks.check_model(BinaryRelevanceClassifier())
+    >>> skipped = checks.check_model(PLSTClassifier())
+    >>> skipped["check_batches_of_one"]
+    'it is offline: it learns all data at once'
     """
     skipped = {}
     for name, check in iter_checks(model, permute=permute):
@@ -80,9 +81,7 @@ def check_model(model: Any, *, permute: Permute = permutation.permute_known) -> 
     return skipped
 
 
-def iter_checks(
-    model: Any, *, permute: Permute = permutation.permute_known
-) -> Iterator[tuple[str, Callable[[], None]]]:
+def iter_checks(model: Any, *, permute: Permute = inputs.permute_known) -> Iterator[tuple[str, Callable[[], None]]]:
     """Iterate over the checks of a model, to run them one by one.
 
     A check that does not apply to the model raises ``unittest.SkipTest`` with the reason, which pytest understands.
@@ -101,7 +100,7 @@ def iter_checks(
 
     Examples
     --------
-    As a test of each demand on its own, in pytest::
+    As tests of their own, in pytest::
 
         @pytest.mark.parametrize(("name", "check"), list(checks.iter_checks(MyModel())))
         def test_my_model(name, check):
@@ -112,24 +111,24 @@ def iter_checks(
     ...     if "permuted" in name:
     ...         check()
     """
-    subject = Subject(model, permute)
+    under_test = ModelUnderTest(model, permute)
     for check in CHECKS:
-        yield check.__name__, partial(_run, check, subject)
+        yield check.__name__, partial(_run, check, under_test)
 
 
-def _run(check: Callable[[Subject], None], subject: Subject) -> None:
-    """Run a check; whatever goes wrong in it is a failure that names the check and the model."""
+def _run(check: Callable[[ModelUnderTest], None], under_test: ModelUnderTest) -> None:
+    """Run a check; whatever it raises, but for a skip, is a failure that names the check and the model."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            check(subject)
+            check(under_test)
     except SkipTest:
         raise
     except AssertionError as failure:
-        raise AssertionError(f"{check.__name__}: {_name(subject.model)}: {failure}") from failure
+        raise AssertionError(f"{check.__name__}: {_name(under_test.model)}: {failure}") from failure
     except Exception as error:
         what = f"raised {type(error).__name__}: {error}"
-        raise AssertionError(f"{check.__name__}: {_name(subject.model)}: {what}") from error
+        raise AssertionError(f"{check.__name__}: {_name(under_test.model)}: {what}") from error
 
 
 def _name(model: Any) -> str:

@@ -1,20 +1,22 @@
 """Evaluation of online models: protocols, runs of many models, their records, and ranks."""
 
-from labelrace.evaluation.checkpoint import Checkpoint
+from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, memory_meter
 from labelrace.evaluation.curves import averages, cumulative, windowed
-from labelrace.evaluation.holdout import holdout
-from labelrace.evaluation.models import ModelSpec
-from labelrace.evaluation.prequential import prequential
-from labelrace.evaluation.progress import Progress
-from labelrace.evaluation.ranks import Friedman, average_ranks, critical_difference, friedman, is_loss, rank
-from labelrace.evaluation.records import read_run
-from labelrace.evaluation.runner import run
+from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, run
+from labelrace.evaluation.protocols import holdout, prequential
+from labelrace.evaluation.ranks import Friedman, average_ranks, critical_difference, friedman, rank
+from labelrace.evaluation.records import FORMAT, read_run
+from labelrace.evaluation.workers import Progress
+from labelrace.measures import is_loss
 
 __all__ = [
+    "FORMAT",
     "Checkpoint",
     "Friedman",
     "ModelSpec",
     "Progress",
+    "as_reliability",
+    "as_specs",
     "average_ranks",
     "averages",
     "critical_difference",
@@ -22,6 +24,8 @@ __all__ = [
     "friedman",
     "holdout",
     "is_loss",
+    "memory_meter",
+    "open_source",
     "prequential",
     "rank",
     "read_run",

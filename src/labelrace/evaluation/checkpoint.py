@@ -1,13 +1,41 @@
-"""What is known after one batch of an evaluation."""
+"""One batch of an evaluation: its test, its time and memory, and what is counted over all tests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-__all__ = ["Checkpoint"]
+import numpy as np
+
+from labelrace.measures import evaluate, measure_names, needs_scores
+from labelrace.measures.calibration import Reliability, add, empty
+from labelrace.measures.example import Counts, confusion, f1
+from labelrace.measures.inputs import are_label_sets, as_labels, sorted_names
+from labelrace.typing import AnyMatrix
+
+if sys.platform != "win32":
+    import resource
+
+__all__ = [
+    "BatchTest",
+    "CalibrationCounts",
+    "Checkpoint",
+    "LabelCounts",
+    "Observer",
+    "Stopwatch",
+    "as_reliability",
+    "memory_meter",
+]
+
+Observer: TypeAlias = Callable[[Any, Any], object]
+
+_PARTS = ("predict", "learn", "measure")
 
 
 @dataclass(frozen=True)
@@ -25,7 +53,7 @@ class Checkpoint:
     seconds : dict of str to float
         Time to "predict" (label sets, and scores if a measure needs them), to "learn" and to "measure".
     memory : int or None
-        Peak memory in bytes, as `labelrace.evaluation.meters` tells it; None where the system does not say.
+        Peak memory in bytes, as `memory_meter` gives it; None where the system does not provide it.
     whole : bool
         Whether the batch counts in `averages`. A last batch with fewer rows is tested and learned, but does not.
     tested : bool
@@ -83,3 +111,195 @@ class Checkpoint:
             whole=record["whole"],
             tested=record.get("tested", True),
         )
+
+
+class Stopwatch:
+    """Seconds spent on each part of a batch.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> with watch.timing("learn"):
+    ...     total = sum(range(1000))
+    >>> watch.seconds["learn"] > 0, watch.seconds["predict"]
+    (True, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(_PARTS, 0.0)
+
+    @contextmanager
+    def timing(self, part: str) -> Iterator[None]:
+        """Add the time that the block takes to a part."""
+        start = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+
+@contextmanager
+def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
+    """Provide a function that returns a peak of memory, in bytes.
+
+    Parameters
+    ----------
+    trace : bool
+        False: the largest resident memory of the process since it began, with interpreter, libraries and data. It
+        costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
+        allocated at most since the function was last called, counted from the meter's start. That is the method's
+        own, but tracing slows it down.
+    """
+    if not trace:
+        yield peak_resident
+        return
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        yield _traced_peak
+    finally:
+        if not was_tracing:
+            tracemalloc.stop()
+
+
+def peak_resident() -> int | None:
+    """Return the largest resident memory that the process had, in bytes."""
+    if sys.platform == "win32":
+        return None
+    # The unit is the system's: bytes on macOS, KiB elsewhere.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _traced_peak() -> int:
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    return peak
+
+
+class BatchTest:
+    """Measures a model's predictions of a batch, and computes only what the measures need.
+
+    Where labels are sets of names, ``model.predict_labels`` is asked (``predict``, where there is none), and the labels
+    that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in the batch.
+
+    Parameters
+    ----------
+    measures : str or iterable of str
+        As `labelrace.measures.evaluate` takes them.
+    observer : callable, default=None
+        Called with true and predicted labels of each tested batch. Its time does not count.
+    probability_observer : callable, default=None
+        Called with true labels and ``predict_proba`` of each tested batch. Neither is timed.
+
+    Examples
+    --------
+    >>> BatchTest("paper").needs_scores, BatchTest(["micro_f1", "coverage"]).needs_scores
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        measures: str | Iterable[str],
+        observer: Observer | None = None,
+        probability_observer: Observer | None = None,
+    ) -> None:
+        self.measures = measure_names(measures)
+        self.needs_scores = needs_scores(self.measures)
+        self._observer = observer
+        self._probability_observer = probability_observer
+
+    def __call__(self, model: Any, X: Any, Y: Any, watch: Stopwatch) -> dict[str, float]:
+        """Predict a batch and return its measures."""
+        named = are_label_sets(Y)
+        with watch.timing("predict"):
+            predicted = getattr(model, "predict_labels", model.predict)(X) if named else model.predict(X)
+            scores = model.decision_function(X) if self.needs_scores else None
+        with watch.timing("measure"):
+            names = None
+            if named:
+                names, scores = _common_columns(model, Y, predicted, scores)
+            values = evaluate(Y, predicted, scores, measures=self.measures, label_names=names)
+        if self._observer is not None:
+            self._observer(Y, predicted)
+        if self._probability_observer is not None:
+            self._probability_observer(Y, model.predict_proba(X))
+        return values
+
+
+def _common_columns(model: Any, Y: Any, predicted: Any, scores: Any) -> tuple[list[Any], Any]:
+    """Return the labels of a batch of label sets, and scores for all of them: the lowest for those not yet known."""
+    known = getattr(model, "label_names_", None)
+    if known is None and scores is not None:
+        raise TypeError(
+            "measures of scores need label_names_, the names of the scores' columns, which "
+            f"{type(model).__name__} does not have; leave these measures out"
+        )
+    known = [] if known is None else list(known)
+    names = [*known, *sorted_names(Y, predicted, without=known)]
+    if scores is not None:
+        scores = np.pad(scores, ((0, 0), (0, len(names) - len(known))), constant_values=-np.inf)
+    return names, scores
+
+
+class LabelCounts:
+    """Counts over all tests, label by label. It is an observer, as the evaluations take them.
+
+    Examples
+    --------
+    >>> counts = LabelCounts()
+    >>> counts([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 0, 0]])
+    >>> counts.to_record()["f1"]
+    [0.666..., 0.0, None]
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counts | None = None
+
+    def __call__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix) -> None:
+        """Count a batch."""
+        truth = as_labels(Y_true, "Y_true")
+        new = confusion(truth, as_labels(Y_pred, "Y_pred", truth.shape)).per_label
+        old = self._counts
+        self._counts = new if old is None else Counts(*(a + b for a, b in zip(old, new, strict=True)))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return share of the tested rows and F of each label; None for one neither present nor predicted ever."""
+        if self._counts is None:
+            return {"kind": "labels", "frequency": [], "f1": []}
+        tp, fp, fn, tn = self._counts
+        frequency = (tp + fn) / (tp + fp + fn + tn)
+        values = [float(value) if seen else None for value, seen in zip(f1(self._counts), tp + fp + fn, strict=True)]
+        return {"kind": "labels", "frequency": np.asarray(frequency).tolist(), "f1": values}
+
+
+class CalibrationCounts:
+    """Counts over all tests, bin by bin of probability. It is an observer of probabilities, as `prequential` takes one.
+
+    Examples
+    --------
+    >>> counts = CalibrationCounts(n_bins=2)
+    >>> counts([[1, 0, 0], [1, 1, 0]], [[0.9, 0.2, 0.1], [0.7, 0.3, 0.2]])
+    >>> counts.to_record()["present"]
+    [1, 2]
+    """
+
+    def __init__(self, n_bins: int = 15) -> None:
+        self.known = empty(n_bins)
+
+    def __call__(self, Y_true: AnyMatrix, P: AnyMatrix) -> None:
+        """Count a batch."""
+        self.known = add(self.known, Y_true, P)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the sums; `as_reliability` reads them."""
+        return {"kind": "calibration", **{name: part.tolist() for name, part in self.known._asdict().items()}}
+
+
+def as_reliability(record: Mapping[str, Any]) -> Reliability:
+    """Return what a record of kind "calibration" holds."""
+    return Reliability(
+        np.array(record["entries"], dtype=np.intp),
+        np.array(record["probability"], dtype=np.float64),
+        np.array(record["present"], dtype=np.intp),
+    )

@@ -8,7 +8,7 @@ Demšar, J.: Statistical comparisons of classifiers over multiple data sets. JML
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +16,7 @@ from scipy import stats
 
 from labelrace.typing import FloatArray
 
-__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "is_loss", "rank"]
-
-_LOSSES = frozenset({"hamming_loss", "coverage", "ranking_loss", "one_error"})
-
-
-def is_loss(measure: str) -> bool:
-    """Tell whether lower values of a measure are better.
-
-    Examples
-    --------
-    >>> is_loss("hamming_loss"), is_loss("micro_f1")
-    (True, False)
-    """
-    return measure in _LOSSES
+__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "rank"]
 
 
 def rank(
@@ -45,11 +32,11 @@ def rank(
     ----------
     values : array-like of shape (…, methods)
         Ranked along the last axis. A method without a value, NaN, ranks after all that have one.
-    lower_is_better : bool
-        See `is_loss`.
-    ties : {"min", "average"}
+    lower_is_better : bool, default=False
+        See `labelrace.measures.is_loss`.
+    ties : {"min", "average"}, default="min"
         Whether methods with the same value share the better rank, as in the paper's tables, or the mean of their ranks.
-    digits : int or None
+    digits : int or None, default=None
         Digits to round to before ranking. The paper ranks what it prints: 2 digits.
 
     Examples
@@ -71,19 +58,21 @@ def rank(
     return ranks
 
 
-def average_ranks(
-    values: npt.ArrayLike,
-    *,
-    lower_is_better: bool = False,
-    ties: Literal["min", "average"] = "min",
-    digits: int | None = None,
-) -> FloatArray:
+class RankOptions(TypedDict, total=False):
+    """The options of `rank`."""
+
+    lower_is_better: bool
+    ties: Literal["min", "average"]
+    digits: int | None
+
+
+def average_ranks(values: npt.ArrayLike, **options: Unpack[RankOptions]) -> FloatArray:
     """Average the ranks of each method over all datasets.
 
     Parameters
     ----------
     values : array-like of shape (datasets, methods)
-    lower_is_better, ties, digits
+    **options
         As `rank` takes them.
 
     Examples
@@ -91,7 +80,7 @@ def average_ranks(
     >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]]).tolist()
     [1.0, 1.5, 3.0]
     """
-    ranks = rank(values, lower_is_better=lower_is_better, ties=ties, digits=digits)
+    ranks = rank(values, **options)
     means: FloatArray = ranks.reshape(-1, ranks.shape[-1]).mean(axis=0)
     return means
 
@@ -122,7 +111,9 @@ def friedman(values: npt.ArrayLike, *, lower_is_better: bool = False, digits: in
     """
     ranks = rank(values, lower_is_better=lower_is_better, ties="average", digits=digits)
     if ranks.ndim != 2 or ranks.shape[0] < 2 or ranks.shape[1] < 3:
-        raise ValueError(f"Friedman's test compares at least 3 methods on 2 datasets, got shape {ranks.shape}")
+        raise ValueError(
+            f"values must hold at least 3 methods on 2 datasets for Friedman's test, got shape {ranks.shape}"
+        )
     means: FloatArray = ranks.mean(axis=0)
     if (ranks == ranks[0, 0]).all():  # all tie everywhere, where the statistic would be 0/0
         return Friedman(0.0, 1.0, means)

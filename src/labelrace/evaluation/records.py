@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
@@ -22,16 +22,45 @@ from labelrace.files import write_whole
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FORMAT", "Record", "appending", "locked", "read_run", "rewrite_records", "write_manifest"]
-
-# Seconds that a folder in use is waited for.
-_PATIENCE = 2.0
+__all__ = [
+    "FORMAT",
+    "Record",
+    "RunFolder",
+    "appending",
+    "locked",
+    "open_folder",
+    "read_run",
+    "rewrite_records",
+    "write_manifest",
+]
 
 Record: TypeAlias = dict[str, Any]
 
 FORMAT = 1
-MANIFEST = "manifest.json"
-RECORDS = "records.jsonl"
+
+_MANIFEST = "manifest.json"
+_RECORDS = "records.jsonl"
+# Seconds to wait for a folder that another process writes into.
+_PATIENCE = 2.0
+# What may differ between the beginning of a run and its end: it does not change a measure.
+_MAY_DIFFER = ("created", "machine")
+# Characters of a value in a message.
+_SHOWN = 100
+
+
+class RunFolder(NamedTuple):
+    """A run folder that is open for writing.
+
+    Parameters
+    ----------
+    append : callable
+        Appends a record; when it returns, the record is on the disk.
+    done : set of (model, run)
+        The pairs that are complete there already.
+    """
+
+    append: Callable[[Record], None]
+    done: frozenset[tuple[str, int]]
 
 
 def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Record]]:
@@ -54,17 +83,97 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     DataFormatError
         If the manifest or another line than the last is damaged, or if a newer version wrote them.
     """
-    return _read_manifest(Path(folder, MANIFEST)), _read_records(Path(folder, RECORDS))
+    return _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
+
+
+@contextmanager
+def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
+    """Open a run folder for writing, and make it if need be.
+
+    Parameters
+    ----------
+    path : path
+    manifest : dict
+        What is to be run.
+    resume : bool
+        Whether to go on with the run that the folder holds. Records of pairs that were cut off or failed are dropped.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder holds something, and it is not to be resumed, or is not a run.
+    ValueError
+        If the folder's run differs from the one to be resumed; the message tells in what.
+    BlockingIOError
+        If another process is writing into the folder.
+    """
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        _remove_parts(folder)
+        done = _resume(folder, manifest) if resume and any(folder.iterdir()) else _begin(folder, manifest)
+        with appending(folder) as append:
+            yield RunFolder(append, done)
+
+
+def _begin(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+    if found := sorted(entry.name for entry in folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to go on with its run"
+        )
+    write_manifest(folder, manifest)
+    return frozenset()
+
+
+def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+    try:
+        there, records = read_run(folder)
+    except FileNotFoundError as error:
+        raise FileExistsError(f"cannot resume: {error}, but other files are") from error
+    # Written and read again, so that a tuple is as good as a list.
+    if differences := _differences(there, json.loads(json.dumps(manifest))):
+        raise ValueError(f"cannot resume the run in {folder}, it is another one: {'; '.join(differences)}")
+    done = frozenset(_pair(record) for record in records if record["kind"] == "done")
+    kept = [record for record in records if _pair(record) in done]
+    if len(kept) < len(records):
+        rewrite_records(folder, kept)
+    return done
+
+
+def _pair(record: Record) -> tuple[str, int]:
+    return record["model"], record["run"]
+
+
+def _differences(there: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key in sorted({*there, *now} - set(_MAY_DIFFER)):
+        old, new = there.get(key), now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            found.append(f"{prefix}{key} is {_shown(old)} there and {_shown(new)} now")
+    return found
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _remove_parts(folder: Path) -> None:
+    """Remove what a process left that was killed while it wrote a whole file."""
+    for part in folder.glob(".*.part"):
+        part.unlink()
 
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
     """Write the manifest: all of it, or nothing."""
-    write_whole(Path(folder, MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
+    write_whole(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def rewrite_records(folder: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Replace all records: by all of the new ones, or not at all."""
-    write_whole(Path(folder, RECORDS), b"".join(map(_line, records)))
+    write_whole(Path(folder, _RECORDS), b"".join(map(_line, records)))
 
 
 @contextmanager
@@ -81,7 +190,7 @@ def appending(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], Non
     ...     read_run(folder)
     ({'format': 1}, [{'kind': 'failed', 'model': 'obr', 'run': 0, 'error': 'out of memory'}])
     """
-    path = Path(folder, RECORDS)
+    path = Path(folder, _RECORDS)
     # Unbuffered: a line goes out at once, in one piece as a rule, and nothing is left to write when a run is cut off.
     with path.open("ab", buffering=0) as file:
         _cut_torn_line(path)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation.meters import memory_meter
-from labelrace.evaluation.models import ModelSpec
+from labelrace.evaluation import ModelSpec, memory_meter
 from labelrace.experiments.rivals import Rival, rivals
 from labelrace.experiments.shapes import Shape, grid, make_batches
 from labelrace.models.registry import model_names

@@ -1,6 +1,14 @@
 """Measures of multi-label predictions: by example, by label, by ranking, and of probabilities."""
 
 from labelrace.measures.calibration import expected_calibration_error, reliability
-from labelrace.measures.evaluate import PAPER_MEASURES, evaluate, measure_names
+from labelrace.measures.evaluate import PAPER_MEASURES, evaluate, is_loss, measure_names, needs_scores
 
-__all__ = ["PAPER_MEASURES", "evaluate", "expected_calibration_error", "measure_names", "reliability"]
+__all__ = [
+    "PAPER_MEASURES",
+    "evaluate",
+    "expected_calibration_error",
+    "is_loss",
+    "measure_names",
+    "needs_scores",
+    "reliability",
+]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace.measures.inputs import as_known_labels, as_probabilities
+from labelrace.measures.inputs import as_labels_with_missing, as_probabilities
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["Reliability", "add", "empty", "expected_calibration_error", "merge", "reliability"]
@@ -85,7 +85,7 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
     Parameters
     ----------
     Y : array-like, sparse matrix or DataFrame of shape (n, l)
-        The true labels, 0 or 1. NaN is a label that is not known, and does not count.
+        The true labels, 0 or 1. NaN is a missing label, and does not count.
     P : array-like of shape (n, l)
         The probability of each label.
     n_bins : int
@@ -106,12 +106,12 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
     ([0.3, 0.9], [0.333, 1.0])
     """
     edges = _edges(n_bins)
-    labels, unknown = as_known_labels(Y, "Y")
+    labels, missing = as_labels_with_missing(Y, "Y")
     probabilities = as_probabilities(P, "P", labels.shape, "Y").ravel()
     bins = np.searchsorted(edges[1:-1], probabilities)
     rows, columns = labels.nonzero()
     present = bins[rows.astype(np.intp) * labels.shape[1] + columns]
-    known = np.delete(bins, unknown), np.delete(probabilities, unknown)
+    known = np.delete(bins, missing), np.delete(probabilities, missing)
     return Reliability(
         np.bincount(known[0], minlength=n_bins),
         np.bincount(*known, minlength=n_bins).astype(np.float64),

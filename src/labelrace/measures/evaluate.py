@@ -1,95 +1,136 @@
-"""One call for any set of measures, doing only the work that the set needs."""
+"""The table of the measures, and one call for any set of them, doing only the work that the set needs.
+
+To add a measure, write its function in the module of its kind and give it a line in `MEASURES`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal
 
-from labelrace.measures import example, label, ranking
-from labelrace.measures.counts import Confusion, confusion
-from labelrace.measures.inputs import as_labels, as_scores
-from labelrace.measures.order import RelevantRanks, relevant_ranks
-from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
-
-__all__ = ["ALL_MEASURES", "PAPER_MEASURES", "evaluate", "measure_names"]
-
-ALL_MEASURES = (
-    "average_precision",
-    "coverage",
-    "subset_accuracy",
-    "hamming_loss",
-    "example_accuracy",
-    "example_specificity",
-    "example_precision",
-    "example_recall",
-    "example_f1",
-    "micro_auc",
-    "micro_specificity",
-    "micro_precision",
-    "micro_recall",
-    "micro_f1",
-    "macro_auc",
-    "macro_specificity",
-    "macro_precision",
-    "macro_recall",
-    "macro_f1",
+from labelrace.measures.example import (
+    Confusion,
+    confusion,
+    f1,
+    hamming_loss,
+    jaccard,
+    mean_over_examples,
+    precision,
+    recall,
+    specificity,
+    subset_accuracy,
 )
+from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores
+from labelrace.measures.label import macro, macro_auc, micro, micro_auc
+from labelrace.measures.ranking import (
+    RelevantRanks,
+    average_precision,
+    coverage,
+    ndcg_at_k,
+    one_error,
+    precision_at_k,
+    ranking_loss,
+    relevant_ranks,
+)
+from labelrace.typing import AnyMatrix, FloatArray
+
+__all__ = [
+    "ALL_MEASURES",
+    "MEASURES",
+    "PAPER_MEASURES",
+    "Measure",
+    "evaluate",
+    "is_loss",
+    "measure_names",
+    "needs_scores",
+]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What there is to know of a measure.
+
+    Parameters
+    ----------
+    function : callable
+        Computes it from what `of` names.
+    of : {"counts", "ranks", "scores"}
+        What it is computed from: a `Confusion`; the `RelevantRanks`, and `K` if the name ends in ``_at_K``; or the true
+        labels and the scores.
+    is_loss : bool, default=False
+        Whether lower values are better.
+    in_all : bool, default=True
+        Whether it is one of the measures of the original evaluation, which `"all"` stands for.
+    """
+
+    function: Callable[..., float]
+    of: Literal["counts", "ranks", "scores"]
+    is_loss: bool = False
+    in_all: bool = True
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it needs scores, rather than predicted labels."""
+        return self.of != "counts"
+
+
+MEASURES: dict[str, Measure] = {
+    "average_precision": Measure(average_precision, "ranks"),
+    "coverage": Measure(coverage, "ranks", is_loss=True),
+    "subset_accuracy": Measure(subset_accuracy, "counts"),
+    "hamming_loss": Measure(hamming_loss, "counts", is_loss=True),
+    "example_accuracy": Measure(mean_over_examples(jaccard), "counts"),
+    "example_specificity": Measure(mean_over_examples(specificity), "counts"),
+    "example_precision": Measure(mean_over_examples(precision), "counts"),
+    "example_recall": Measure(mean_over_examples(recall), "counts"),
+    "example_f1": Measure(mean_over_examples(f1), "counts"),
+    "micro_auc": Measure(micro_auc, "scores"),
+    "micro_specificity": Measure(micro(specificity), "counts"),
+    "micro_precision": Measure(micro(precision), "counts"),
+    "micro_recall": Measure(micro(recall), "counts"),
+    "micro_f1": Measure(micro(f1), "counts"),
+    "macro_auc": Measure(macro_auc, "scores"),
+    "macro_specificity": Measure(macro(specificity), "counts"),
+    "macro_precision": Measure(macro(precision), "counts"),
+    "macro_recall": Measure(macro(recall), "counts"),
+    "macro_f1": Measure(macro(f1), "counts"),
+    "one_error": Measure(one_error, "ranks", is_loss=True, in_all=False),
+    "ranking_loss": Measure(ranking_loss, "scores", is_loss=True, in_all=False),
+    "precision_at_K": Measure(precision_at_k, "ranks", in_all=False),
+    "ndcg_at_K": Measure(ndcg_at_k, "ranks", in_all=False),
+}
+ALL_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.in_all)
 PAPER_MEASURES = ("example_accuracy", "example_f1", "hamming_loss", "macro_f1", "micro_f1")
 
-# Three kinds of measures, by what they are computed from.
-_OF_COUNTS: dict[str, Callable[[Confusion], float]] = {
-    "subset_accuracy": example.subset_accuracy,
-    "hamming_loss": example.hamming_loss,
-    "example_accuracy": example.example_accuracy,
-    "example_specificity": example.example_specificity,
-    "example_precision": example.example_precision,
-    "example_recall": example.example_recall,
-    "example_f1": example.example_f1,
-    "micro_specificity": label.micro_specificity,
-    "micro_precision": label.micro_precision,
-    "micro_recall": label.micro_recall,
-    "micro_f1": label.micro_f1,
-    "macro_specificity": label.macro_specificity,
-    "macro_precision": label.macro_precision,
-    "macro_recall": label.macro_recall,
-    "macro_f1": label.macro_f1,
-}
-_OF_RANKS: dict[str, Callable[[RelevantRanks], float]] = {
-    "average_precision": ranking.average_precision,
-    "coverage": ranking.coverage,
-    "one_error": ranking.one_error,
-}
-_OF_SCORES: dict[str, Callable[[SparseMatrix, FloatArray], float]] = {
-    "micro_auc": label.micro_auc,
-    "macro_auc": label.macro_auc,
-    "ranking_loss": ranking.ranking_loss,
-}
-_AT_K: dict[str, Callable[[RelevantRanks, int], float]] = {
-    "precision": ranking.precision_at_k,
-    "ndcg": ranking.ndcg_at_k,
-}
-_AT_K_NAME = re.compile(r"(precision|ndcg)_at_([1-9][0-9]*)")
+_AT_K = re.compile(r"^(.*_at_)([1-9][0-9]*)$")
 
 
 def evaluate(
-    Y_true: AnyMatrix,
-    Y_pred: AnyMatrix | None = None,
+    Y_true: Any,
+    Y_pred: Any = None,
     scores: AnyMatrix | None = None,
     measures: str | Iterable[str] = "all",
+    *,
+    label_names: Sequence[Any] | None = None,
 ) -> dict[str, float]:
     """Measure predicted labels, scores or both against the true labels.
 
     Parameters
     ----------
-    Y_true : array-like, sparse matrix or DataFrame of shape (n, l)
-        The true labels, 0 or 1.
-    Y_pred : array-like, sparse matrix or DataFrame of shape (n, l), optional
-        The predicted labels, 0 or 1. Not looked at unless a measure asked for needs them.
-    scores : array-like of shape (n, l), optional
-        A score for each label, higher for more likely. Not looked at unless a measure asked for needs them.
-    measures : str or iterable of str, default "all"
+    Y_true : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets
+        The true labels: 0 or 1 for each row and label, or for each row a set (or list) of the names of its labels.
+    Y_pred : array-like, sparse matrix or DataFrame of shape (n, l), or list of sets, default=None
+        The predicted labels, in the same form. Used only if one of the measures needs them.
+    scores : array-like of shape (n, l), default=None
+        A score for each label, higher for more likely. Used only if one of the measures needs them.
+    measures : str or iterable of str, default="all"
         `"all"`, `"paper"`, a measure's name, or several names, as `measure_names` takes them.
+    label_names : sequence, default=None
+        Where labels are given as sets: all labels, in the order of the columns of `scores`. By default those that
+        occur, sorted; labels that neither occur nor are predicted then do not count in any measure.
 
     Returns
     -------
@@ -109,17 +150,18 @@ def evaluate(
     >>> evaluate(Y_true, Y_pred, measures="paper")
     {'example_accuracy': 0.75, 'example_f1': 0.833..., 'hamming_loss': 0.166...,
      'macro_f1': 0.666..., 'micro_f1': 0.8}
+    >>> evaluate([{"uk", "politics"}, {"sports"}], [{"uk"}, {"sports"}], measures="micro_f1")
+    {'micro_f1': 0.8}
     >>> evaluate(Y_true, scores=[[0.9, 0.4, 0.3], [0.1, 0.8, 0.2]], measures=["coverage", "precision_at_1"])
     {'coverage': 1.0, 'precision_at_1': 1.0}
     """
-    names = measure_names(measures)
-    for name in names:
-        if name in _OF_COUNTS:
-            _require("Y_pred", Y_pred, name)
-        else:
-            _require("scores", scores, name)
-    batch = _Batch(Y_true, Y_pred, scores)
-    return {name: batch.value(name) for name in names}
+    chosen = {name: MEASURES[_entry(name)] for name in measure_names(measures)}
+    for name, measure in chosen.items():
+        argument, given = ("scores", scores) if measure.needs_scores else ("Y_pred", Y_pred)
+        if given is None:
+            raise ValueError(f"{name} needs {argument}, which is not given")
+    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores)
+    return {name: batch.value(name, measure) for name, measure in chosen.items()}
 
 
 def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
@@ -127,7 +169,7 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
 
     Parameters
     ----------
-    measures : str or iterable of str, default "all"
+    measures : str or iterable of str, default="all"
         `"all"` for the 19 measures of the original evaluation, `"paper"` for the five of the paper's tables,
         one name, or several. Beyond the 19 there are `ranking_loss`, `one_error`, and `precision_at_K` and
         `ndcg_at_K` for any positive integer `K`.
@@ -148,23 +190,37 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
         measures = {"all": ALL_MEASURES, "paper": PAPER_MEASURES}.get(measures, (measures,))
     names = list(measures)
     for name in names:
-        if not _is_known(name):
-            raise ValueError(f"unknown measure {name!r}; known are {', '.join(_known_names())}")
+        if _entry(name) not in MEASURES or name.endswith("_at_K"):
+            raise ValueError(f"unknown measure {name!r}; known are {', '.join(MEASURES)}")
     return names
 
 
-def _is_known(name: str) -> bool:
-    return name in _OF_COUNTS or name in _OF_RANKS or name in _OF_SCORES or bool(_AT_K_NAME.fullmatch(name))
+def needs_scores(measures: str | Iterable[str]) -> bool:
+    """Tell whether a measure, or one of a set of measures, needs scores rather than predicted labels.
+
+    Examples
+    --------
+    >>> needs_scores("paper"), needs_scores(["micro_f1", "coverage"])
+    (False, True)
+    """
+    return any(MEASURES[_entry(name)].needs_scores for name in measure_names(measures))
 
 
-def _known_names() -> list[str]:
-    further = [name for name in (*_OF_RANKS, *_OF_SCORES) if name not in ALL_MEASURES]
-    return [*ALL_MEASURES, *further, *(f"{prefix}_at_K" for prefix in _AT_K)]
+def is_loss(measure: str) -> bool:
+    """Tell whether lower values of a measure are better.
+
+    Examples
+    --------
+    >>> is_loss("hamming_loss"), is_loss("micro_f1")
+    (True, False)
+    """
+    entry = _entry(measure)
+    return entry in MEASURES and MEASURES[entry].is_loss
 
 
-def _require(argument: str, value: AnyMatrix | None, measure: str) -> None:
-    if value is None:
-        raise ValueError(f"{measure} needs {argument}, which is not given")
+def _entry(name: str) -> str:
+    """Return where a measure stands in the table: ``ndcg_at_5`` under ``ndcg_at_K``, others under their names."""
+    return _AT_K.sub(r"\1K", name)
 
 
 class _Batch:
@@ -187,12 +243,11 @@ class _Batch:
     def _ranks(self) -> RelevantRanks:
         return relevant_ranks(self._truth, self._scores)
 
-    def value(self, name: str) -> float:
+    def value(self, name: str, measure: Measure) -> float:
         """Compute one measure."""
-        if name in _OF_COUNTS:
-            return _OF_COUNTS[name](self._confusion)
-        if name in _OF_SCORES:
-            return _OF_SCORES[name](self._truth, self._scores)
-        if match := _AT_K_NAME.fullmatch(name):
-            return _AT_K[match[1]](self._ranks, int(match[2]))
-        return _OF_RANKS[name](self._ranks)
+        if measure.of == "counts":
+            return measure.function(self._confusion)
+        if measure.of == "scores":
+            return measure.function(self._truth, self._scores)
+        at_k = _AT_K.fullmatch(name)
+        return measure.function(self._ranks, int(at_k[2])) if at_k else measure.function(self._ranks)

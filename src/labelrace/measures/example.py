@@ -1,24 +1,131 @@
-r"""Example-based measures: each example is judged by its predicted label set, then examples are averaged.
+r"""Confusion counts, the rates that follow from them, and the example-based measures.
 
-For an example with true labels `Y` and predicted labels `Z` out of `l`: `tp = |Y ∩ Z|`, `fp = |Z \ Y|`,
-`fn = |Y \ Z|` and `tn = l - |Y ∪ Z|`. `labelrace.measures.counts` gives the value of each 0/0.
+Every measure of predicted label sets is a rate of one of three tables of counts (per example, per label, over all
+cells), averaged over its entries. For an example with true labels `Y` and predicted labels `Z` out of `l`:
+`tp = |Y ∩ Z|`, `fp = |Z \ Y|`, `fn = |Y \ Z|` and `tn = l - |Y ∪ Z|`. With both label matrices sparse, counting
+costs O(nnz + n + l): true negatives are what remains.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
 
-from labelrace.measures.counts import Confusion, f1, jaccard, precision, recall, specificity
+from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
-    "example_accuracy",
-    "example_f1",
-    "example_precision",
-    "example_recall",
-    "example_specificity",
+    "Confusion",
+    "Counts",
+    "Rate",
+    "confusion",
+    "f1",
     "hamming_loss",
+    "jaccard",
+    "mean_over_examples",
+    "precision",
+    "recall",
+    "specificity",
     "subset_accuracy",
 ]
+
+
+class Counts(NamedTuple):
+    """True and false positives and negatives, one entry per example, per label, or one for all cells."""
+
+    tp: IntArray
+    fp: IntArray
+    fn: IntArray
+    tn: IntArray
+
+
+Rate: TypeAlias = Callable[[Counts], FloatArray]
+
+
+class Confusion(NamedTuple):
+    """The three tables of confusion counts of a batch."""
+
+    per_example: Counts
+    per_label: Counts
+    pooled: Counts
+
+
+def confusion(truth: SparseMatrix, predicted: SparseMatrix) -> Confusion:
+    """Count agreements and errors of two canonical CSR label matrices.
+
+    Examples
+    --------
+    >>> from labelrace.measures.inputs import as_labels
+    >>> table = confusion(as_labels([[1, 0, 1]], "Y_true"), as_labels([[1, 1, 0]], "Y_pred"))
+    >>> [int(count[0]) for count in table.per_example]
+    [1, 1, 1, 0]
+    """
+    n_examples, n_labels = truth.shape
+    agreed = truth.multiply(predicted).tocsr()
+    per_example = _counts(_row_sizes(agreed), _row_sizes(predicted), _row_sizes(truth), n_labels)
+    per_label = _counts(_column_sizes(agreed), _column_sizes(predicted), _column_sizes(truth), n_examples)
+    pooled = Counts(*(count.sum(keepdims=True) for count in per_example))
+    return Confusion(per_example, per_label, pooled)
+
+
+def _counts(both: IntArray, predicted: IntArray, true: IntArray, total: int) -> Counts:
+    return Counts(tp=both, fp=predicted - both, fn=true - both, tn=total - predicted - true + both)
+
+
+def _row_sizes(labels: SparseMatrix) -> IntArray:
+    # SciPy indexes with 32 bits where it can; counts are of one type.
+    sizes: IntArray = np.diff(labels.indptr).astype(np.intp)
+    return sizes
+
+
+def _column_sizes(labels: SparseMatrix) -> IntArray:
+    return np.bincount(labels.indices, minlength=labels.shape[1])
+
+
+def precision(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fp)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fp, tp + fp + fn == 0)
+
+
+def recall(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fn)`; for 0/0, 1 where `tp + fp + fn = 0` and 0 elsewhere."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fn, tp + fp + fn == 0)
+
+
+def f1(counts: Counts) -> FloatArray:
+    """Compute `2 tp / (2 tp + fp + fn)`, the harmonic mean of precision and recall; 1 for 0/0."""
+    tp, fp, fn, _ = counts
+    return _rate(2 * tp, 2 * tp + fp + fn, tp + fp + fn == 0)
+
+
+def jaccard(counts: Counts) -> FloatArray:
+    """Compute `tp / (tp + fp + fn)`, intersection over union; 1 where the union is empty."""
+    tp, fp, fn, _ = counts
+    return _rate(tp, tp + fp + fn, tp + fp + fn == 0)
+
+
+def specificity(counts: Counts) -> FloatArray:
+    """Compute `tn / (tn + fp)`; for 0/0, 1 where `tn + fp + fn = 0` and 0 elsewhere.
+
+    Examples
+    --------
+    >>> one, none = np.array([1]), np.array([0])
+    >>> specificity(Counts(tp=one, fp=none, fn=none, tn=none)).tolist()
+    [1.0]
+    >>> specificity(Counts(tp=none, fp=none, fn=one, tn=none)).tolist()
+    [0.0]
+    """
+    _, fp, fn, tn = counts
+    return _rate(tn, tn + fp, tn + fp + fn == 0)
+
+
+def _rate(part: IntArray, whole: IntArray, perfect: BoolArray) -> FloatArray:
+    """Divide where there is something to divide by; elsewhere 1 if `perfect`, else 0."""
+    rate = perfect.astype(np.float64)
+    return np.divide(part, whole, out=rate, where=whole > 0)
 
 
 def subset_accuracy(confusion: Confusion) -> float:
@@ -35,52 +142,19 @@ def subset_accuracy(confusion: Confusion) -> float:
 
 
 def hamming_loss(confusion: Confusion) -> float:
-    """Share of wrong cells, mean of `(fp + fn) / l`.
-
-    Examples
-    --------
-    >>> from labelrace.measures import evaluate
-    >>> evaluate([[1, 0], [1, 1]], [[1, 0], [0, 1]], measures="hamming_loss")
-    {'hamming_loss': 0.25}
-    """
+    """Share of wrong cells, mean of `(fp + fn) / l`; 0.25 where one cell of four is wrong."""
     counts = confusion.pooled
     return float(((counts.fp + counts.fn) / sum(counts)).item())
 
 
-def example_accuracy(confusion: Confusion) -> float:
-    """Mean of `|Y ∩ Z| / |Y ∪ Z|`; 1 where both are empty.
+def mean_over_examples(rate: Rate) -> Callable[[Confusion], float]:
+    """Return the measure that averages a rate over examples.
 
     Examples
     --------
     >>> from labelrace.measures import evaluate
-    >>> evaluate([[1, 1, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]], measures="example_accuracy")
-    {'example_accuracy': 0.75}
+    >>> Y_true, Y_pred = [[1, 1, 0], [0, 0, 0]], [[1, 0, 1], [0, 0, 0]]
+    >>> evaluate(Y_true, Y_pred, measures=["example_precision", "example_recall", "example_f1"])
+    {'example_precision': 0.75, 'example_recall': 0.75, 'example_f1': 0.75}
     """
-    return float(jaccard(confusion.per_example).mean())
-
-
-def example_specificity(confusion: Confusion) -> float:
-    """Mean of `tn / (tn + fp)`: of the labels an example lacks, the share not predicted."""
-    return float(specificity(confusion.per_example).mean())
-
-
-def example_precision(confusion: Confusion) -> float:
-    """Mean of `|Y ∩ Z| / |Z|`: of the labels predicted, the share that is right."""
-    return float(precision(confusion.per_example).mean())
-
-
-def example_recall(confusion: Confusion) -> float:
-    """Mean of `|Y ∩ Z| / |Y|`: of the labels an example has, the share predicted."""
-    return float(recall(confusion.per_example).mean())
-
-
-def example_f1(confusion: Confusion) -> float:
-    """Mean of `2 |Y ∩ Z| / (|Y| + |Z|)`; 1 where both are empty.
-
-    Examples
-    --------
-    >>> from labelrace.measures import evaluate
-    >>> evaluate([[1, 1, 0], [0, 0, 0]], [[1, 0, 1], [0, 0, 0]], measures="example_f1")
-    {'example_f1': 0.75}
-    """
-    return float(f1(confusion.per_example).mean())
+    return lambda confusion: float(rate(confusion.per_example).mean())

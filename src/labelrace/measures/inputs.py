@@ -1,17 +1,108 @@
 """Checked inputs: whatever the caller holds becomes one sparse form of labels, one dense form of scores.
 
-Labels are a CSR array in canonical form (sorted indices, no duplicates) that stores exactly the ones. Dense
-and sparse callers then share every line of what follows, and nothing sparse is ever made dense.
+Labels are a CSR array in canonical form (sorted indices, no duplicates) that stores exactly the ones. Sets of names,
+dense and sparse matrices then share every line of what follows, and nothing sparse is ever made dense.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["as_known_labels", "as_labels", "as_probabilities", "as_scores"]
+__all__ = [
+    "are_label_sets",
+    "as_label_matrices",
+    "as_labels",
+    "as_labels_with_missing",
+    "as_probabilities",
+    "as_scores",
+    "sorted_names",
+]
+
+
+def are_label_sets(Y: Any) -> bool:
+    """Tell whether labels are given as a set or list of names for each row, rather than as a matrix.
+
+    Examples
+    --------
+    >>> are_label_sets([{"uk", "politics"}, set()]), are_label_sets([["uk"], []]), are_label_sets([[0, 1], [1, 0]])
+    (True, True, False)
+    """
+    rows = _rows(Y)
+    return rows is not None and any(
+        isinstance(row, (set, frozenset)) or (isinstance(row, (list, tuple)) and row and isinstance(row[0], str))
+        for row in rows
+    )
+
+
+def sorted_names(*sides: Any, without: Sequence[Any] = ()) -> list[Any]:
+    """Return the names that occur in lists of label sets, in order, numbers before texts, without some of them."""
+    names = {name for rows in sides for row in rows for name in row}.difference(without)
+    return sorted(names, key=lambda name: (isinstance(name, str), name))
+
+
+def as_label_matrices(
+    Y_true: Any, Y_pred: Any, label_names: Sequence[Any] | None = None
+) -> tuple[AnyMatrix, AnyMatrix]:
+    """Return labels that are given as sets of names as matrices with the same columns, and others as they are.
+
+    Parameters
+    ----------
+    Y_true, Y_pred
+        As `labelrace.measures.evaluate` takes them.
+    label_names : sequence, default=None
+        The columns; by default the names that occur, sorted.
+
+    Examples
+    --------
+    >>> truth, predicted = as_label_matrices([{"b"}, set()], [["a", "b"], []])
+    >>> truth.toarray().tolist(), predicted.toarray().tolist()
+    ([[0, 1], [0, 0]], [[1, 1], [0, 0]])
+    """
+    if not (are_label_sets(Y_true) or are_label_sets(Y_pred)):
+        if label_names is not None:
+            raise ValueError(
+                "label_names must be left out where labels are given as matrices, whose columns are in order"
+            )
+        return Y_true, Y_pred
+    given = {"Y_true": Y_true, "Y_pred": Y_pred} if Y_pred is not None else {"Y_true": Y_true}
+    rows = {name: _rows(Y) for name, Y in given.items()}
+    for name, side in rows.items():
+        # Rows that are all empty lists are as good as empty sets.
+        if side is None or not (are_label_sets(side) or not any(map(len, side))):
+            raise ValueError(
+                f"{name} must be sets of label names, as the other labels are, got {type(given[name]).__name__}; "
+                "give both as sets or both as matrices"
+            )
+    names = sorted_names(*rows.values()) if label_names is None else list(label_names)
+    truth, predicted = rows["Y_true"], rows.get("Y_pred")
+    return _from_sets(truth, names, "Y_true"), None if predicted is None else _from_sets(predicted, names, "Y_pred")
+
+
+def _rows(Y: Any) -> Sequence[Any] | None:
+    """Return what may hold a collection for each row: a list, a tuple, or a column of objects; None for a matrix."""
+    if isinstance(Y, (list, tuple)):
+        return Y
+    is_column = getattr(Y, "ndim", None) == 1 and getattr(Y, "dtype", None) == np.object_
+    return list(Y) if is_column else None
+
+
+def _from_sets(rows: Any, names: Sequence[Any], what: str) -> SparseMatrix:
+    place = {name: column for column, name in enumerate(names)}
+    try:
+        indices = [sorted({place[name] for name in row}) for row in rows]
+    except KeyError as error:
+        raise ValueError(
+            f"{what} must hold labels of label_names, got {error.args[0]!r}; add it to label_names"
+        ) from error
+    indptr = np.cumsum([0, *map(len, indices)])
+    columns = np.array([column for row in indices for column in row], dtype=np.intp)
+    return _ones_at(columns, indptr, (len(indices), len(names)))
 
 
 def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> SparseMatrix:
@@ -37,8 +128,8 @@ def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> 
     return _from_dense(np.asarray(Y), name, shape)
 
 
-def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
-    """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are not known.
+def as_labels_with_missing(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
+    """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are missing.
 
     Parameters
     ----------
@@ -50,14 +141,14 @@ def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
     Returns
     -------
     labels : sparse array
-        Zero where a label is not known.
-    unknown : array of int
-        The cells that are not known, counted row by row.
+        Zero where a label is missing.
+    missing : array of int
+        The cells that are missing, counted row by row.
 
     Examples
     --------
-    >>> labels, unknown = as_known_labels([[0, 1, float("nan")], [1, 0, 0]], "Y")
-    >>> labels.indices.tolist(), unknown.tolist()
+    >>> labels, missing = as_labels_with_missing([[0, 1, float("nan")], [1, 0, 0]], "Y")
+    >>> labels.indices.tolist(), missing.tolist()
     ([1, 0], [2])
     """
     if sparse.issparse(Y):
@@ -65,11 +156,11 @@ def as_known_labels(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
         # A copy, because the clean-up below works in place and the matrix is the caller's.
         stored = sparse.csr_array(Y, copy=True)
         stored.sum_duplicates()
-        missing = np.isnan(stored.data)
+        gaps = np.isnan(stored.data)
         rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
-        stored.data[missing] = 0
-        unknown = rows[missing] * stored.shape[1] + stored.indices[missing]
-        return as_labels(stored, name), unknown.astype(np.intp)
+        stored.data[gaps] = 0
+        missing = rows[gaps] * stored.shape[1] + stored.indices[gaps]
+        return as_labels(stored, name), missing.astype(np.intp)
     dense = np.ma.filled(Y.astype(float), np.nan) if np.ma.isMaskedArray(Y) else np.asarray(Y)
     if dense.dtype.kind not in "biu":
         dense = _as_float(dense, f"{name} must hold only 0, 1 and NaN")

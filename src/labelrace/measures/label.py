@@ -1,49 +1,25 @@
 """Label-based measures: macro averages over labels, micro pools the cells of all labels.
 
-Macro averages run over every label, also one that a batch neither has nor is predicted to have; by the 0/0
-rules of `labelrace.measures.counts` such a label counts 1. The areas under the ROC curve skip what they are
-not defined for, and are NaN when nothing is left.
+Macro averages run over every label, also one that a batch neither has nor is predicted to have; by the 0/0 rules of
+`labelrace.measures.example` such a label counts 1. The areas under the ROC curve skip what they are not defined for,
+and are NaN when nothing is left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from labelrace.measures.counts import Confusion, f1, precision, recall, specificity
-from labelrace.measures.order import count_below
+from labelrace.measures.example import Confusion, Rate
+from labelrace.measures.ranking import count_below
 from labelrace.typing import FloatArray, SparseMatrix
 
-__all__ = [
-    "macro_auc",
-    "macro_f1",
-    "macro_precision",
-    "macro_recall",
-    "macro_specificity",
-    "micro_auc",
-    "micro_f1",
-    "micro_precision",
-    "micro_recall",
-    "micro_specificity",
-]
+__all__ = ["macro", "macro_auc", "micro", "micro_auc"]
 
 
-def micro_specificity(confusion: Confusion) -> float:
-    """Compute `tn / (tn + fp)` over all cells."""
-    return float(specificity(confusion.pooled).item())
-
-
-def micro_precision(confusion: Confusion) -> float:
-    """Compute `tp / (tp + fp)` over all cells."""
-    return float(precision(confusion.pooled).item())
-
-
-def micro_recall(confusion: Confusion) -> float:
-    """Compute `tp / (tp + fn)` over all cells."""
-    return float(recall(confusion.pooled).item())
-
-
-def micro_f1(confusion: Confusion) -> float:
-    """Compute `2 tp / (2 tp + fp + fn)` over all cells.
+def micro(rate: Rate) -> Callable[[Confusion], float]:
+    """Return the measure that computes a rate over all cells.
 
     Examples
     --------
@@ -51,26 +27,13 @@ def micro_f1(confusion: Confusion) -> float:
     >>> evaluate([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 0, 0]], measures="micro_f1")
     {'micro_f1': 0.5}
     """
-    return float(f1(confusion.pooled).item())
+    return lambda confusion: float(rate(confusion.pooled).item())
 
 
-def macro_specificity(confusion: Confusion) -> float:
-    """Mean over labels of `tn / (tn + fp)`."""
-    return float(specificity(confusion.per_label).mean())
+def macro(rate: Rate) -> Callable[[Confusion], float]:
+    """Return the measure that averages a rate over labels.
 
-
-def macro_precision(confusion: Confusion) -> float:
-    """Mean over labels of `tp / (tp + fp)`."""
-    return float(precision(confusion.per_label).mean())
-
-
-def macro_recall(confusion: Confusion) -> float:
-    """Mean over labels of `tp / (tp + fn)`."""
-    return float(recall(confusion.per_label).mean())
-
-
-def macro_f1(confusion: Confusion) -> float:
-    """Mean over labels of `2 tp / (2 tp + fp + fn)`; an absent label that is never predicted counts 1.
+    An absent label that is never predicted has precision, recall and F of 1.
 
     Examples
     --------
@@ -78,7 +41,7 @@ def macro_f1(confusion: Confusion) -> float:
     >>> evaluate([[1, 0, 0, 0], [1, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 0, 0]], measures="macro_f1")
     {'macro_f1': 0.75}
     """
-    return float(f1(confusion.per_label).mean())
+    return lambda confusion: float(rate(confusion.per_label).mean())
 
 
 def micro_auc(truth: SparseMatrix, scores: FloatArray) -> float:

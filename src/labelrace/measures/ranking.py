@@ -1,17 +1,177 @@
 """Ranking measures: how high an example's true labels stand among all labels, ordered by score.
 
-Rank 1 is the best; `labelrace.measures.order` says how ties are broken. All but the ranking loss need only
-the ranks of the true labels.
+Rank 1 is the best. Ranks follow Mulan, which sorts with Weka: scores in ascending order form groups, greedily from the
+smallest; a score belongs to the current group while it is less than 1e-6 above the group's smallest. Inside a group
+labels stand by index. Rank 1 is the last label, so among ties the higher index ranks better. All measures but the
+ranking loss need only the ranks of the true labels.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from labelrace.measures.order import RelevantRanks, count_below
-from labelrace.typing import FloatArray, IntArray, SparseMatrix
+from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["average_precision", "coverage", "ndcg_at_k", "one_error", "precision_at_k", "ranking_loss"]
+__all__ = [
+    "RelevantRanks",
+    "all_ranks",
+    "average_precision",
+    "count_below",
+    "coverage",
+    "ndcg_at_k",
+    "one_error",
+    "precision_at_k",
+    "ranking_loss",
+    "relevant_ranks",
+]
+
+_TOLERANCE = 1e-6
+
+
+class RelevantRanks(NamedTuple):
+    """The ranks of each example's true labels.
+
+    Example `i` owns `ranks[starts[i]:starts[i + 1]]`, best first; rank 1 is the highest score.
+    """
+
+    ranks: IntArray
+    starts: IntArray
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many true labels each example has."""
+        return np.diff(self.starts)
+
+    @property
+    def rows(self) -> IntArray:
+        """The example that each rank belongs to."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.sizes)
+
+
+def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
+    """Rank the true labels of each example among all labels.
+
+    Only rows where a true label is tied need to know which labels share its score; for all others a sort of
+    the values and a search are enough, and faster than sorting indices.
+
+    Examples
+    --------
+    >>> from labelrace.measures.inputs import as_labels
+    >>> truth = as_labels([[1, 0, 0, 1]], "Y_true")
+    >>> relevant_ranks(truth, np.array([[0.4, 0.9, 0.4, 0.1]])).ranks.tolist()
+    [3, 4]
+    """
+    n_examples, n_labels = scores.shape
+    rows, labels = truth.nonzero()
+    ordered = np.sort(scores, axis=1)
+    position = count_below(ordered, rows, scores[rows, labels], or_equal=True) - 1
+    ranks = n_labels - position
+
+    tied_rows = np.zeros(n_examples, dtype=np.bool_)
+    tied_rows[rows[_has_tied_neighbour(ordered, rows, position)]] = True
+    if tied_rows.any():
+        redo = tied_rows[rows]
+        place = np.cumsum(tied_rows) - 1
+        ranks[redo] = all_ranks(scores[tied_rows])[place[rows[redo]], labels[redo]]
+
+    # Rows are in order already, so one sort of row and rank together sorts the ranks inside each row.
+    offset = rows.astype(np.intp) * (n_labels + 1)
+    return RelevantRanks(np.sort(offset + ranks) - offset, truth.indptr.astype(np.intp))
+
+
+def all_ranks(scores: FloatArray) -> IntArray:
+    """Rank all labels of each row.
+
+    Examples
+    --------
+    >>> all_ranks(np.array([[0.2, 0.7, 0.2, 0.7 + 1e-7]])).tolist()
+    [[4, 2, 3, 1]]
+    """
+    n_labels = scores.shape[1]
+    order = np.argsort(scores, axis=1)
+    starts = _group_starts(np.take_along_axis(scores, order, axis=1))
+    offset = np.cumsum(starts, axis=1) * n_labels
+    # Sorting group and label together leaves each group in its place, with its labels by index.
+    labels: IntArray = np.sort(offset + order, axis=1) - offset
+    ranks = np.empty_like(labels)
+    np.put_along_axis(ranks, labels, np.arange(n_labels, 0, -1)[np.newaxis], axis=1)
+    return ranks
+
+
+def count_below(ordered: FloatArray, rows: IntArray, values: FloatArray, *, or_equal: bool = False) -> IntArray:
+    """Count, for each value, the entries of its row of `ordered` that are smaller (or equal).
+
+    A bisection of all values at once; the rows of `ordered` ascend.
+
+    Examples
+    --------
+    >>> ordered = np.array([[1.0, 2.0, 2.0], [5.0, 6.0, 7.0]])
+    >>> count_below(ordered, np.array([0, 1]), np.array([2.0, 9.0])).tolist()
+    [1, 3]
+    >>> count_below(ordered, np.array([0, 1]), np.array([2.0, 9.0]), or_equal=True).tolist()
+    [3, 3]
+    """
+    width = ordered.shape[1]
+    precedes = np.less_equal if or_equal else np.less
+    found = np.zeros(len(values), dtype=np.intp)
+    for bit in reversed(range(width.bit_length())):
+        probe = found + (1 << bit)
+        inside = probe <= width
+        entry = ordered[rows, np.minimum(probe, width) - 1]
+        found = np.where(inside & precedes(entry, values), probe, found)
+    return found
+
+
+def _has_tied_neighbour(ordered: FloatArray, rows: IntArray, position: IntArray) -> BoolArray:
+    """Tell which sorted entries are tied with the one before or after them in their row."""
+    last = ordered.shape[1] - 1
+    value = ordered[rows, position]
+    before = ordered[rows, np.maximum(position - 1, 0)]
+    after = ordered[rows, np.minimum(position + 1, last)]
+    tied: BoolArray = ((position > 0) & _tied(value, before)) | ((position < last) & _tied(after, value))
+    return tied
+
+
+def _group_starts(ordered: FloatArray) -> BoolArray:
+    """Mark the entries of ascending rows that start a group."""
+    changes = np.ones(ordered.shape, dtype=np.bool_)
+    changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = changes.copy()
+    starts[:, 1:] &= ~_tied(ordered[:, 1:], ordered[:, :-1])
+    # Equal neighbours are one group. Near ties make a chain, one group only if its ends are tied too.
+    chained = np.flatnonzero((starts != changes).any(axis=1))
+    broken = chained[_has_long_chain(ordered[chained], starts[chained])]
+    if len(broken) > 0:
+        starts[broken] = _greedy_group_starts(ordered[broken])
+    return starts
+
+
+def _has_long_chain(ordered: FloatArray, starts: BoolArray) -> BoolArray:
+    """Tell which rows have an entry that is not tied with the start before it."""
+    # Rows ascend, so the largest start so far is the latest.
+    smallest = np.maximum.accumulate(np.where(starts, ordered, -np.inf), axis=1)
+    return np.any(~_tied(ordered, smallest), axis=1)
+
+
+def _greedy_group_starts(ordered: FloatArray) -> BoolArray:
+    """Mark group starts from left to right, in all rows at once."""
+    columns = np.ascontiguousarray(ordered.T)
+    starts = np.zeros(columns.shape, dtype=np.bool_)
+    smallest = columns[0].copy()
+    starts[0] = True
+    for column, start in zip(columns[1:], starts[1:], strict=True):
+        np.logical_not(_tied(column, smallest), out=start)
+        np.copyto(smallest, column, where=start)
+    return starts.T
+
+
+def _tied(larger: FloatArray, smaller: FloatArray) -> BoolArray:
+    # Two equal infinities differ by NaN, two huge scores by infinity: neither deserves a warning.
+    with np.errstate(invalid="ignore", over="ignore"):
+        tied: BoolArray = (larger == smaller) | (larger - smaller < _TOLERANCE)
+    return tied
 
 
 def average_precision(relevant: RelevantRanks) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.evaluation.records import FORMAT
+from labelrace.evaluation import FORMAT
 from labelrace.exceptions import DataFormatError
 from labelrace.typing import FloatArray
 

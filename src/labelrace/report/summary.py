@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from labelrace.evaluation.ranks import is_loss, rank
+from labelrace.evaluation import is_loss, rank
 from labelrace.report.collect import PHASES, Run, collect, mean, plain, value_of
 from labelrace.report.curves import curves, labels
 from labelrace.report.notes import notes

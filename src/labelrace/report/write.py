@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from labelrace.evaluation.records import read_run
+from labelrace.evaluation import read_run
 from labelrace.files import write_whole
 from labelrace.report.page import render_page
 from labelrace.report.summary import Summary, summarize

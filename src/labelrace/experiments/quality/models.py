@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from labelrace.evaluation.models import ModelSpec, as_specs
+from labelrace.evaluation import ModelSpec, as_specs
 from labelrace.models import RACEClassifier
 from labelrace.models.registry import is_online, model_names
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.evaluation.tally import as_reliability
+from labelrace.evaluation import as_reliability
 from labelrace.experiments.quality.models import REFERENCE
 from labelrace.experiments.quality.sources import QualitySource
 from labelrace.experiments.verdict import Estimate

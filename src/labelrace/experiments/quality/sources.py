@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from labelrace.evaluation.sources import open_source
+from labelrace.evaluation import open_source
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import paper_datasets
 from labelrace.streams._source import plain_path

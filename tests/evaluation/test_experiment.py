@@ -1,20 +1,31 @@
 """Many models, many runs."""
 
+import importlib
 import math
-import multiprocessing
-import os
 import signal
+import sys
 import time
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.ensemble import BaggingClassifier
 
 import labelrace
-from labelrace.evaluation import Checkpoint, ModelSpec, averages, prequential, read_run, run
-from labelrace.evaluation.pool import perform, process_context
-from labelrace.evaluation.tally import as_reliability
-from labelrace.evaluation.worker import Task
+import labelrace.streams
+from labelrace.evaluation import (
+    Checkpoint,
+    ModelSpec,
+    as_reliability,
+    as_specs,
+    averages,
+    experiment,
+    prequential,
+    read_run,
+    run,
+)
+from labelrace.evaluation.workers import process_context
 from labelrace.learners.sgd import SGD
 from labelrace.measures import expected_calibration_error
 
@@ -43,7 +54,16 @@ def test_records_follow_the_schema(settings, tmp_path):
     assert manifest["format"] == 1
     assert manifest["version"] == labelrace.__version__
     assert manifest["protocol"] == "prequential"
-    assert list(manifest["source"]) == ["name", "kind", "checksum", "rows", "features", "labels", "cardinality"]
+    assert list(manifest["source"]) == [
+        "name",
+        "kind",
+        "checksum",
+        "rows",
+        "features",
+        "labels",
+        "cardinality",
+        "label_names",
+    ]
     assert manifest["source"]["checksum"].startswith("sha256:")
     assert manifest["models"][1] == {"name": "race-cls-adaptive", "parameters": {"n_components": 4}}
     assert list(manifest["machine"]) == ["platform", "python", "numpy", "scipy", "scikit-learn", "cpus"]
@@ -81,7 +101,7 @@ def test_labels_are_counted_over_all_tests(data, tmp_path):
     predicted = []
     for X, Y in data.batches(20):
         if predicted or hasattr(model, "classes_"):
-            predicted.append(model.predict(X))
+            predicted.append(csr_array(model.predict(X)).toarray())
         model.partial_fit(X, Y)
     Y, P = data.Y.toarray()[20:], np.vstack(predicted)
     np.testing.assert_allclose(records[-2]["frequency"], Y.mean(axis=0))
@@ -128,22 +148,6 @@ def test_divergence_is_a_failure(dataset, tmp_path):
     assert records[-1]["error"].startswith("DivergenceError")
 
 
-@needs_kill
-def test_a_process_that_dies_is_a_failure(data, dataset, tmp_path):
-    tasks = [
-        Task(ModelSpec("race-cls-fixed"), number, 0, source, "prequential", 20, ("micro_f1",), {})
-        for number, source in enumerate([dataset(n_rows=50_000), dataset(n_rows=50_000), data])
-    ]
-    last = {}
-    for record in perform(tasks, jobs=2):
-        if not last:
-            for process in multiprocessing.active_children():
-                os.kill(process.pid, signal.SIGKILL)
-        last[record["run"]] = record
-    assert [last[number]["kind"] for number in range(3)] == ["failed", "failed", "done"]
-    assert "exit code -9" in last[0]["error"]
-
-
 def test_resuming(settings, tmp_path):
     _, complete = run(**settings, out=tmp_path / "complete", jobs=1)
     out = tmp_path / "cut"
@@ -168,17 +172,6 @@ def test_resuming(settings, tmp_path):
     assert (out / "records.jsonl").read_bytes() == before
 
 
-def test_interrupted_in_parallel(settings, tmp_path):
-    def stop(progress):
-        if progress.kind == "batch":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(**settings, out=tmp_path / "out", jobs=2, on_progress=stop)
-    assert multiprocessing.active_children() == []
-    assert [one["kind"] for one in read_run(tmp_path / "out")[1]] == ["batch"]
-
-
 def test_what_cannot_be_resumed(settings, tmp_path):
     run(**settings, out=tmp_path, jobs=1)
     with pytest.raises(FileExistsError, match="not empty"):
@@ -187,16 +180,6 @@ def test_what_cannot_be_resumed(settings, tmp_path):
         run(**{**settings, "seed": 8}, out=tmp_path, jobs=1, resume=True)
     with pytest.raises(ValueError, match="measures is"):
         run(**settings, measures="micro_f1", out=tmp_path, jobs=1, resume=True)
-
-
-def test_progress(settings, tmp_path):
-    seen = []
-    _, records = run(**settings, out=tmp_path, jobs=1, on_progress=seen.append)
-    assert [one.kind for one in seen] == ["started", "batch", "batch", "done"] * 4
-    assert [(one.rows, one.total_rows) for one in seen[:4]] == [(0, 60), (40, 60), (60, 60), (60, 60)]
-    assert [one.finished for one in seen[3::4]] == [1, 2, 3, 4]
-    first, second = (one["measures"]["micro_f1"] for one in records[:2])
-    assert seen[2].measures["micro_f1"] == pytest.approx((first + second) / 2)
 
 
 def test_repeats_can_be_skipped(data, tmp_path):
@@ -233,15 +216,16 @@ def test_sources(tmp_path, data):
         ({"models": ["race-cls-fixed"] * 2}, ValueError, "two models"),
         ({"models": ["rice"]}, ValueError, "rice"),
         ({"models": [("race-cls-fixed", {"n_rabbits": 2})]}, ValueError, "n_rabbits"),
+        ({"models": [5]}, TypeError, "a model must be"),
         ({"measures": "happiness"}, ValueError, "happiness"),
         ({"runs": 0}, ValueError, "at least 1 run"),
-        ({"jobs": 0}, ValueError, "at least 1 run"),
+        ({"jobs": 0}, ValueError, "at least 1 job"),
         ({"batch_size": 0}, ValueError, "at least 1 row"),
         ({"protocol": "guess"}, ValueError, "protocol must be"),
         ({"delay": -1}, ValueError, "delay must be"),
         ({"iterations": 2}, TypeError, "no option 'iterations'"),
-        ({"labels": 2}, ValueError, "labels tells"),
-        ({"source": 5}, TypeError, "a source is"),
+        ({"labels": 2}, ValueError, "labels must be None"),
+        ({"source": 5}, TypeError, "source must be"),
     ],
 )
 def test_mistakes_leave_no_folder(settings, tmp_path, wrong, error, message):
@@ -309,3 +293,110 @@ def test_asking_for_probabilities_changes_no_other_record(settings, tmp_path):
     _, without = run(**settings, out=tmp_path / "without", jobs=1)
     _, with_them = run(**settings, out=tmp_path / "with", jobs=1, calibration=True)
     assert lasting(without) == lasting([one for one in with_them if one["kind"] != "calibration"])
+
+
+MY_MODEL = '''
+import numpy as np
+
+class Frequent:
+    """A model of somebody's own, and no scikit-learn estimator: labels that a share of the rows had."""
+
+    def __init__(self, share=0.5):
+        self.share = share
+
+    def partial_fit(self, X, y):
+        self.counts = getattr(self, "counts", 0) + np.asarray(y.sum(axis=0))
+        self.rows = getattr(self, "rows", 0) + X.shape[0]
+
+    def predict(self, X):
+        return np.tile(self.counts >= self.share * self.rows, (X.shape[0], 1))
+'''
+
+
+@pytest.fixture
+def frequent(tmp_path, monkeypatch):
+    """Return a class in a module that other processes can import."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "frequent_model.py").write_text(MY_MODEL)
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("frequent_model").Frequent
+    sys.modules.pop("frequent_model")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_models_of_ones_own(data, tmp_path, frequent, jobs):
+    models = [frequent(), frequent, frequent(0.3), ModelSpec(estimator=frequent(0.9), label="rare"), "race-cls-fixed"]
+    manifest, records = run(data, models, batch_size=20, runs=2, out=tmp_path / "out", jobs=jobs)
+    names = ["Frequent", "Frequent-2", "Frequent-3", "rare", "race-cls-fixed"]
+    assert [model["name"] for model in manifest["models"]] == names
+    assert manifest["models"][0] == {"name": "Frequent", "parameters": {}, "model": "frequent_model:Frequent"}
+    assert sorted(one["model"] for one in records if one["kind"] == "done") == sorted(names * 2)
+
+    def measures(name):
+        return [one["measures"] for one in lasting(records) if one["kind"] == "batch" and one["model"] == name]
+
+    expected = [point.measures for point in prequential(frequent(), data, 20)]
+    assert measures("Frequent") == measures("Frequent-2") == expected * 2
+    assert measures("rare") == [point.measures for point in prequential(frequent(0.9), data, 20)] * 2
+    assert not hasattr(models[0], "counts")
+
+
+def test_estimators_are_seeded_where_they_are_not(data, tmp_path):
+    models = [
+        labelrace.RACEClassifier(n_components=3),
+        ModelSpec(estimator=labelrace.RACEClassifier(random_state=5), parameters={"n_components": 4}, label="seeded"),
+    ]
+    manifest, records = run(data, models, batch_size=20, runs=2, out=tmp_path, jobs=1, skip_repeats=True)
+    path = f"{labelrace.RACEClassifier.__module__}:RACEClassifier"
+    assert manifest["models"] == [
+        {"name": "RACEClassifier", "parameters": {"n_components": 3}, "model": path},
+        {"name": "seeded", "parameters": {"n_components": 4, "random_state": 5}, "model": path},
+    ]
+    assert [(one["model"], one["run"]) for one in records if one["kind"] == "done"] == [
+        ("RACEClassifier", 0),
+        ("seeded", 0),
+        ("RACEClassifier", 1),
+    ]
+    made = ModelSpec(estimator=labelrace.RACEClassifier()).make(7, data.categorical)
+    assert made.random_state == 7
+    assert made.categorical_features is data.categorical
+
+
+def test_one_model_may_stand_alone(data, tmp_path, remembers):
+    assert [spec.label for spec in as_specs(BaggingClassifier())] == ["BaggingClassifier"]  # which is iterable
+    manifest, records = run(data, remembers, batch_size=20, out=tmp_path, jobs=1)
+    assert manifest["models"][0]["name"] == "Remembers"
+    assert records[-1]["kind"] == "done"
+
+
+def test_the_manifest_names_the_labels(data, tmp_path):
+    manifest, records = run(data, ["race-cls-fixed"], batch_size=20, out=tmp_path / "named", jobs=1)
+    assert manifest["source"]["label_names"] == list(data.label_names)
+    assert len(records[-2]["f1"]) == len(data.label_names)
+
+    class Bare:
+        """A stream that tells nothing of itself."""
+
+        def batches(self, size):
+            return data.batches(size)
+
+    manifest, _ = run(Bare(), ["race-cls-fixed"], batch_size=20, out=tmp_path / "bare", jobs=1)
+    assert manifest["source"] == {
+        **{"name": "Bare", "kind": "file", "checksum": None, "rows": None, "features": 5, "labels": 6},
+        **{"cardinality": None, "label_names": None},
+    }
+
+
+def test_a_file_is_parsed_once(tmp_path, data, monkeypatch):
+    path = tmp_path / "tiny.npz"
+    labelrace.streams.write_dataset(data, path)
+    opened = []
+
+    def counting(*arguments):
+        opened.append(arguments)
+        return labelrace.streams.open_stream(*arguments)
+
+    monkeypatch.setattr(experiment, "open_stream", counting)
+    run(path, MODELS, batch_size=20, runs=3, out=tmp_path / "out", jobs=1)
+    assert len(opened) == 1

@@ -1,4 +1,4 @@
-"""Test, then train."""
+"""Test, then train; and a test set held out."""
 
 import math
 
@@ -8,8 +8,8 @@ import pytest
 
 import labelrace
 from labelrace import RACEClassifier
-from labelrace.evaluation import averages, prequential
-from labelrace.measures import evaluate
+from labelrace.evaluation import averages, holdout, prequential
+from labelrace.measures import evaluate, measure_names
 from labelrace.streams import load_dataset
 
 GOLDEN = {
@@ -139,7 +139,7 @@ def test_hidden_labels_are_nan_for_models_that_know_them(remembers, batches):
 
 
 def test_every_form_of_labels_hides_the_same(data, dataset):
-    from labelrace.evaluation.hiding import LabelHider
+    from labelrace.evaluation.protocols import LabelHider
 
     dense = data.Y.toarray()
     frame = pd.DataFrame(dense, columns=data.label_names)
@@ -162,27 +162,6 @@ def test_missing_is_reproducible(dataset):
 
     np.testing.assert_array_equal(decoder(1), decoder(1))
     assert not np.array_equal(decoder(1), decoder(2))
-
-
-def test_traced_memory_is_of_each_batch(batches):
-    class Greedy:
-        def partial_fit(self, X, Y):
-            self.labels = Y.shape[1]
-            np.empty(int(X[0, 0]) * 1_000_000, dtype=np.int8)
-
-        def predict(self, X):
-            return np.zeros((len(X), self.labels), dtype=np.int8)
-
-    given = [(np.full((2, 1), size), np.zeros((2, 3))) for size in (0, 8, 2, 0)]
-    peaks = [point.memory / 1e6 for point in prequential(Greedy(), given, memory=True)]
-    assert peaks[0] == pytest.approx(8, abs=1)
-    assert peaks[1] == pytest.approx(2, abs=1)
-    assert peaks[2] < 1
-
-
-def test_resident_memory_by_default(remembers, batches):
-    (point,) = prequential(remembers, batches([3, 3]))
-    assert point.memory is None or point.memory > 1e6
 
 
 def test_undefined_measures_are_nan(remembers):
@@ -209,3 +188,178 @@ def test_offline_models_are_refused(remembers):
     remembers.is_online = False
     with pytest.raises(TypeError, match="use holdout"):
         prequential(remembers, [])
+
+
+class Names:
+    """A model that predicts the names of the last row it learned, and scores names by how often they occurred."""
+
+    def __init__(self):
+        self.label_names_ = []
+        self.counts = {}
+
+    def partial_fit(self, X, y):
+        for row in y:
+            for name in sorted(row):
+                self.counts[name] = self.counts.get(name, 0) + 1
+        self.label_names_ = list(self.counts)
+        self.last = set(y[-1])
+
+    def predict(self, X):
+        raise AssertionError("labels come by name")
+
+    def predict_labels(self, X):
+        return [set(self.last) for _ in range(len(X))]
+
+    def decision_function(self, X):
+        return np.tile([float(self.counts[name]) for name in self.label_names_], (len(X), 1))
+
+
+SETS = [[{"b", "a"}, {"b"}], [{"b", "c"}, set()], [["c"], ["a", "b"]]]
+SET_BATCHES = [(np.zeros((2, 1)), sets) for sets in SETS]
+
+
+def test_label_sets_are_compared_by_name():
+    measures = ["micro_f1", "hamming_loss", "coverage", "average_precision"]
+    points = list(prequential(Names(), SET_BATCHES, measures=measures))
+    # Batch 1 has a label that the model does not know: three labels, and the lowest score for the new one.
+    first = [[0, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 1, 0]], [[1.0, 2.0, -np.inf]] * 2
+    second = [[0, 0, 1], [1, 1, 0]], np.zeros((2, 3), dtype=int), [[1.0, 3.0, 1.0]] * 2
+    assert [point.measures for point in points] == [evaluate(*batch, measures=measures) for batch in (first, second)]
+
+
+def test_models_that_predict_sets_need_no_predict_labels():
+    class Tags(Names):
+        """Predicts sets, as a tagger does."""
+
+        predict = Names.predict_labels
+        predict_labels = property()
+
+    expected = [point.measures for point in prequential(Names(), SET_BATCHES)]
+    assert [point.measures for point in prequential(Tags(), SET_BATCHES)] == expected
+
+
+def test_scores_of_label_sets_need_names():
+    class Nameless(Names):
+        """Does not tell the names of its columns."""
+
+        label_names_ = property(lambda self: None, lambda self, names: None)
+
+        def decision_function(self, X):
+            return np.zeros((len(X), 2))
+
+    list(prequential(Nameless(), SET_BATCHES))
+    with pytest.raises(TypeError, match="label_names_"):
+        list(prequential(Nameless(), [SET_BATCHES[0]] * 2, measures="coverage"))
+
+
+def test_names_of_label_sets_are_hidden_alike():
+    from labelrace.evaluation.protocols import LabelHider
+
+    sets = [{f"label {number}" for number in range(100)} for _ in range(20)]
+    hidden = [LabelHider(object(), 0.3, seed=4).hide(sets) for _ in range(2)]
+    assert hidden[0] == hidden[1]
+    assert all(shown < row for shown, row in zip(hidden[0], sets, strict=True))
+    assert 0.65 < sum(map(len, hidden[0])) / 2000 < 0.75
+
+
+def test_label_sets_held_out():
+    points = list(holdout(Names(), SET_BATCHES, batch_size=2, test_share=0.34, seed=0))
+    assert [(point.start, point.end) for point in points] == [(0, 2), (2, 4)]
+    assert 0 <= points[-1].measures["micro_f1"] <= 1
+
+
+def test_the_default_model_on_label_sets(data):
+    model = labelrace.make_model("race", random_state=0)
+    if not hasattr(model, "predict_labels"):
+        pytest.skip("the model has no predict_labels")
+    sets = [{data.label_names[label] for label in row.nonzero()[0]} for row in data.Y.toarray()]
+    batches = [(data.X[start : start + 20], sets[start : start + 20]) for start in range(0, 60, 20)]
+    points = list(prequential(model, batches, measures="all"))
+    assert [sorted(point.measures) for point in points] == [sorted(measure_names("all"))] * 2
+    assert points[-1].measures["micro_f1"] > 0.5
+
+
+def test_holdout_equals_a_loop_written_by_hand(data):
+    rows = np.random.default_rng(7).permutation(60)
+    test, train = np.sort(rows[:20]), np.sort(rows[20:])
+    model = labelrace.make_model("race-cls-adaptive", random_state=1)
+    expected = []
+    for start in range(0, 40, 15):
+        batch = train[start : start + 15]
+        for _ in range(3):
+            model.partial_fit(data.X[batch], data.Y[batch])
+        expected.append(evaluate(data.Y[test], model.predict(data.X[test]), measures="paper"))
+
+    again = labelrace.make_model("race-cls-adaptive", random_state=1)
+    points = list(holdout(again, data, batch_size=15, iterations=3, seed=7))
+    assert [point.measures for point in points] == expected
+    assert [(point.batch, point.start, point.end) for point in points] == [(0, 0, 15), (1, 15, 30), (2, 30, 40)]
+    # Each test is on the whole test set, so the one after the short batch counts.
+    mean = np.mean([values["micro_f1"] for values in expected])
+    assert averages(points)["micro_f1"] == pytest.approx(mean, abs=1e-12)
+
+
+def test_holdout_loads_streams(data):
+    def values(source):
+        model = labelrace.make_model("race-cls-fixed", random_state=1)
+        return [point.measures for point in holdout(model, source, batch_size=20, seed=3)]
+
+    dense = [(X, Y.toarray()) for X, Y in data.batches(7)]
+    assert values(data) == values(data.batches(7)) == values(dense)
+
+
+def test_the_seed_draws_the_test_set(data):
+    def tests(seed):
+        seen = []
+        model = labelrace.make_model("race-cls-fixed", random_state=1)
+        list(holdout(model, data, batch_size=50, seed=seed, observer=lambda Y, _: seen.append(Y.toarray())))
+        return seen[0]
+
+    np.testing.assert_array_equal(tests(1), tests(1))
+    assert not np.array_equal(tests(1), tests(2))
+
+
+def test_offline_models_are_held_out_and_learn_all_at_once(data):
+    class Offline:
+        is_online = False
+        fits = 0
+
+        def fit(self, X, Y):
+            self.fits += 1
+            self.shape = Y.shape
+
+        def predict(self, X):
+            return np.zeros((X.shape[0], self.shape[1]), dtype=int)
+
+    model = Offline()
+    (point,) = holdout(model, data, batch_size=10, iterations=3, seed=0)
+    assert model.fits == 1
+    assert (point.start, point.end) == (0, 40)
+
+
+def test_hidden_labels_are_the_same_in_all_iterations(remembers, batches):
+    (point,) = holdout(remembers, batches([60, 40]), iterations=2, missing=0.5, seed=0)
+    first, second = remembers.lessons
+    np.testing.assert_array_equal(first, second)
+    assert point.rows == 67
+    assert first.mean() < 0.4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"iterations": 0}, "iterations must be"),
+        ({"test_share": 0.0}, "leaves no rows"),
+        ({"test_share": 1.0}, "leaves no rows"),
+        ({"batch_size": 0}, "at least 1 row"),
+        ({"missing": -0.1}, "missing must be"),
+    ],
+)
+def test_mistakes_of_holdout_show_at_the_call(data, remembers, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        holdout(remembers, data, **wrong)
+
+
+def test_holdout_needs_rows(remembers):
+    with pytest.raises(ValueError, match="no rows"):
+        holdout(remembers, [])

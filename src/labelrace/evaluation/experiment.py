@@ -1,0 +1,457 @@
+"""An experiment: models on a source, several runs each, recorded in a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
+from labelrace import __version__
+from labelrace.evaluation.protocols import changed_options, check_options
+from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
+from labelrace.evaluation.workers import Progress, ProgressReporter, Task, default_jobs, perform
+from labelrace.measures import measure_names
+from labelrace.measures.inputs import are_label_sets
+from labelrace.models.registry import make_model
+from labelrace.streams import Dataset, open_stream
+from labelrace.streams.catalog import find_dataset
+from labelrace.streams.stream import collect
+from labelrace.streams.synthetic import SyntheticStream
+from labelrace.typing import AnyMatrix
+
+__all__ = ["AnyModel", "ModelSpec", "Source", "as_specs", "open_source", "run"]
+
+# Files up to this size are loaded once, for all runs; larger ones are read by each run, a batch at a time.
+_LOADED_BYTES = 64 * 1024**2
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model to run: by name, or as an estimator.
+
+    Parameters
+    ----------
+    name : str, default=""
+        What `labelrace.make_model` knows it by.
+    parameters : mapping, default={}
+        What else it is made with; of an estimator, parameters to set.
+    label : str, default=""
+        What records and reports call it; by default its name, or the name of its class. It tells variants of one model
+        apart.
+    estimator : object, default=None
+        Instead of a name, an unfitted model: a scikit-learn estimator, or any object with ``partial_fit`` and
+        ``predict``. Each run has a copy of its own, with the seed of the run wherever a ``random_state`` is None.
+
+    Examples
+    --------
+    >>> from labelrace import RACEClassifier
+    >>> ModelSpec(estimator=RACEClassifier(n_components=8), label="8 components").make(seed=1)
+    RACEClassifier(n_components=8, random_state=1)
+    """
+
+    name: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    estimator: Any = None
+
+    def __post_init__(self) -> None:
+        if bool(self.name) == (self.estimator is not None):
+            raise ValueError(
+                f"ModelSpec must have either a name or an estimator, got {self.name!r} and {self.estimator!r}"
+            )
+        object.__setattr__(self, "label", self.label or self.name or type(self.estimator).__name__)
+
+    def make(self, seed: int, categorical: Any = None) -> Any:
+        """Make the model, with the seed and the mask of nominal features where it takes them and they are not given."""
+        open_ones = self._open_parameters()
+        offered = {name: seed for name in open_ones if name.split("__")[-1] == "random_state"}
+        if "categorical_features" in open_ones:
+            offered["categorical_features"] = categorical
+        if self.estimator is None:
+            return make_model(self.name, **offered, **self.parameters)
+        return self._with(**offered, **self.parameters)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the model depends on the seed of a run."""
+        return any(name.split("__")[-1] == "random_state" for name in self._open_parameters())
+
+    def describe(self) -> dict[str, Any]:
+        """Return the model as a manifest holds it."""
+        if self.estimator is None:
+            given, kind = self.parameters, self.name
+        else:
+            given, kind = _changed_parameters(self._with(**self.parameters)), _path_of(type(self.estimator))
+        description = {"name": self.label, "parameters": {key: _jsonable(value) for key, value in given.items()}}
+        return description if self.label == kind else {**description, "model": kind}
+
+    def _open_parameters(self) -> list[str]:
+        """List the parameters that are not given: of a named model its own, of an estimator also those of its parts."""
+        if self.estimator is None:
+            return [
+                name for name in _parameters(make_model(self.name, **self.parameters)) if name not in self.parameters
+            ]
+        return [name for name, value in _parameters(self._with(**self.parameters), deep=True).items() if value is None]
+
+    def _with(self, **parameters: Any) -> Any:
+        model = clone(self.estimator, safe=False)
+        return model.set_params(**parameters) if parameters else model
+
+
+AnyModel: TypeAlias = Any
+"""A name, (name, parameters), a `ModelSpec`, an estimator, or a callable without arguments that makes one."""
+
+
+def as_specs(models: AnyModel | Iterable[AnyModel]) -> list[ModelSpec]:
+    """Return models as specifications, after making each once, so that a mistake shows before the run begins.
+
+    Estimators are called by the names of their classes, numbered from the second on.
+
+    Examples
+    --------
+    >>> from labelrace import RACEClassifier
+    >>> specs = as_specs([("race-reg-fixed", {"n_components": 8}), RACEClassifier(), RACEClassifier(n_components=8)])
+    >>> [spec.label for spec in specs]
+    ['race-reg-fixed', 'RACEClassifier', 'RACEClassifier-2']
+    >>> specs[0].describe()
+    {'name': 'race-reg-fixed', 'parameters': {'n_components': 8}}
+    """
+    # Ensembles of scikit-learn are iterable, too.
+    is_one = isinstance(models, (str, ModelSpec)) or hasattr(models, "predict") or not isinstance(models, Iterable)
+    specs: list[ModelSpec] = []
+    for model in [models] if is_one else models:
+        specs.append(_as_spec(model, [spec.label for spec in specs]))
+    if not specs:
+        raise ValueError("models must be at least one model, got no models; see labelrace.model_names()")
+    labels = [spec.label for spec in specs]
+    for spec in specs:
+        if labels.count(spec.label) > 1:
+            raise ValueError(f"there are two models called {spec.label!r}: tell them apart by ModelSpec(…, label=…)")
+        spec.make(seed=0)
+    return specs
+
+
+def _as_spec(model: AnyModel, taken: Sequence[str]) -> ModelSpec:
+    if isinstance(model, ModelSpec):
+        return model
+    if isinstance(model, str):
+        return ModelSpec(model)
+    if isinstance(model, tuple):
+        return ModelSpec(*model)
+    if isinstance(model, type) or (callable(model) and not hasattr(model, "predict")):
+        model = model()
+    if not hasattr(model, "predict"):
+        raise TypeError(
+            f"a model must be a name, (name, parameters), a ModelSpec or an object with predict, got {model!r}"
+        )
+    label = stem = type(model).__name__
+    number = 1
+    while label in taken:
+        number += 1
+        label = f"{stem}-{number}"
+    return ModelSpec(estimator=model, label=label)
+
+
+def _parameters(model: Any, *, deep: bool = False) -> dict[str, Any]:
+    """Return a model's parameters; none if it has no ``get_params``."""
+    return dict(model.get_params(deep=deep)) if hasattr(model, "get_params") else {}
+
+
+def _changed_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters that are not at their defaults."""
+    known = inspect.signature(type(model)).parameters
+    return {
+        name: value
+        for name, value in _parameters(model).items()
+        if name not in known or repr(known[name].default) != repr(value)
+    }
+
+
+def _path_of(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _jsonable(value: Any) -> Any:
+    """Return a parameter as JSON can hold it: itself, or what it looks like."""
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(entry) for entry in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value if isinstance(value, (str, int, float, type(None))) else repr(value)
+
+
+class Source(NamedTuple):
+    """Data that can be sent to another process, and its description."""
+
+    data: Any
+    description: dict[str, Any]
+
+
+def open_source(source: Any, labels: Any = None) -> Source:
+    """Open a source and describe it; a file that is not large is loaded.
+
+    Parameters
+    ----------
+    source : str, path, Dataset, or object with ``batches(size)``
+        A dataset's name or file, a dataset in memory, or a stream that gives the same rows each time it is asked.
+    labels : default=None
+        Which attributes of a file are labels, as `labelrace.load_dataset` takes it.
+
+    Returns
+    -------
+    Source
+        Its checksum is that of the file, of the rows in memory, or of the parameters of a `SyntheticStream`; other
+        streams have none.
+
+    Examples
+    --------
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> description = open_source(SyntheticStream(n_rows=100, n_features=5, n_labels=2, cardinality=1.5)).description
+    >>> {key: value for key, value in description.items() if key != "checksum"}
+    {'name': 'synthetic', 'kind': 'synthetic', 'rows': 100, 'features': 5, 'labels': 2, 'cardinality': 1.5,
+     'label_names': ['label0', 'label1']}
+    """
+    if isinstance(source, (str, os.PathLike)):
+        stream, path = open_stream(source, labels), _path(source)
+        data = stream if path.stat().st_size > _LOADED_BYTES else collect(stream)
+        return Source(data, _describe(data, _file_digest(path)))
+    if labels is not None:
+        raise ValueError(
+            "labels must be None for data in memory and streams; it tells which attributes of a file are labels"
+        )
+    if isinstance(source, Dataset):
+        return Source(source, _describe(source, _rows_digest(source)))
+    if not hasattr(source, "batches"):
+        raise TypeError(f"source must be a name, a file, a Dataset or a stream with batches(size), got {source!r}")
+    return Source(source, _describe(source, _parameters_digest(source)))
+
+
+def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
+    """Describe a dataset or stream by its attributes; one without them, by its first row."""
+    names = getattr(data, "label_names", None)
+    if hasattr(data, "n_features") and hasattr(data, "n_labels"):
+        n_features, n_labels = int(data.n_features), int(data.n_labels)
+    else:
+        X, Y = next(iter(data.batches(1)))
+        if are_label_sets(Y):
+            raise TypeError(
+                "source must give labels as matrices, got sets of label names; evaluate these by prequential"
+            )
+        n_features, n_labels = int(X.shape[1]), int(Y.shape[1])
+    in_memory = isinstance(data, Dataset)
+    cardinality = data.Y.sum() / max(len(data), 1) if in_memory else getattr(data, "cardinality", None)
+    return {
+        "name": getattr(data, "name", type(data).__name__),
+        "kind": "synthetic" if isinstance(data, SyntheticStream) else "file",
+        "checksum": checksum,
+        "rows": len(data) if hasattr(data, "__len__") else None,
+        "features": n_features,
+        "labels": n_labels,
+        "cardinality": None if cardinality is None else float(cardinality),
+        "label_names": None if names is None else list(map(str, names)),
+    }
+
+
+def _path(source: str | os.PathLike[str]) -> Path:
+    return Path(source) if Path(source).is_file() else find_dataset(os.fspath(source))
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _rows_digest(data: Dataset) -> str:
+    digest = hashlib.sha256()
+    for matrix in (data.X, data.Y):
+        digest.update(repr(matrix.shape).encode())
+        for part in _parts(matrix):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _parts(matrix: AnyMatrix) -> list[Any]:
+    if not scipy.sparse.issparse(matrix):
+        return [matrix]
+    # SciPy indexes with 32 or 64 bits as it sees fit.
+    return [matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)]
+
+
+def _parameters_digest(stream: Any) -> str | None:
+    if not isinstance(stream, SyntheticStream):
+        return None
+    parameters = json.dumps(dataclasses.asdict(stream), sort_keys=True)
+    return f"sha256:{hashlib.sha256(parameters.encode()).hexdigest()}"
+
+
+def run(
+    source: Any,
+    models: AnyModel | Iterable[AnyModel],
+    *,
+    out: str | os.PathLike[str],
+    labels: Any = None,
+    protocol: Literal["prequential", "holdout"] = "prequential",
+    batch_size: int = 500,
+    runs: int = 1,
+    seed: int = 0,
+    measures: str | Iterable[str] = "paper",
+    jobs: int | None = None,
+    resume: bool = False,
+    skip_repeats: bool = False,
+    calibration: bool = False,
+    on_progress: Callable[[Progress], object] | None = None,
+    **options: Any,
+) -> tuple[dict[str, Any], list[Record]]:
+    """Evaluate models on a source, several times each, and record everything in a folder.
+
+    Parameters
+    ----------
+    source : str, path, Dataset, or stream
+        A dataset's name or file, a dataset in memory, or an object with ``batches(size)`` that gives the same rows each
+        time and can be pickled.
+    models : iterable of str, (str, dict), ModelSpec, estimators or callables
+        Names for `labelrace.make_model`, alone or with parameters; or models of one's own: unfitted objects with
+        ``partial_fit`` and ``predict``, of which each run has a copy, or callables that make one. `ModelSpec` gives
+        them labels. To work in other processes, their classes must be importable there.
+    out : path
+        The folder, which must be empty or not exist. See `read_run`.
+    labels : default=None
+        Which attributes of a file are labels, as `labelrace.load_dataset` takes it.
+    protocol : {"prequential", "holdout"}, default="prequential"
+        The evaluation, see the functions of these names.
+    batch_size : int, default=500
+        Rows in a batch.
+    runs : int, default=1
+        How many times each model is run, with a seed of its own for each run, the same for all models. Models without
+        randomness run as often as the others.
+    seed : int, default=0
+        What the runs' seeds are derived from.
+    measures : str or iterable of str, default="paper"
+        As `labelrace.measures.evaluate` takes them.
+    jobs : int or None, default=None
+        How many processes work at a time; by default as many as there are processors. 1 works in this process. A script
+        that calls this with more must do so under ``if __name__ == "__main__"``.
+    resume : bool, default=False
+        Whether to go on with the run in the folder, which must be the same but for machine and time. What is done
+        stays; what was cut off or failed is run again. A folder that is empty or does not exist is begun.
+    skip_repeats : bool, default=False
+        Whether to leave out what could only repeat run 0: further runs of a model without randomness, where nothing
+        else depends on the seed.
+    calibration : bool, default=False
+        Whether to ask the models for probabilities too, those that give any, and to record how far these can be
+        trusted: a record of kind "calibration" with the sums of a `labelrace.measures.calibration.Reliability`. The
+        times are those without. Prequential only.
+    on_progress : callable, default=None
+        Called with a `Progress` when a pair of model and run starts, after each batch, and when it is done or fails.
+    **options
+        Parameters of the protocol: `delay`, `missing` and `memory`, or `test_share`, `iterations` and so on.
+
+    Returns
+    -------
+    manifest : dict
+    records : list of dict
+        As `read_run` gives them. A model that fails, for whatever reason, has a record that says so; the others go on.
+
+    Raises
+    ------
+    FileExistsError, ValueError, BlockingIOError
+        If the folder is not empty, holds another run, or is being written to by another process.
+    KeyboardInterrupt
+        At Ctrl-C, after the processes have ended. What is in the folder can be read, and resumed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from labelrace.evaluation import run
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=300, n_features=20, n_labels=12, seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manifest, records = run(stream, ["race-cls-fixed"], out=folder, batch_size=100, jobs=1)
+    >>> [record["kind"] for record in records]
+    ['batch', 'batch', 'labels', 'done']
+    """
+    specs, names = as_specs(models), tuple(measure_names(measures))
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1 run, got {runs!r}")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs must be at least 1 job, got {jobs!r}")
+    if calibration and protocol != "prequential":
+        raise ValueError(f"calibration must be False with protocol {protocol!r}; it is recorded in prequential runs")
+    check_options(batch_size=batch_size)
+    changed = changed_options(protocol, options)
+    if calibration:
+        changed["calibration"] = True
+    data, description = open_source(source, labels)
+    manifest = _manifest(
+        protocol, description, specs, runs=runs, seed=seed, batch_size=batch_size, measures=names, options=changed
+    )
+    pairs = [
+        Task(spec, number, _run_seed(seed, number), data, protocol, batch_size, names, options, calibration)
+        for number in range(runs)
+        for spec in specs
+        if number == 0 or not (skip_repeats and _only_repeats(spec, protocol, options))
+    ]
+    with open_folder(out, manifest, resume=resume) as folder:
+        tasks = [task for task in pairs if (task.model.label, task.run) not in folder.done]
+        reporter = ProgressReporter(on_progress, description["rows"], len(tasks))
+        with closing(perform(tasks, jobs or default_jobs())) as records:
+            for record in records:
+                if record["kind"] != "started":
+                    folder.append(record)
+                reporter.report(record)
+    return read_run(out)
+
+
+def _run_seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)[0])
+
+
+def _only_repeats(spec: ModelSpec, protocol: str, options: Mapping[str, Any]) -> bool:
+    return protocol == "prequential" and not options.get("missing") and not spec.is_random
+
+
+def _manifest(
+    protocol: str,
+    source: Mapping[str, Any],
+    models: Sequence[ModelSpec],
+    *,
+    runs: int,
+    seed: int,
+    batch_size: int,
+    measures: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Describe a run: what is needed to repeat it, and the machine that its times are from."""
+    manifest = {
+        "format": FORMAT,
+        "version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "protocol": protocol,
+        "source": dict(source),
+        "models": [model.describe() for model in models],
+        "runs": runs,
+        "seed": seed,
+        "batch_size": batch_size,
+        "measures": list(measures),
+        "machine": _machine(),
+    }
+    return {**manifest, "options": dict(options)} if options else manifest
+
+
+def _machine() -> dict[str, Any]:
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"platform": platform.platform(), "python": platform.python_version(), **libraries, "cpus": os.cpu_count()}

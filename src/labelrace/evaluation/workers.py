@@ -1,0 +1,301 @@
+"""The work of a run: one model on one run is a task, done in this process or in one of its own; and its progress.
+
+Each task has a process of its own, rather than one of a pool: a task that brings its process down (out of memory, say)
+affects no other, and the peak of memory is the task's own. Each process has a pipe of its own, rather than a common
+queue: a process that dies leaves no lock behind.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pickle import PicklingError
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from labelrace.evaluation.checkpoint import CalibrationCounts, Checkpoint, LabelCounts
+from labelrace.evaluation.curves import RunningMeans
+from labelrace.evaluation.protocols import PROTOCOLS
+from labelrace.evaluation.records import Record
+
+if TYPE_CHECKING:
+    from labelrace.evaluation.experiment import ModelSpec
+
+__all__ = ["Progress", "ProgressReporter", "Task", "default_jobs", "perform", "process_context"]
+
+_LAST = ("done", "failed")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A model and a run, with all that it takes to do it in another process."""
+
+    model: ModelSpec
+    run: int
+    seed: int
+    data: Any
+    protocol: str
+    batch_size: int
+    measures: tuple[str, ...]
+    options: Mapping[str, Any]
+    calibration: bool = False
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What each of its records begins with, after the kind."""
+        return {"model": self.model.label, "run": self.run}
+
+
+def _records_of(task: Task) -> Iterator[Record]:
+    """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
+
+    A first record of kind "started" is for the progress only, not for the file. BLAS is held to one thread, so that
+    a running time is the method's own and does not depend on what runs beside it.
+    """
+    yield {"kind": "started", **task.key}
+    try:
+        with threadpool_limits(limits=1):
+            yield from _evaluate(task)
+    except Exception as error:
+        yield _failure(task, f"{type(error).__name__}: {error}")
+
+
+def _failure(task: Task, error: str) -> Record:
+    """Return the record of a task that went wrong."""
+    return {"kind": "failed", **task.key, "error": error}
+
+
+def _evaluate(task: Task) -> Iterator[Record]:
+    model = task.model.make(task.seed, getattr(task.data, "categorical", None))
+    labels, totals, rows = LabelCounts(), Counter[str](), 0
+    memory: int | None = None
+    evaluation = PROTOCOLS[task.protocol]
+    # Batches that are not tested count in the totals.
+    options = {"untested": True, **task.options} if task.protocol == "prequential" else dict(task.options)
+    calibration = CalibrationCounts() if task.calibration and hasattr(model, "predict_proba") else None
+    if calibration is not None:
+        options["probability_observer"] = calibration
+    for checkpoint in evaluation(
+        model, task.data, task.batch_size, task.measures, seed=task.seed, observer=labels, **options
+    ):
+        totals.update(checkpoint.seconds)
+        rows = checkpoint.end
+        memory = max(filter(None, (memory, checkpoint.memory)), default=None)
+        if checkpoint.tested:
+            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record()}
+    yield {"kind": "labels", **task.key, **labels.to_record()}
+    if calibration is not None:
+        yield {"kind": "calibration", **task.key, **calibration.to_record()}
+    yield {"kind": "done", **task.key, "rows": rows, "seconds": dict(totals), "memory": memory}
+
+
+def default_jobs() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def perform(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, None]:
+    """Do tasks and yield their records in the order in which they arrive.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+    jobs : int
+        How many at a time. A single one is done in this process.
+    """
+    if jobs == 1:
+        return (record for task in tasks for record in _records_of(task))
+    return _in_processes(tasks, jobs)
+
+
+def _in_processes(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, None]:
+    context = process_context()
+    waiting = deque(tasks)
+    running: dict[Connection, _Worker] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                task = waiting.popleft()
+                try:
+                    worker = _Worker(context, task)
+                except (PicklingError, AttributeError, TypeError) as error:
+                    yield _failure(task, f"cannot be sent to another process ({error}); use jobs=1")
+                else:
+                    running[worker.pipe] = worker
+            for pipe in wait(list(running)) if running else ():
+                worker = running[cast(Connection, pipe)]
+                record = worker.receive()
+                if record is not None:
+                    yield record
+                if worker.ended:
+                    del running[worker.pipe]
+    finally:
+        for worker in running.values():
+            worker.stop()
+
+
+class _Worker:
+    """A process that does a task, as the parent sees it."""
+
+    def __init__(self, context: Any, task: Task) -> None:
+        self._task = task
+        self.ended = False
+        self._finished = False
+        self.pipe, theirs = context.Pipe(duplex=False)
+        self._process: BaseProcess = context.Process(target=_work, args=(task, theirs), daemon=True)
+        try:
+            self._process.start()
+        except BaseException:
+            self.pipe.close()
+            raise
+        finally:
+            theirs.close()
+
+    def receive(self) -> Record | None:
+        """Return the next record; None when the process has ended after its last."""
+        try:
+            record: Record = self.pipe.recv()
+        except (EOFError, OSError):
+            return self._close()
+        self._finished = record["kind"] in _LAST
+        return record
+
+    def stop(self) -> None:
+        """End the process now."""
+        self._process.terminate()
+        self._close()
+
+    def _close(self) -> Record | None:
+        self.ended = True
+        self.pipe.close()
+        self._process.join()
+        code = self._process.exitcode
+        self._process.close()
+        if self._finished:
+            return None
+        return _failure(self._task, f"the process ended before the task was done, with exit code {code}")
+
+
+def process_context() -> Any:
+    """Return the way to start processes: not as copies of this one, whose threads and locks they would lack."""
+    methods = multiprocessing.get_all_start_methods()
+    if "forkserver" not in methods:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    # Imported once, by the server, rather than by each process. "__main__" is what it imports anyway.
+    context.set_forkserver_preload(["__main__", __name__])
+    _start_server()
+    return context
+
+
+def _start_server() -> None:
+    """Start the fork server so that it ignores Ctrl-C, which a terminal sends to all processes."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    from multiprocessing import forkserver
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _work(task: Task, pipe: Connection) -> None:
+    # Ctrl-C reaches all processes of a terminal, but it is the parent that ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.showwarning = _show_in_a_line
+    # The pipe is broken when the parent is gone: there is nobody to tell, and nothing left to do.
+    with pipe, suppress(BrokenPipeError):
+        for record in _records_of(task):
+            pipe.send(record)
+
+
+def _show_in_a_line(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"Warning: {message}", file=sys.stderr)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is, as `run` passes it to ``on_progress``.
+
+    Parameters
+    ----------
+    kind : {"started", "batch", "done", "failed"}
+    model : str
+    run : int
+    rows : int
+        Rows of the stream that the model has processed in this run.
+    total_rows : int or None
+        Rows of the stream, if known. Those of a held-out test set are among them.
+    measures : dict
+        Means so far, weighted by rows.
+    error : str or None
+        Why it failed.
+    finished, total : int
+        How many pairs of model and run are finished, failed ones included, of how many to do in this call.
+    """
+
+    kind: Literal["started", "batch", "done", "failed"]
+    model: str
+    run: int
+    rows: int = 0
+    total_rows: int | None = None
+    measures: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+    finished: int = 0
+    total: int = 0
+
+
+class ProgressReporter:
+    """Turns records into the progress of a run."""
+
+    def __init__(self, on_progress: Callable[[Progress], object] | None, total_rows: int | None, total: int) -> None:
+        self._on_progress = on_progress
+        self._total_rows = total_rows
+        self._total = total
+        self._finished = 0
+        self._means: dict[tuple[str, int], RunningMeans] = {}
+        self._rows: dict[tuple[str, int], int] = {}
+
+    def report(self, record: Record) -> None:
+        """Report the progress that a record makes."""
+        kind, pair = record["kind"], (record["model"], record["run"])
+        if self._on_progress is None or kind in ("labels", "calibration"):
+            return
+        means = self._means.setdefault(pair, RunningMeans())
+        if kind == "batch":
+            checkpoint = Checkpoint.from_record(record)
+            means.add(checkpoint.measures, checkpoint.rows)
+            self._rows[pair] = checkpoint.end
+        self._finished += kind in ("done", "failed")
+        progress = Progress(
+            kind,
+            *pair,
+            rows=self._rows.get(pair, 0),
+            total_rows=self._total_rows,
+            measures=means.values(),
+            error=record.get("error"),
+            finished=self._finished,
+            total=self._total,
+        )
+        self._on_progress(progress)
