@@ -119,10 +119,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 categorical_features=self.categorical_features,
             )
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
-            return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).updated(batch)
+            return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
         batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm))
-        return before.grown(batch.schema).updated(batch)
+        return before.learned(batch)
 
     def add_labels(self, new: int | Any) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.

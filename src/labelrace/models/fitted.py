@@ -72,10 +72,12 @@ class Fitted:
         rng = np.random.default_rng([self.seed, old.n_labels])
         return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
 
-    def updated(self, batch: Batch) -> Fitted:
-        """Learn a batch; what has been derived already is passed on for algorithms that can use it."""
-        available = vars(self).get("derived")
-        return self.replaced(batch.schema, self.algorithm.update(self.state, batch.X, batch.Y, available))
+    def learned(self, batch: Batch) -> Fitted:
+        """Grow where a batch brings something new, and learn it."""
+        grown = self.grown(batch.schema)
+        # What has been derived already is passed on, for algorithms that can use it.
+        available = vars(grown).get("derived")
+        return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
 
     def merged(self, other: Fitted) -> Fitted:
         """Join what two models learned from different rows."""

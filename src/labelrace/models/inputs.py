@@ -67,12 +67,13 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
-    reason = owner.algorithm.why_no_new_labels() or owner.algorithm.why_too_many_labels(n_labels)
-    if n_labels > schema.n_labels and reason:
-        raise GrowthError(
-            f"y has {n_labels} labels, but {owner.name} has learned with {schema.n_labels} and cannot take new labels: "
-            f"{reason}."
-        )
+    if n_labels > schema.n_labels:
+        reason = owner.algorithm.why_no_new_labels() or owner.algorithm.why_too_many_labels(n_labels)
+        if reason:
+            raise GrowthError(
+                f"y has {n_labels} labels, but {owner.name} has learned with {schema.n_labels} and cannot take new "
+                f"labels: {reason}."
+            )
     return Batch(rows, labels.matrix, schema._replace(n_labels=n_labels, label_names=labels.names))
 
 
