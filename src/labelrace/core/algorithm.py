@@ -40,7 +40,7 @@ class Algorithm(ABC, Generic[S]):
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
-        return True
+        return False
 
     def field_types(self) -> Mapping[str, Any]:
         """Return the types of those fields of a state whose annotation leaves them open, by name."""

@@ -63,6 +63,11 @@ class Constant(Algorithm[State]):
         """Make the state that has seen nothing."""
         return State(np.zeros(schema.n_labels), 0.0, 0.0)
 
+    @property
+    def skips_missing(self) -> bool:
+        """Missing values do no harm, as no feature is looked at."""
+        return True
+
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Count the labels of a batch."""
         counts, rows = np.asarray(Y.sum(axis=0), dtype=float), Y.shape[0]
