@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Perceptron
 
+from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
 from labelrace.learners.adapter import Adapter
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -29,15 +30,23 @@ def late(n_labels):
     return np.hstack([ORDERS, np.tile(np.arange(5, n_labels), (2, 1))])
 
 
+def schema(n_features, n_labels):
+    return Schema(np.zeros(n_features, dtype=int), None, n_labels, None)
+
+
+def begun(algorithm, n_features, n_labels):
+    return algorithm.init(schema(n_features, n_labels), RNG)
+
+
 # An algorithm, and how it begins with so many features and labels.
 MODELS = {
-    "relevance": (Relevance(NaiveBayes()), lambda a, m, k: a.init(np.zeros(m, int), k)),
-    "binned": (Relevance(NaiveBayes(numeric="binned")), lambda a, m, k: a.init(np.zeros(m, int), k)),
-    "ridge": (Relevance(Ridge()), lambda a, m, k: a.init(np.zeros(m, int), k)),
-    "sgd": (Relevance(SGD(rate=0.5, normalised=True)), lambda a, m, k: a.init(np.zeros(m, int), k)),
-    "chains": (Chains(NaiveBayes()), lambda a, m, k: a.init(np.zeros(m, int), late(k))),
-    "majority": (Constant(majority=True), lambda a, m, k: a.init(k)),
-    "negative": (Constant(majority=False), lambda a, m, k: a.init(k)),
+    "relevance": (Relevance(NaiveBayes()), begun),
+    "binned": (Relevance(NaiveBayes(numeric="binned")), begun),
+    "ridge": (Relevance(Ridge()), begun),
+    "sgd": (Relevance(SGD(rate=0.5, normalised=True)), begun),
+    "chains": (Chains(NaiveBayes(), 2), lambda a, m, k: a.start_from(late(k), np.zeros(m, int))),
+    "majority": (Constant(majority=True), begun),
+    "negative": (Constant(majority=False), begun),
 }
 
 
@@ -75,12 +84,12 @@ def test_growing_is_exact(name, kind, seed):
 
 
 def test_what_cannot_grow_says_so():
-    adapted, plst = Relevance(Adapter(Perceptron())), PLST(Ridge())
-    state = adapted.init(np.zeros(2, dtype=int), 2)
+    adapted, plst = Relevance(Adapter(Perceptron())), PLST(Ridge(), 1)
+    state = begun(adapted, 2, 2)
     assert "Perceptron" in adapted.why_no_new_labels()
     with pytest.raises(GrowthError, match="Perceptron"):
         adapted.grow_labels(state, 3, RNG)
     with pytest.raises(GrowthError, match=r"Relevance cannot take new features: .*Perceptron"):
         adapted.grow_features(state, np.zeros(3, dtype=int))
     with pytest.raises(GrowthError, match="PLST cannot take new labels: it has to know all of them from the start"):
-        plst.grow_labels(plst.init(np.zeros(2, dtype=int), 2, 1), 3, RNG)
+        plst.grow_labels(begun(plst, 2, 2), 3, RNG)

@@ -50,12 +50,12 @@ class NaiveChain:
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=15, deadline=None)
 def test_equals_naive_chains(bank, n_chains, seed):
-    model = ClassifierChainsClassifier(n_chains, [2, 3], random_state=seed, learner=bank)
+    model = ClassifierChainsClassifier(n_chains=n_chains, categorical_features=[2, 3], random_state=seed, learner=bank)
     *learned, (X, _) = batches_of(seed)
     for number, batch in enumerate(learned):
         model.partial_fit(*batch)
         if number == 0:
-            naive = [NaiveChain(order, bank) for order in model._learned.state.orders]
+            naive = [NaiveChain(order, bank) for order in model._fitted.state.orders]
         for chain in naive:
             chain.learn(*batch)
     odds = np.stack([chain.log_odds(X) for chain in naive])
@@ -66,15 +66,15 @@ def test_equals_naive_chains(bank, n_chains, seed):
 @pytest.mark.parametrize("n_labels", [1, 32, 33, 65, 130])
 def test_blocks_of_links_do_not_show(n_labels):
     (X, Y), (X2, _) = batches_of(1, n_batches=2, n_labels=n_labels)
-    model = ClassifierChainsClassifier(1, [2, 3], random_state=3).fit(X, Y)
-    naive = NaiveChain(model._learned.state.orders[0], NaiveBayes())
+    model = ClassifierChainsClassifier(n_chains=1, categorical_features=[2, 3], random_state=3).fit(X, Y)
+    naive = NaiveChain(model._fitted.state.orders[0], NaiveBayes())
     naive.learn(X, Y)
     np.testing.assert_array_equal(model.predict(X2), naive.log_odds(X2) >= 0)
 
 
 def test_following_chains_in_groups_does_not_show(monkeypatch):
     (X, Y), (X2, _) = batches_of(6, n_batches=2, n_labels=70)
-    model = ClassifierChainsClassifier(5, [2, 3], random_state=3).fit(X, Y)
+    model = ClassifierChainsClassifier(n_chains=5, categorical_features=[2, 3], random_state=3).fit(X, Y)
     at_once = model.predict(X2), model.decision_function(X2)
     # Two chains at once, two more, and one.
     monkeypatch.setattr("labelrace.models.chains._CELLS", 2 * 70 * 70)
@@ -85,15 +85,15 @@ def test_following_chains_in_groups_does_not_show(monkeypatch):
 def test_first_link_is_binary_relevance():
     (X, Y), (X2, _) = batches_of(5, n_batches=2)
     order = [list(range(Y.shape[1]))]
-    chain = ClassifierChainsClassifier(1, [2, 3], orders=order).fit(X, Y).decision_function(X2)
-    alone = BinaryRelevanceClassifier([2, 3]).fit(X, Y).decision_function(X2)
+    chain = ClassifierChainsClassifier(n_chains=1, categorical_features=[2, 3], orders=order).fit(X, Y).decision_function(X2)
+    alone = BinaryRelevanceClassifier(categorical_features=[2, 3]).fit(X, Y).decision_function(X2)
     np.testing.assert_allclose(chain[:, 0], np.tanh(alone[:, 0] / 2), atol=1e-12)
     assert np.abs(chain[:, -1] - np.tanh(alone[:, -1] / 2)).max() > 0.01
 
 
 def test_sparse_labels_and_features_equal_dense_ones():
     rng = np.random.default_rng(0)
-    dense, sparse = (ClassifierChainsClassifier(3, np.ones(30, bool), random_state=1) for _ in range(2))
+    dense, sparse = (ClassifierChainsClassifier(n_chains=3, categorical_features=np.ones(30, bool), random_state=1) for _ in range(2))
     for _ in range(3):
         X, Y = (rng.random((200, 30)) < 0.2).astype(float), (rng.random((200, 9)) < 0.8).astype(np.int8)
         dense.partial_fit(X, Y)
@@ -105,14 +105,14 @@ def test_sparse_labels_and_features_equal_dense_ones():
 
 def test_chains_are_different():
     (X, Y), _ = batches_of(2, n_batches=2)
-    orders = ClassifierChainsClassifier(5, [2, 3], random_state=0).fit(X, Y)._learned.state.orders
+    orders = ClassifierChainsClassifier(n_chains=5, categorical_features=[2, 3], random_state=0).fit(X, Y)._fitted.state.orders
     assert len({tuple(order) for order in orders}) == 5
 
 
 def test_merging_is_learning_all_rows():
     *learned, (X, _) = batches_of(4)
-    whole = ClassifierChainsClassifier(3, [2, 3], random_state=0)
-    parts = [ClassifierChainsClassifier(3, [2, 3], random_state=0).fit(*batch) for batch in learned]
+    whole = ClassifierChainsClassifier(n_chains=3, categorical_features=[2, 3], random_state=0)
+    parts = [ClassifierChainsClassifier(n_chains=3, categorical_features=[2, 3], random_state=0).fit(*batch) for batch in learned]
     for batch in learned:
         whole.partial_fit(*batch)
     merged = parts[0].merge(parts[1])
@@ -122,8 +122,8 @@ def test_merging_is_learning_all_rows():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"learner": "ridge"}, "chains share the sums of NaiveBayes"),
-        ({"n_chains": 0}, "n_chains=0"),
+        ({"learner": "ridge"}, "learner must be a NaiveBayes, whose sums chains share, got 'ridge'"),
+        ({"n_chains": 0}, "n_chains must be a whole number of at least 1, got 0"),
         ({"orders": [[0, 1, 1]]}, "orders must be 1 permutations of the 3 labels"),
         ({"orders": [[0, 1]]}, "orders must be 1 permutations"),
     ],
@@ -134,5 +134,5 @@ def test_bad_parameters(parameters, message):
 
 
 def test_too_many_labels():
-    with pytest.raises(ValueError, match=r"l × l table, which is 8 GB for 32000 labels"):
+    with pytest.raises(ValueError, match=r"y must have at most 20000 labels for chains, got 32000: .*l × l table, which would be 8 GB"):
         ClassifierChainsClassifier().fit(np.zeros((2, 1)), scipy.sparse.csr_array((2, 32000)))

@@ -23,7 +23,7 @@ def test_changed_parameters_need_a_new_start(change, tmp_path):
     before = model.decision_function(X)
     model.set_params(**change)
     for call in (lambda: model.partial_fit(X, Y), lambda: model.save(tmp_path / "model")):
-        with pytest.raises(ValueError, match="not those that learning began with"):
+        with pytest.raises(ValueError, match="must be those that learning began with"):
             call()
     np.testing.assert_array_equal(model.decision_function(X), before)
     assert not list(tmp_path.iterdir())
@@ -60,12 +60,12 @@ def test_a_learner_must_predict():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: NaiveBayes(numeric="bogus"), "numeric='bogus' is not known"),
-        (lambda: NaiveBayes(smoothing=0), "smoothing=0 does not do"),
-        (lambda: Ridge(alpha=-1), "alpha=-1 does not do"),
-        (lambda: SGD(rate=0), "rate=0 does not do"),
-        (lambda: SGD(penalty=-1), "penalty=-1 does not do"),
-        (lambda: SGD(first_epochs=0), "first_epochs=0 does not do"),
+        (lambda: NaiveBayes(numeric="bogus"), "numeric must be one of .*, got 'bogus'"),
+        (lambda: NaiveBayes(smoothing=0), "smoothing must be .*, got 0"),
+        (lambda: Ridge(alpha=-1), "alpha must be .*, got -1"),
+        (lambda: SGD(rate=0), "rate must be .*, got 0"),
+        (lambda: SGD(penalty=-1), "penalty must be .*, got -1"),
+        (lambda: SGD(first_epochs=0), "first_epochs must be .*, got 0"),
     ],
 )
 def test_settings_of_learners(make, message):
@@ -74,5 +74,5 @@ def test_settings_of_learners(make, message):
 
 
 def test_iterations_are_whole():
-    with pytest.raises(ValueError, match=r"iterations=2\.7 does not do"):
+    with pytest.raises(ValueError, match=r"iterations must be .*, got 2\.7"):
         RACEClassifier(iterations=2.7).fit(X, Y)

@@ -24,7 +24,7 @@ class Naive:
         self.bank, self.A, self.compressed, self.detects_drift = bank, A.astype(float), compressed, detects_drift
         self.learners = bank.init(np.zeros(M, int), A.shape[1])
         self.codes, self.labels, self.weights = np.zeros((0, A.shape[1])), np.zeros((0, len(A))), np.zeros(0)
-        self.looked = []  # of one row each: scores, labels, weight
+        self.monitored = []  # of one row each: scores, labels, weight
         self.errors, self.watched, self.n_drifts = None, drift.empty(), 0
 
     def learn(self, X, Y):
@@ -32,18 +32,18 @@ class Naive:
         X, Y = X[known], Y[known]
         if not known:
             return
-        n, n_looked = len(X), min(len(X), max(32, 10_000 // Y.shape[1]))
-        looked = [place * n // n_looked for place in range(n_looked)]
+        n, n_monitored = len(X), min(len(X), max(32, 10_000 // Y.shape[1]))
+        monitored = [place * n // n_monitored for place in range(n_monitored)]
         if not len(self.weights):
             known = np.where(np.isnan(Y), 0, Y).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
             filled = np.where(np.isnan(Y), known, Y)
             if self.compressed:
                 self.A = gram_schmidt(filled.T @ filled / n @ self.A + 0.01 * self.A)
             self.take(X, filled)
-            self.look(X[looked], Y[looked], 0.1)
+            self.monitor(X[monitored], Y[monitored], 0.1)
             return
         filled = np.where(np.isnan(Y), self.scores(X), Y)
-        self.look(X[looked], Y[looked], 1.0)
+        self.monitor(X[monitored], Y[monitored], 1.0)
         if self.detects_drift and drift.found(self.watched):
             self.n_drifts, self.watched = self.n_drifts + 1, drift.empty()
             if len(self.bank.half_lives) == 1:
@@ -54,24 +54,24 @@ class Naive:
                 self.learners = self.bank.replace(self.learners, worst, best, 0.02)
             self.take(X, filled)
             # Scores from before the drift are worth nothing now.
-            self.looked = []
-            self.look(X[looked], Y[looked], 0.1)
+            self.monitored = []
+            self.monitor(X[monitored], Y[monitored], 0.1)
         else:
             self.take(X, filled)
 
-    def take(self, X, filled, plain=False):
+    def take(self, X, filled, uncompressed=False):
         # As the slowest member does.
         forever = None in self.bank.half_lives
         keep = 1.0 if forever else 0.5 ** (len(X) / max(self.bank.half_lives))
         # Labels that are their own pseudo labels count as rows with one label each.
-        rows = np.vstack([np.diag(row) for row in filled]) if plain else filled
+        rows = np.vstack([np.diag(row) for row in filled]) if uncompressed else filled
         self.codes = np.vstack([self.codes, rows @ self.A])
         self.labels = np.vstack([self.labels, rows])
         self.weights = np.append(keep * self.weights, np.ones(len(rows)))
         self.learners = self.bank.update(self.learners, X, filled @ self.A)
 
-    def look(self, X, Y, weight):
-        before = [(scores, labels, w * 0.5 ** (len(X) / 200)) for scores, labels, w in self.looked]
+    def monitor(self, X, Y, weight):
+        before = [(scores, labels, w * 0.5 ** (len(X) / 200)) for scores, labels, w in self.monitored]
         scores = self.scores(X)
         if weight == 1.0:
             wrong = (scores - Y) ** 2
@@ -84,7 +84,7 @@ class Naive:
             # Where nobody has erred yet, averaging has not begun.
             keep = 0.0 if self.errors is None or not self.errors.any() else 0.5 ** (len(X) / 500)
             self.errors = np.array(each) if keep == 0.0 else keep * self.errors + (1 - keep) * np.array(each)
-        self.looked = before + [(s, y, weight) for s, y in zip(scores, Y, strict=True)]
+        self.monitored = before + [(s, y, weight) for s, y in zip(scores, Y, strict=True)]
 
     def members(self):
         return self.bank.members(self.learners)
@@ -119,14 +119,14 @@ class Naive:
 
     def assert_threshold(self, threshold):
         """As many scores are above it as labels were present, to within a bin."""
-        scores, labels = (np.array([row[i] for row in self.looked]) for i in (0, 1))
-        weights = np.array([row[2] for row in self.looked])[:, None] * ~np.isnan(labels)
+        scores, labels = (np.array([row[i] for row in self.monitored]) for i in (0, 1))
+        weights = np.array([row[2] for row in self.monitored])[:, None] * ~np.isnan(labels)
         assert_above(scores, weights, threshold, weights[labels == 1].sum())
 
     def assert_floor(self, floor):
         """As many rows' best scores are below it as rows are known to have no labels."""
-        best, weights = np.array([row[0].max() for row in self.looked]), np.array([row[2] for row in self.looked])
-        bare = np.array([not row[1].any() for row in self.looked])
+        best, weights = np.array([row[0].max() for row in self.monitored]), np.array([row[2] for row in self.monitored])
+        bare = np.array([not row[1].any() for row in self.monitored])
         if not bare.any():
             assert floor == -np.inf
         else:
@@ -164,16 +164,16 @@ def a_bank(half_lives=(300.0,), alpha=0.5):
 
 def start(kind, bank, aim="cardinality", detects_drift=False):
     """Make the model before it has learned, and the naive one: 6 labels as they are, or 30 in 5 pseudo labels."""
-    if kind == "plain":
-        planes = encoder.given(np.eye(6), np.zeros(6))
+    if kind == "uncompressed":
+        planes = encoder.identity(6)
     else:
         planes = encoder.draw(30 if kind == "compressed" else 2000, 5, np.random.default_rng(2))
-    model = LabelRace(bank, aim, detects_drift, 10)
-    return model, model.init(planes, np.zeros(M, int)), Naive(bank, planes.A, kind != "plain", detects_drift)
+    model = LabelRace(bank, aim, detects_drift, max_uncompressed=10, n_components=5)
+    return model, model.start_from(planes, np.zeros(M, int)), Naive(bank, planes.A, kind != "uncompressed", detects_drift)
 
 
-N_LABELS = {"plain": 6, "compressed": 30, "many": 2000}
-KINDS = pytest.mark.parametrize("kind", ["plain", "compressed"])
+N_LABELS = {"uncompressed": 6, "compressed": 30, "many": 2000}
+KINDS = pytest.mark.parametrize("kind", ["uncompressed", "compressed"])
 
 
 def learned(model, state, batches, make=np.asarray):
@@ -184,7 +184,7 @@ def learned(model, state, batches, make=np.asarray):
 
 def raw(model, state, X):
     derived = model.derive(state)
-    return model.scores(derived, X) + derived.chooser.threshold
+    return model.scores(derived, X) + derived.rule.threshold
 
 
 def assert_same(model, state, naive, X):
@@ -204,7 +204,7 @@ def assert_same(model, state, naive, X):
 
 def assert_chosen(model, derived, naive, X, scores):
     """Scores above the threshold, and the best of a row where it would be left empty, if it is above the floor."""
-    threshold, floor = derived.chooser.threshold, derived.chooser.floor
+    threshold, floor = derived.rule.threshold, derived.rule.floor
     naive.assert_threshold(threshold)
     naive.assert_floor(floor)
     for row, predicted in zip(scores, model.predict(derived, X), strict=True):
@@ -218,7 +218,7 @@ def assert_chosen(model, derived, naive, X, scores):
 
 
 @settings(max_examples=25, deadline=None)
-@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from(["plain", "compressed"]), st.booleans())
+@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from(["uncompressed", "compressed"]), st.booleans())
 def test_equals_the_naive_version(seed, sizes, half_lives, kind, sparse):
     model, state, naive = start(kind, a_bank(half_lives))
     make = scipy.sparse.csr_array if sparse else np.asarray
@@ -230,7 +230,7 @@ def test_equals_the_naive_version(seed, sizes, half_lives, kind, sparse):
 
 
 @settings(max_examples=25, deadline=None)
-@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from(["plain", "compressed"]), st.booleans())
+@given(SEEDS, SIZES, HALF_LIVES, st.sampled_from(["uncompressed", "compressed"]), st.booleans())
 def test_labels_not_known(seed, sizes, half_lives, kind, sparse):
     model, state, naive = start(kind, a_bank(half_lives))
     make = scipy.sparse.csr_array if sparse else np.asarray
@@ -241,15 +241,15 @@ def test_labels_not_known(seed, sizes, half_lives, kind, sparse):
         naive.learn(X, Y)
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
         np.testing.assert_allclose(state.decoder.rows * state.decoder.scale, naive.weights.sum())
-        naive.assert_threshold(model.derive(state).chooser.threshold)
+        naive.assert_threshold(model.derive(state).rule.threshold)
 
 
 @pytest.mark.parametrize("sizes", [(150, 60, 40), (20, 20, 200)])
-def test_of_many_labels_some_rows_are_looked_at(sizes):
+def test_of_many_labels_some_rows_are_monitored(sizes):
     """2000 labels: 13 rows have 25,000 scores, and 32 is the least; they come from all over the batch."""
     model, state, naive = start("many", a_bank((None, 100.0)))
     for X, Y in some_batches(3, sizes, 2000):
-        # Rows that are not looked at have all labels.
+        # Rows that are not monitored have all labels.
         Y[[row for row in range(len(Y)) if row not in [i * len(Y) // 32 for i in range(32)]]] = 1.0
         state = model.update(state, X, scipy.sparse.csr_array(Y))
         naive.learn(X, Y)
@@ -275,7 +275,7 @@ def test_drift_makes_it_forget(kind, half_lives):
 
 
 def test_after_a_drift_detector_and_counts_start_anew():
-    model, state, _ = start("plain", a_bank(), detects_drift=True)
+    model, state, _ = start("uncompressed", a_bank(), detects_drift=True)
     state = learned(model, state, some_batches(4, [150] * 8, 6))
     assert len(state.drift.means) == 7
     for X, Y in some_batches(4, [150] * 8, 6, turned=True):
@@ -284,9 +284,9 @@ def test_after_a_drift_detector_and_counts_start_anew():
             break
     assert len(state.drift.means) == 0
     # Scores from before say nothing of those to come; those of the batch, just learned, count for a tenth.
-    assert state.tally.rows == pytest.approx(15)
-    assert state.tally.seen.sum() == pytest.approx(15 * 6)
-    assert state.tally.present.sum() == pytest.approx(0.1 * Y.sum())
+    assert state.histogram.rows == pytest.approx(15)
+    assert state.histogram.seen.sum() == pytest.approx(15 * 6)
+    assert state.histogram.present.sum() == pytest.approx(0.1 * Y.sum())
     # All but 2 % are gone, the batch comes on top.
     assert state.learners.rows[0] == pytest.approx(0.02 * before.learners.rows[0] * 0.5**0.5 + 150)
 
@@ -307,7 +307,7 @@ def test_members_with_smaller_errors_count_for_more(kind):
 
 def test_members_without_errors():
     """Labels that are always absent are predicted without error by all, or by those that have learned it."""
-    model, state, _ = start("plain", a_bank((None, 30.0)))
+    model, state, _ = start("uncompressed", a_bank((None, 30.0)))
     state = learned(model, state, ((X, 0 * Y) for X, Y in some_batches(6, [150, 100], 6)))
     np.testing.assert_array_equal(state.errors, 0.0)
     half = state._replace(errors=np.array([0.0, 0.1]))
@@ -358,7 +358,7 @@ def test_what_was_derived_may_be_given(kind):
 
 
 def test_a_label_that_nobody_knows_is_not_learned():
-    model, state, _ = start("plain", a_bank())
+    model, state, _ = start("uncompressed", a_bank())
     first, (X, Y) = some_batches(10, [150, 60], 6)
     state = model.update(state, *first)
     Y[:, 2] = np.nan
@@ -385,8 +385,8 @@ def test_rows_nothing_is_known_of(kind, number, half_lives):
         assert np.isfinite(part).all()
     if number == 1:
         rows = 0.5 ** (55 / 200) * 0.1 * 150
-        assert state.tally.rows == pytest.approx(rows + 55)
-        assert state.tally.seen.sum() == pytest.approx((rows + 55) * N_LABELS[kind])
+        assert state.histogram.rows == pytest.approx(rows + 55)
+        assert state.histogram.seen.sum() == pytest.approx((rows + 55) * N_LABELS[kind])
         assert state.drift.sizes.tolist() == [55]
 
 
@@ -439,8 +439,8 @@ def test_a_label_of_its_own_is_added_exactly(seed, size, half_lives, sparse):
     """Weights, scores and predictions are those of a model that knew all labels from the start."""
     make = scipy.sparse.csr_array if sparse else np.asarray
     batches = list(some_batches(seed, [size, 100, 150], 6))
-    model, told, _ = start("plain", a_bank(half_lives, alpha=None))
-    grown = model.init(encoder.given(np.eye(2), np.zeros(2)), np.zeros(M, int))
+    model, told, _ = start("uncompressed", a_bank(half_lives, alpha=None))
+    grown = model.start_from(encoder.identity(2), np.zeros(M, int))
     rng = np.random.default_rng(0)
     for number, (X, Y) in enumerate(batches):
         width = 2 * (number + 1)
@@ -454,9 +454,9 @@ def test_a_label_of_its_own_is_added_exactly(seed, size, half_lives, sparse):
         np.testing.assert_allclose(grown.learners.weights, told.learners.weights[..., :width], atol=1e-9)
         np.testing.assert_allclose(told.learners.weights[..., width:], 0.0, atol=1e-12)
         np.testing.assert_allclose(raw(model, grown, X), raw(model, told, X)[:, :width], atol=1e-9)
-        threshold = model.derive(told).chooser.threshold
+        threshold = model.derive(told).rule.threshold
         assume(threshold > BIN)
-        assert model.derive(grown).chooser.threshold == pytest.approx(threshold, abs=1e-6)
+        assert model.derive(grown).rule.threshold == pytest.approx(threshold, abs=1e-6)
         np.testing.assert_allclose(grown.decoder.gram, told.decoder.gram[:width, :width])
     assert model.predict(model.derive(grown), X).shape == (150, 6)
     np.testing.assert_array_equal(model.predict(model.derive(grown), X), model.predict(model.derive(told), X))
@@ -486,7 +486,7 @@ def test_new_compressed_labels_are_learned():
     first, second, third = some_batches(17, [150, 100, 100], 30)
     without = first[1].copy()
     without[:, 25:] = 0.0
-    state = model.init(encoder.draw(25, 5, np.random.default_rng(2)), np.zeros(M, int))
+    state = model.start_from(encoder.draw(25, 5, np.random.default_rng(2)), np.zeros(M, int))
     state = model.grow_labels(model.update(state, first[0], without[:, :25]), 30, np.random.default_rng(3))
     naive = Naive(model.bank, state.encoder.A, False)
     naive.take(first[0], without)
@@ -503,8 +503,8 @@ def test_new_compressed_labels_are_learned():
 def test_from_few_labels_to_many(aim, steps):
     """Up to 10 labels are their own pseudo labels; more share those 10."""
     bank = a_bank((None, 200.0))
-    model = LabelRace(bank, aim, True, 10)
-    state = model.init(encoder.given(np.eye(6), np.zeros(6)), np.zeros(M, int))
+    model = LabelRace(bank, aim, True, max_uncompressed=10, n_components=5)
+    state = model.start_from(encoder.identity(6), np.zeros(M, int))
     (X, Y), *others = some_batches(18, [150, 200, 200, 200], 24)
     state = model.update(state, X, Y[:, :6])
     before = raw(model, state, X)
@@ -517,7 +517,7 @@ def test_from_few_labels_to_many(aim, steps):
     np.testing.assert_allclose(raw(model, state, X)[:, :6], before, atol=0.02)
     np.testing.assert_allclose(raw(model, state, X)[:, 6:], 0.0, atol=1e-9)
     naive = Naive(bank, state.encoder.A, False)
-    naive.take(X, np.hstack([Y[:, :6], np.zeros((150, 18))]), plain=True)
+    naive.take(X, np.hstack([Y[:, :6], np.zeros((150, 18))]), uncompressed=True)
     naive.compressed = True
     for X, Y in others:
         state = model.update(state, X, Y)

@@ -65,17 +65,17 @@ def test_every_bank_or_a_clear_refusal(data, bank):
 def test_features_that_come_later_are_nominal_where_all_are(data):
     X, Y = np.abs(data[0]).round(), data[1]
     X[30:, 3] = 4
-    model = BinaryRelevanceClassifier([0, 1, 2]).partial_fit(X[:30, :3], Y[:30]).partial_fit(sparse.csr_array(X), Y)
-    assert model._n_values[3:].tolist() == [5, int(X[:, 4].max()) + 1]
+    model = BinaryRelevanceClassifier(categorical_features=[0, 1, 2]).partial_fit(X[:30, :3], Y[:30]).partial_fit(sparse.csr_array(X), Y)
+    assert model._fitted.schema.n_values[3:].tolist() == [5, int(X[:, 4].max()) + 1]
     with pytest.raises(ValueError, match="in a column of categorical_features"):
         model.partial_fit(sparse.csr_array(np.hstack([X, X + 0.5])), Y)
     assert model.n_features_in_ == 5
     mixed = (
-        BinaryRelevanceClassifier([0])
+        BinaryRelevanceClassifier(categorical_features=[0])
         .partial_fit(X[:30, :3], Y[:30])
         .partial_fit(sparse.csr_array(X + 0.5 * (X > 9)), Y)
     )
-    assert mixed._n_values[1:].tolist() == [0, 0, 0, 0]
+    assert mixed._fitted.schema.n_values[1:].tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ONLINE)
@@ -138,11 +138,11 @@ def test_dicts_and_data_frames_go_together(data, tmp_path):
 )
 def test_dicts_that_are_refused(data, rows, match):
     _, Y = data
-    model = RACEClassifier("regression", learner="ridge", random_state=0)
+    model = RACEClassifier(method="regression", learner="ridge", random_state=0)
     with pytest.raises(ValueError, match=match):
         model.partial_fit(rows, Y[:1])
     assert not hasattr(model, "feature_names_in_")
-    with pytest.raises(ValueError, match="X names no features"):
+    with pytest.raises(ValueError, match="X must name at least one feature"):
         model.partial_fit([{}, {}], Y[:2])
     model.partial_fit([{"a": 1}, {"a": 2}], Y[:2])
     before = dict(vars(model))
@@ -153,7 +153,7 @@ def test_dicts_that_are_refused(data, rows, match):
 
 def test_missing_values_and_codes_in_dicts(data):
     _, Y = data
-    model = BinaryRelevanceClassifier(["a"], learner=NaiveBayes()).partial_fit(
+    model = BinaryRelevanceClassifier(categorical_features=["a"], learner=NaiveBayes()).partial_fit(
         [{"a": 1, "b": 0.5}, {"b": np.nan}], Y[:2]
     )
     assert np.isfinite(model.decision_function([{"a": 0, "b": np.nan}])).all()

@@ -105,9 +105,9 @@ def test_labels_that_repeat_or_exclude_each_other(seed):
     X = rng.integers(0, 2, (12, 3)).astype(float)
     own = rng.random((12, 10)) < 0.5
     Y = np.hstack([own, own, ~own, ~own, np.zeros((12, 5), dtype=bool)]).astype(float)
-    model = ClassifierChainsClassifier(3, [0, 1, 2], random_state=seed).fit(X, Y)
-    derived = model._learned.derived
-    features = model._learned.algorithm.bank.predict(derived.learners, X).T
+    model = ClassifierChainsClassifier(n_chains=3, categorical_features=[0, 1, 2], random_state=seed).fit(X, Y)
+    derived = model._fitted.derived
+    features = model._fitted.algorithm.bank.predict(derived.learners, X).T
     links = Links(features, derived.all_absent, derived.present, derived.orders)
     odds = one_by_one(links)
     # Nearer to a tie, the order of summation decides, in double precision too; and links after such a one differ.

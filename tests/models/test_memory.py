@@ -33,7 +33,7 @@ def peak_of(function):
 def test_learning_allocates_no_array_of_rows_by_labels(method, encoding):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(N_ROWS, 10)), sparse_labels(rng, N_ROWS)
-    model = RACEClassifier(method, encoding, random_state=0)
+    model = RACEClassifier(method=method, encoding=encoding, random_state=0)
 
     def learn():
         model.partial_fit(X, Y)

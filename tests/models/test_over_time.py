@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from labelrace import LabelRaceClassifier
+from labelrace import DelayedLabels, LabelRaceClassifier
+from labelrace.learners.columns import dense
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -136,7 +137,7 @@ def test_few_labels_that_appear_are_as_if_known_all_along(density):
         batch = slice(start, start + 200)
         told.partial_fit(data.X[batch], Y[batch])
         grown.partial_fit(data.X[batch], Y[batch, : None if start >= 800 else (~late).sum()])
-        np.testing.assert_allclose(grown._learned.state.drift.means, told._learned.state.drift.means, rtol=1e-4)
+        np.testing.assert_allclose(grown._fitted.state.drift.means, told._fitted.state.drift.means, rtol=1e-4)
     np.testing.assert_allclose(grown.decision_function(data.X), told.decision_function(data.X), atol=1e-4)
 
 
@@ -147,9 +148,10 @@ def test_columns_that_are_new_when_predicted():
     Y = (rng.random((300, 5)) < 0.3).astype(float)
     model = LabelRaceClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
     told = LabelRaceClassifier(random_state=0).partial_fit(X[:200, :30], Y[:200])
-    np.testing.assert_array_equal(model.predict(X[200:], range(100)), told.predict(X[200:, :30]))
+    late = DelayedLabels(model)
+    np.testing.assert_array_equal(late.predict(X[200:], range(100)), told.predict(X[200:, :30]))
     assert model.n_features_in_ == 30
-    model.learn(range(100), Y[200:])
+    late.learn(range(100), Y[200:])
     told.partial_fit(X[200:], Y[200:])
     assert model.n_features_in_ == 50
     np.testing.assert_array_equal(model.decision_function(X), told.decision_function(X))

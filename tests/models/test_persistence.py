@@ -182,6 +182,6 @@ def test_a_class_of_ones_own_is_not_saved(tmp_path):
         pass
 
     X = np.eye(4)
-    with pytest.raises(ValueError, match="Mine is not one of labelrace's own classifiers"):
+    with pytest.raises(ValueError, match="model must be one of labelrace's own classifiers, got Mine"):
         Mine().fit(X, X).save(tmp_path / "model")
     assert not list(tmp_path.iterdir())

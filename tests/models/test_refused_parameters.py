@@ -20,29 +20,29 @@ A, B = np.linspace(-1, 1, 12).reshape(6, 2), np.array([0.1, -0.2])
 
 WRONG = {
     # Words.
-    "method": ({"method": "cls"}, "method='cls' is not known: use one of 'classification', 'regression'"),
-    "method None": ({"method": None}, "method=None is not known"),
-    "encoding": ({"encoding": "random"}, "encoding='random' is not known: use one of 'fixed', 'adaptive'"),
-    "start": ({"start": "empty"}, "start='empty' is not known: use one of 'full', 'first_batch'"),
-    "zero_score": ({"zero_score": 1}, "zero_score=1 is not known: use one of 'absent', 'present'"),
-    "learner": ({"learner": "bayes"}, "learner='bayes' is not known: use one of 'auto', 'naive_bayes', 'sgd', 'ridge'"),
-    "n_components": ({"n_components": "sqrt"}, "n_components='sqrt' is not known: use one of 'log2', 'log2_squared'"),
+    "method": ({"method": "cls"}, "method must be one of 'classification', 'regression', got 'cls'"),
+    "method None": ({"method": None}, "method must be one of .*, got None"),
+    "encoding": ({"encoding": "random"}, "encoding must be one of 'fixed', 'adaptive', got 'random'"),
+    "start": ({"start": "empty"}, "start must be one of 'full', 'first_batch', got 'empty'"),
+    "zero_score": ({"zero_score": 1}, "zero_score must be one of 'absent', 'present', got 1"),
+    "learner": ({"learner": "bayes"}, "learner must be one of 'auto', 'naive_bayes', 'sgd', 'ridge', 'rls', got 'bayes'"),
+    "n_components": ({"n_components": "sqrt"}, "n_components must be 'log2', 'log2_squared' or .*, got 'sqrt'"),
     # Numbers.
-    "no components": ({"n_components": 0}, "n_components=0 does not do: give 'log2', 'log2_squared' or a whole number"),
-    "half a component": ({"n_components": 2.5}, "n_components=2.5 does not do"),
-    "a true component": ({"n_components": True}, "n_components=True does not do"),
-    "no number": ({"n_components": None}, "n_components=None does not do"),
-    "too many": ({"n_components": 7}, r"fewer labels \(6\) than there are components \(7\).*smaller n_components"),
-    "ridge": ({"ridge": -0.1}, "ridge=-0.1 does not do: give a number at least 0"),
-    "ridge NaN": ({"ridge": np.nan}, "ridge=nan does not do"),
-    "ridge infinite": ({"ridge": np.inf}, "ridge=inf does not do"),
-    "ridge text": ({"ridge": "1"}, "ridge='1' does not do"),
-    "forgetting 0": ({"forgetting": 0}, "forgetting=0 does not do: give a number above 0 and at most 1"),
-    "forgetting above 1": ({"forgetting": 1.01}, "forgetting=1.01 does not do"),
-    "forgetting negative": ({"forgetting": -0.5}, "forgetting=-0.5 does not do"),
-    "iterations": ({"iterations": 0}, "iterations=0 does not do: give a whole number of at least 1"),
-    "random_state text": ({"random_state": "dice"}, "random_state='dice' does not do"),
-    "random_state negative": ({"random_state": -1}, "random_state=-1 does not do"),
+    "no components": ({"n_components": 0}, "n_components must be 'log2', 'log2_squared' or a whole number.*, got 0"),
+    "half a component": ({"n_components": 2.5}, "n_components must be .*, got 2.5"),
+    "a true component": ({"n_components": True}, "n_components must be .*, got True"),
+    "no number": ({"n_components": None}, "n_components must be .*, got None"),
+    "too many": ({"n_components": 7}, "n_components must be at most the number of labels, 6, got 7"),
+    "ridge": ({"ridge": -0.1}, "ridge must be a number of at least 0.*, got -0.1"),
+    "ridge NaN": ({"ridge": np.nan}, "ridge must be .*, got nan"),
+    "ridge infinite": ({"ridge": np.inf}, "ridge must be .*, got inf"),
+    "ridge text": ({"ridge": "1"}, "ridge must be .*, got '1'"),
+    "forgetting 0": ({"forgetting": 0}, "forgetting must be a number above 0 and at most 1.*, got 0"),
+    "forgetting above 1": ({"forgetting": 1.01}, "forgetting must be .*, got 1.01"),
+    "forgetting negative": ({"forgetting": -0.5}, "forgetting must be .*, got -0.5"),
+    "iterations": ({"iterations": 0}, "iterations must be a whole number of at least 1.*, got 0"),
+    "random_state text": ({"random_state": "dice"}, "random_state must be .*, got 'dice'"),
+    "random_state negative": ({"random_state": -1}, "random_state must be .*, got -1"),
     # Encoders.
     "no pair": ({"projection": A}, r"projection must be a pair \(A, b\)"),
     "a number": ({"projection": 3}, r"projection must be a pair \(A, b\)"),
@@ -52,35 +52,35 @@ WRONG = {
     "bias": ({"projection": (A, B[:1])}, r"projection must be a pair.*got \(6, 2\) and \(1,\)"),
     "transposed": ({"projection": (A.T, B)}, r"projection must be a pair.*got \(2, 6\)"),
     "no columns": ({"projection": (A[:, :0], B[:0])}, r"projection must be a pair.*got \(6, 0\)"),
-    "wide": ({"projection": (np.eye(6, 7), np.zeros(7))}, "fewer labels.*smaller projection"),
-    "NaN": ({"projection": (np.where(A > 0, np.nan, A), B)}, "projection contains NaN or infinity"),
-    "infinite bias": ({"projection": (A, np.array([0.1, np.inf]))}, "projection contains NaN or infinity"),
+    "wide": ({"projection": (np.eye(6, 7), np.zeros(7))}, "projection must have at most as many pseudo labels as labels, 6, got 7"),
+    "NaN": ({"projection": (np.where(A > 0, np.nan, A), B)}, "projection must hold finite numbers, got NaN or infinity"),
+    "infinite bias": ({"projection": (A, np.array([0.1, np.inf]))}, "projection must hold finite numbers, got NaN or infinity"),
     # Learners.
-    "no partial_fit": ({"learner": LogisticRegression()}, "learner=LogisticRegression.*that has partial_fit"),
+    "no partial_fit": ({"learner": LogisticRegression()}, "learner must be .*that has partial_fit and predict, got LogisticRegression"),
     "pipeline": ({"learner": make_pipeline(StandardScaler(), Perceptron())}, "that has partial_fit"),
     "class of banks": ({"learner": SGD, "method": "regression"}, "that has partial_fit"),
-    "sgd": ({"learner": "sgd"}, "learner=.*is made for regression: it needs method='regression'"),
-    "ridge bank": ({"learner": Ridge()}, r"learner=Ridge\(.*is made for regression"),
-    "regressor": ({"learner": SGDRegressor()}, r"learner=SGDRegressor\(.*is made for regression"),
-    "bayes": ({"learner": NaiveBayes(), "method": "regression"}, "made for classification.*method='classification'"),
-    "classifier": ({"learner": Perceptron(), "method": "regression"}, r"learner=Perceptron\(.*made for classification"),
+    "sgd": ({"learner": "sgd"}, "learner must be made for classification, got 'sgd', which is for method='regression'"),
+    "ridge bank": ({"learner": Ridge()}, r"learner must be made for classification, got Ridge\("),
+    "regressor": ({"learner": SGDRegressor()}, r"learner must be made for classification, got SGDRegressor\("),
+    "bayes": ({"learner": NaiveBayes(), "method": "regression"}, r"learner must be made for regression, got NaiveBayes\(.*method='classification'"),
+    "classifier": ({"learner": Perceptron(), "method": "regression"}, r"learner must be made for regression, got Perceptron\("),
     # Nominal features.
     "short mask": (
         {"categorical_features": [True, False]},
-        r"categorical_features is a mask of shape \(2,\).*5 features",
+        r"categorical_features must be a mask .*each of the 5 features of X, got shape \(2,\)",
     ),
-    "long mask": ({"categorical_features": CategoricalMask([2] * 6)}, r"mask of shape \(6,\)"),
+    "long mask": ({"categorical_features": CategoricalMask([2] * 6)}, r"categorical_features must be a mask .*5 features.*, got shape \(6,\)"),
     "index": ({"categorical_features": [0, 5]}, "categorical_features has an index out of range: X has 5 features"),
     "negative index": ({"categorical_features": [-6]}, "categorical_features has an index out of range"),
     "fractions": ({"categorical_features": [0.5]}, "categorical_features must be a mask, indices or names"),
     "names": ({"categorical_features": ["colour"]}, "categorical_features has names, but X has none"),
     "a name": ({"categorical_features": "colour"}, "categorical_features has names, but X has none"),
-    "no codes": ({"categorical_features": [1]}, "X holds .* in a column of categorical_features.*OrdinalEncoder"),
+    "no codes": ({"categorical_features": [1]}, "X must hold codes .* in a column of categorical_features, got .*OrdinalEncoder"),
     # Names.
-    "short names": ({"label_names": list("abcde")}, "label_names has 5 names, but Y has 6 labels"),
+    "short names": ({"label_names": list("abcde")}, "label_names has 5 names, but y has 6 labels"),
     "same names": ({"label_names": list("abcdea")}, "Label names must be distinct"),
-    "one text": ({"label_names": "abcdef"}, "label_names='abcdef' does not do: give a list of names"),
-    "a count": ({"label_names": 6}, "label_names=6 does not do"),
+    "one text": ({"label_names": "abcdef"}, "label_names must be a list of names.*, got 'abcdef'"),
+    "a count": ({"label_names": 6}, "label_names must be .*, got 6"),
 }
 
 
@@ -132,15 +132,15 @@ def test_nominal_columns_hold_codes_in_every_batch(data, convert, code, bank):
     wrong = X.copy()
     wrong[3, 0] = code
     model = RACEClassifier(categorical_features=[0], random_state=0, **bank)
-    match = rf"X holds {code:g} in a column of categorical_features".replace("+", r"\+")
+    match = rf"X must hold codes .* in a column of categorical_features, got {code:g}".replace("+", r"\+")
     with pytest.raises(ValueError, match=match):
         model.partial_fit(convert(wrong), Y)
     model.partial_fit(convert(X), Y)
-    learned, scores = model._learned, model.decision_function(convert(X))
+    fitted, scores = model._fitted, model.decision_function(convert(X))
     for use in (lambda: model.partial_fit(convert(wrong), Y), lambda: model.predict(convert(wrong))):
         with pytest.raises(ValueError, match=match):
             use()
-        assert model._learned is learned
+        assert model._fitted is fitted
     np.testing.assert_array_equal(model.decision_function(convert(X)), scores)
 
 

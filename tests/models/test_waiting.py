@@ -139,8 +139,8 @@ def test_a_failed_call_changes_nothing(data):
     for ids, labels, match in (
         ([], Y[:0], "ids is empty"),
         ([1, 1], Y[:2], "an id twice"),
-        ([1, 2], Y[:1], "X and Y differ in their rows"),
-        ([1, 2], 2 * Y[:2] + 1, "Y must hold 0 and 1"),
+        ([1, 2], Y[:1], "X and y must have the same number of rows"),
+        ([1, 2], 2 * Y[:2] + 1, "y must hold 0 and 1"),
         ([1, 2], Y[:2, :3], "Y has 3 labels"),
         ([1, 99], Y[:2], "no rows for the ids 99"),
     ):
@@ -160,7 +160,7 @@ def test_starting_anew_and_saving_forget_the_rows(data, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(UnknownRowError):
         labelrace.load(tmp_path / "model").learn([1], Y[:1])
-    with pytest.raises(ValueError, match="Y must hold"):
+    with pytest.raises(ValueError, match="y must hold"):
         model.fit(X, 2 * Y)
     assert len(model._waiting) == 60
     with pytest.raises(UnknownRowError):
