@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import labelrace
 from labelrace import RACEClassifier
+from labelrace.learners.columns import dense
 from labelrace.measures import evaluate
 
 RUNS = [
@@ -77,7 +77,7 @@ def run(folder: Path) -> Callable[[str], Run]:
     def repeat(name: str) -> Run:
         golden = dict(np.load(folder / f"{name}.npz"))
         data = dataset(name.split("_")[0].lower())
-        Y = data.Y.toarray() if scipy.sparse.issparse(data.Y) else np.asarray(data.Y)
+        Y = np.asarray(dense(data.Y))
         np.testing.assert_array_equal(Y, golden["Y"])
         model = RACEClassifier.paper(
             method="regression" if "_reg" in name else "classification",
@@ -88,7 +88,7 @@ def run(folder: Path) -> Callable[[str], Run]:
         pseudo_labels, betas, predictions, scores = [], [], [], []
         for start, stop in golden["batches"]:
             if start:
-                predictions.append(model.predict(data.X[start:stop]))
+                predictions.append(dense(model.predict(data.X[start:stop])))
                 scores.append(model.decision_function(data.X[start:stop]))
             model.partial_fit(data.X[start:stop], data.Y[start:stop])
             H = (2.0 * Y[start:stop] - 1) @ model.encoder_ + model.encoder_bias_

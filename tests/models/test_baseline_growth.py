@@ -89,7 +89,7 @@ def test_what_cannot_grow_says_so():
     assert "Perceptron" in adapted.why_no_new_labels()
     with pytest.raises(GrowthError, match="Perceptron"):
         adapted.grow_labels(state, 3, RNG)
-    with pytest.raises(GrowthError, match=r"Relevance cannot take new features: .*Perceptron"):
+    with pytest.raises(GrowthError, match="The learners cannot take new features: .*Perceptron"):
         adapted.grow_features(state, np.zeros(3, dtype=int))
     with pytest.raises(GrowthError, match="PLST cannot take new labels: it has to know all of them from the start"):
         plst.grow_labels(begun(plst, 2, 2), 3, RNG)

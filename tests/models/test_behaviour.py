@@ -128,7 +128,7 @@ def test_what_is_returned(data, bank):
     X, Y = data
     model = RACEClassifier(random_state=0, **bank).partial_fit(X, Y, classes=[0, 1])
     hard, scores, probabilities = model.predict(X), model.decision_function(X), model.predict_proba(X)
-    assert hard.dtype == np.int8
+    assert hard.dtype == Y.dtype == np.int64
     assert scores.dtype == probabilities.dtype == np.float64
     assert hard.shape == scores.shape == probabilities.shape == Y.shape
     assert np.isin(hard, [0, 1]).all()
