@@ -31,7 +31,11 @@ def test_labels_do_not_know_of_each_other(bank, categorical):
 
 
 def test_binary_features_as_in_scikit_learn():
-    ours = BinaryRelevanceClassifier(categorical_features=np.ones(12, bool)).fit(X[:200], Y[:200]).decision_function(X[200:])
+    ours = (
+        BinaryRelevanceClassifier(categorical_features=np.ones(12, bool))
+        .fit(X[:200], Y[:200])
+        .decision_function(X[200:])
+    )
     for label in range(Y.shape[1]):
         # The prior is ours: (n_c + 1) / (n + 2).
         positive = (Y[:200, label].sum() + 1) / 202
