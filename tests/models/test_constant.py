@@ -34,19 +34,21 @@ def test_features_do_not_matter_but_must_fit():
 
 
 def test_unknown_strategy():
-    with pytest.raises(ValueError, match="strategy='none' is not known"):
-        ConstantClassifier("none").fit([[0.0]], [[1]])
+    with pytest.raises(ValueError, match="strategy must be one of 'majority', 'negative', got 'none'"):
+        ConstantClassifier(strategy="none").fit([[0.0]], [[1]])
 
 
 def test_merging():
     with pytest.raises(labelrace.exceptions.MergeError, match="last batch"):
         ConstantClassifier().fit([[0.0]], [[1]]).merge(ConstantClassifier().fit([[0.0]], [[1]]))
-    one, other = (ConstantClassifier("negative").fit([[0.0]], [[1]]) for _ in range(2))
-    assert one.merge(other)._learned.state.rows == 2
+    one, other = (ConstantClassifier(strategy="negative").fit([[0.0]], [[1]]) for _ in range(2))
+    assert one.merge(other)._fitted.state.rows == 2
 
 
 @pytest.mark.parametrize("strategy", ["majority", "negative"])
 def test_probabilities_are_shares_of_rows(strategy):
     Y = np.array([[1, 0, 1], [1, 0, 0], [1, 0, 0], [0, 0, 1]])
-    model = ConstantClassifier(strategy).partial_fit(np.zeros((2, 1)), Y[:2]).partial_fit(np.zeros((2, 1)), Y[2:])
+    model = (
+        ConstantClassifier(strategy=strategy).partial_fit(np.zeros((2, 1)), Y[:2]).partial_fit(np.zeros((2, 1)), Y[2:])
+    )
     np.testing.assert_array_equal(model.predict_proba(np.zeros((5, 1))), np.tile([0.75, 0.0, 0.5], (5, 1)))

@@ -138,7 +138,7 @@ def assert_same_run(method, encoding, batches, A, bias, make=np.array):
     """Run both, comparing after every batch; return how many rows were compared."""
     n_values = [0, 0, 2, 2]
     race = Race(BANKS[method], encoding, start="first_batch")
-    state = race.init(encoder.given(A, bias), np.array(n_values))
+    state = race.start_from(encoder.given(A, bias), np.array(n_values))
     naive = NaiveRace(method, encoding, A, bias, n_values)
     compared = 0
     for number, (X, Y) in enumerate(batches):

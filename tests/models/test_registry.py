@@ -34,7 +34,7 @@ def test_every_name_makes_a_model_that_learns(name):
     model = labelrace.make_model(name)
     assert clone(model).get_params().keys() == model.get_params().keys()
     assert model.fit(X, Y).predict(X).shape == (30, 5)
-    assert model.predict(X).dtype == np.int8
+    assert model.predict(X).dtype == np.bool_
     assert model.decision_function(X).shape == (30, 5)
     assert labelrace.make_model(name) is not labelrace.make_model(name)
 

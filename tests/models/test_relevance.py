@@ -19,8 +19,8 @@ Y = (X @ RNG.random((12, 8)) + 0.2 * RNG.normal(size=(300, 8)) > 2).astype(np.in
 @pytest.mark.parametrize("bank", [NaiveBayes(), NaiveBayes(numeric="binned")])
 @pytest.mark.parametrize("categorical", [None, np.ones(12, bool)])
 def test_labels_do_not_know_of_each_other(bank, categorical):
-    together = BinaryRelevanceClassifier(categorical, learner=bank)
-    alone = [BinaryRelevanceClassifier(categorical, learner=bank) for _ in range(Y.shape[1])]
+    together = BinaryRelevanceClassifier(categorical_features=categorical, learner=bank)
+    alone = [BinaryRelevanceClassifier(categorical_features=categorical, learner=bank) for _ in range(Y.shape[1])]
     for part in (slice(0, 100), slice(100, 220)):
         together.partial_fit(X[part], Y[part])
         for label, model in enumerate(alone):
@@ -31,7 +31,11 @@ def test_labels_do_not_know_of_each_other(bank, categorical):
 
 
 def test_binary_features_as_in_scikit_learn():
-    ours = BinaryRelevanceClassifier(np.ones(12, bool)).fit(X[:200], Y[:200]).decision_function(X[200:])
+    ours = (
+        BinaryRelevanceClassifier(categorical_features=np.ones(12, bool))
+        .fit(X[:200], Y[:200])
+        .decision_function(X[200:])
+    )
     for label in range(Y.shape[1]):
         # The prior is ours: (n_c + 1) / (n + 2).
         positive = (Y[:200, label].sum() + 1) / 202

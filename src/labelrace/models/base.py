@@ -322,9 +322,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted = self._checked_fitted()
         self._refuse_changed_parameters(fitted)
-        # The model goes on from the arrays that are written: learning on, it and the loaded one stay equal to the bit.
-        self._fitted = fitted.compacted()
-        persistence.save(self, self._fitted, path)
+        compact = fitted.compacted()
+        persistence.save(self, compact, path)
+        # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
+        self._fitted = compact
 
     @property
     def supports_missing_labels(self) -> bool:

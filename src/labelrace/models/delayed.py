@@ -122,8 +122,8 @@ class DelayedLabels:
             Where an id is of no row that is kept.
         """
         listed = _check_ids(ids)
-        names = getattr(self.model, "feature_names_in_", None)
-        self.model.partial_fit(self._pending.find(listed, names), y)
+        names, n_features = (getattr(self.model, known, None) for known in ("feature_names_in_", "n_features_in_"))
+        self.model.partial_fit(self._pending.find(listed, names, n_features or 0), y)
         self._pending.drop(listed)
         return self
 
@@ -181,8 +181,8 @@ class PendingRows:
         self._places.update((identity, (number, row)) for row, identity in enumerate(ids))
         self.drop(list(islice(self._places, max(0, len(self._places) - size))))
 
-    def find(self, ids: list[Hashable], names: Array | None) -> AnyMatrix | NamedRows:
-        """Find rows, in the order of the ids; with names if the model has ``names`` for its features.
+    def find(self, ids: list[Hashable], names: Array | None, n_features: int = 0) -> AnyMatrix | NamedRows:
+        """Find rows, in the order of the ids; with names if the model has ``names`` for its ``n_features`` features.
 
         Raises
         ------
@@ -201,7 +201,7 @@ class PendingRows:
         parts = [self._taken(int(numbers[group[0]]), places[group], names) for group in groups]
         order = np.argsort(np.concatenate(groups))
         if names is None:
-            width = max(part.matrix.shape[1] for part in parts)
+            width = max(n_features, *(part.matrix.shape[1] for part in parts))
             return _stacked([part.matrix for part in parts], width)[order]
         known: Sequence[str] | Array = names
         for place, part in enumerate(parts):

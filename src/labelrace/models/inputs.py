@@ -164,8 +164,8 @@ def _checked_array(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     if _is_plainly_fine(X, schema):
         checked = X if isinstance(X, np.ndarray) else canonical(X)
     else:
-        _check_frame_names(X, schema, owner)
         checked = _as_floats(X, owner)
+        _check_frame_names(X, schema, owner)
         if checked.shape[1] != schema.n_features:
             raise ValueError(
                 f"X has {checked.shape[1]} features, but {owner.name} is expecting {schema.n_features} features as "

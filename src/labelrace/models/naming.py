@@ -83,10 +83,10 @@ def label_sets(Y: Any, *, named: bool = False) -> NamedRows | None:
     if not (has_sets or any(isinstance(row[0], str) for row in rows if row) or (named and not any(rows))):
         return None
     for name in chain.from_iterable(rows):
-        _refuse_no_text(name, "Y", "label")
+        _refuse_no_text(name, "y", "label")
     # A name that is in a list twice is there.
     distinct = [sorted(row) if isinstance(row, (set, frozenset)) else list(dict.fromkeys(row)) for row in rows]
-    return _matrix(distinct, np.ones(sum(map(len, distinct))), "Y", "label")
+    return _matrix(distinct, np.ones(sum(map(len, distinct))), "y", "label")
 
 
 def _listed(Y: Any) -> Sequence[Any]:

@@ -157,6 +157,8 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         bool(header["sparse_labels"]),
         np.dtype(header["label_dtype"]),
     )
+    if any(len(tensors[name]) != len(n_values) for name in tensors if name.endswith(".n_values")):
+        raise ValueError(f"its learners do not know {len(n_values)} features")
     if "source" in header:
         model.source_ = header["source"]
     seed = int(header["seed"])
@@ -168,10 +170,19 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
 
 
 def _check_shapes(algorithm: Any, schema: Schema, state: Any) -> None:
-    """Refuse arrays that do not fit one another: a row of zeros must get a score for every label."""
-    scores = algorithm.scores(algorithm.derive(state), np.zeros((1, schema.n_features)))
+    """Refuse arrays that do not fit one another: a row of zeros must get a score for every label, and be learned."""
+    X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
+    derived = algorithm.derive(state)
+    scores = algorithm.scores(derived, X)
     if scores.shape != (1, schema.n_labels):
         raise ValueError(f"its arrays are those of {scores.shape[1]} labels, not of {schema.n_labels}")
+    if hasattr(state, "encoder"):
+        # Arrays of one entry would fit any others.
+        k = len(state.decoder.gram)
+        if [part.shape for part in state.encoder[:3]] != [(schema.n_labels, k), (k,), (k,)]:
+            raise ValueError("its encoder does not fit its decoder")
+    if algorithm.is_online:
+        algorithm.update(state, X, Y, derived)
 
 
 def _class(name: str) -> Any:

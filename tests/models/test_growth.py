@@ -1,4 +1,4 @@
-"""Labels that come later, in every model: by wider matrices, by names in data frames and in sets."""
+"""Labels and features that come later, in every model: exactly those of the model that knew them from the start."""
 
 from __future__ import annotations
 
@@ -7,14 +7,102 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import Perceptron
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, ClassifierChainsClassifier, RACEClassifier
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
+from labelrace.learners.adapter import Adapter
+from labelrace.learners.columns import dense
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.sgd import SGD
 from labelrace.models.base import OnlineClassifier
+from labelrace.models.chains import Chains
+from labelrace.models.constant import Constant
+from labelrace.models.plst import PLST
+from labelrace.models.relevance import Relevance
+
+MAKE = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
+ORDERS = np.array([[3, 1, 0, 2, 4], [0, 1, 2, 3, 4]])
+RNG = np.random.default_rng(0)
+
+
+def late(n_labels):
+    """Put late labels at the end of every chain."""
+    return np.hstack([ORDERS, np.tile(np.arange(5, n_labels), (2, 1))])
+
+
+def schema(n_features, n_labels):
+    return Schema(np.zeros(n_features, dtype=int), None, n_labels, None)
+
+
+def begun(algorithm, n_features, n_labels):
+    return algorithm.init(schema(n_features, n_labels), RNG)
+
+
+# An algorithm, and how it begins with so many features and labels.
+MODELS = {
+    "relevance": (Relevance(NaiveBayes()), begun),
+    "binned": (Relevance(NaiveBayes(numeric="binned")), begun),
+    "ridge": (Relevance(Ridge()), begun),
+    "sgd": (Relevance(SGD(rate=0.5, normalised=True)), begun),
+    "chains": (Chains(NaiveBayes(), 2), lambda a, m, k: a.start_from(late(k), np.zeros(m, int))),
+    "majority": (Constant(majority=True), begun),
+    "negative": (Constant(majority=False), begun),
+}
+
+
+def some_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 5)) * (rng.random((60, 5)) < 0.7)
+    Y = (X @ rng.normal(size=(5, 8)) + 0.3 * rng.normal(size=(60, 8)) > 0.5).astype(float)
+    X[:30, 3:], Y[:30, 5:] = 0, 0
+    return X, Y
+
+
+def learn(algorithm, state, X, Y, make):
+    for part in (slice(0, 12), slice(12, 30)):
+        state = algorithm.update(state, make(X[part]), make(Y[part]))
+    return state
+
+
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_algorithms_grow_exactly(name, kind, seed):
+    (algorithm, begin), make = MODELS[name], MAKE[kind]
+    assert algorithm.why_no_new_labels() is algorithm.why_no_new_features() is None
+    X, Y = some_rows(seed)
+    grown = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], make)
+    grown = algorithm.grow_labels(algorithm.grow_labels(grown, 6, RNG), 8, RNG)
+    grown = algorithm.grow_features(grown, np.zeros(5, dtype=int))
+    knew = learn(algorithm, begin(algorithm, 5, 8), X[:30], Y[:30], make)
+    for _ in range(2):
+        a, b = algorithm.derive(grown), algorithm.derive(knew)
+        np.testing.assert_allclose(algorithm.scores(a, make(X)), algorithm.scores(b, make(X)), rtol=1e-8, atol=1e-9)
+        np.testing.assert_array_equal(algorithm.predict(a, make(X)), algorithm.predict(b, make(X)))
+        grown, knew = (learn(algorithm, state, X[30:], Y[30:], make) for state in (grown, knew))
+
+
+def test_algorithms_that_cannot_grow_say_so():
+    adapted, plst = Relevance(Adapter(Perceptron())), PLST(Ridge(), 1)
+    state = begun(adapted, 2, 2)
+    assert "Perceptron" in adapted.why_no_new_labels()
+    with pytest.raises(GrowthError, match="Perceptron"):
+        adapted.grow_labels(state, 3, RNG)
+    with pytest.raises(GrowthError, match=r"The learners cannot take new features: .*Perceptron"):
+        adapted.grow_features(state, np.zeros(3, dtype=int))
+    with pytest.raises(GrowthError, match="PLST cannot take new labels: it has to know all of them from the start"):
+        plst.grow_labels(begun(plst, 2, 2), 3, RNG)
+
 
 LABELS = list("abcdef")
 ONLINE = labelrace.model_names(online=True)
@@ -22,7 +110,7 @@ ONLINE = labelrace.model_names(online=True)
 
 def assert_same(one, other, X, **options):
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), **options)
-    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    np.testing.assert_array_equal(dense(one.predict(X)), dense(other.predict(X)))
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.coo_matrix, np.ndarray.tolist])
@@ -126,7 +214,7 @@ def test_a_loaded_model_grows_the_same_way(data, name, tmp_path):
 def test_chains_that_were_given_grow_and_are_loaded(data, tmp_path):
     X, Y = data
     model = ClassifierChainsClassifier(orders=[[2, 0, 1]]).partial_fit(X[:30], Y[:30, :3]).partial_fit(X[30:], Y[30:])
-    assert model._learned.state.orders.tolist() == [[2, 0, 1, 3, 4, 5]]
+    assert model._fitted.state.orders.tolist() == [[2, 0, 1, 3, 4, 5]]
     model.save(tmp_path / "model")
     assert_same(labelrace.load(tmp_path / "model"), model, X)
 
@@ -150,9 +238,14 @@ def test_models_that_cannot_grow_say_so_and_stay_as_they_were(data):
     X, Y = data
     model = BinaryRelevanceClassifier(learner=Perceptron()).partial_fit(X, Y[:, :4])
     before = dict(vars(model))
-    match = "Y has 6 labels, but BinaryRelevanceClassifier has learned with 4 and cannot take new labels: .*Perceptron"
-    for attempt in (lambda: model.partial_fit(X, Y), lambda: model.add_labels(2)):
-        with pytest.raises(GrowthError, match=match):
+    for attempt, match in (
+        (
+            lambda: model.partial_fit(X, Y),
+            "y has 6 labels, but BinaryRelevanceClassifier has learned with 4 and cannot .*",
+        ),
+        (lambda: model.add_labels(2), "The learners cannot become more: "),
+    ):
+        with pytest.raises(GrowthError, match=f"{match}.*Perceptron"):
             attempt()
         assert vars(model) == before
 
@@ -161,7 +254,7 @@ def test_chains_do_not_outgrow_their_table(data, monkeypatch):
     X, Y = data
     monkeypatch.setattr("labelrace.models.chains._MOST_LABELS", 4)
     model = ClassifierChainsClassifier().partial_fit(X, Y[:, :4])
-    with pytest.raises(ValueError, match=r"l × l table.* for 6 labels"):
+    with pytest.raises(ValueError, match=r"y must have at most 4 labels for chains, got 6: .*l × l table"):
         model.partial_fit(X, Y)
     assert model.predict(X).shape == (60, 4)
 
@@ -179,10 +272,14 @@ def test_a_failure_after_growth_takes_it_back(data):
 class Partial(Algorithm):
     """Adds up what it is shown."""
 
-    learns_partial_labels = True
+    learns_missing_labels = True
 
     def __eq__(self, other):
         return type(self) is type(other)
+
+    def init(self, schema, rng):
+        assert isinstance(schema, Schema)
+        return []
 
     def update(self, state, X, Y, derived=None):
         return [*state, Y]
@@ -190,19 +287,14 @@ class Partial(Algorithm):
     def derive(self, state):
         return state
 
-    scores = predict = why_unmergeable = derive
+    scores = predict = probabilities = why_unmergeable = derive
 
 
 class PartialClassifier(OnlineClassifier):
     """Learns labels of which some are not known."""
 
-    label_names = None
-
-    def _algorithm(self):
+    def _algorithm(self, seed):
         return Partial()
-
-    def _init(self, algorithm, n_values, n_labels):
-        return []
 
 
 def test_labels_that_are_not_known_reach_those_who_can_learn_them(data):
@@ -213,8 +305,8 @@ def test_labels_that_are_not_known_reach_those_who_can_learn_them(data):
     assert model.supports_missing_labels
     hidden = np.where(Y == 1, np.nan, Y)
     model.partial_fit(X, hidden).partial_fit(X, sparse.csr_array(hidden))
-    first, second = model._learned.state
+    first, second = model._fitted.state
     np.testing.assert_array_equal(first, hidden)
     np.testing.assert_array_equal(second.toarray(), hidden)
-    with pytest.raises(ValueError, match="it holds 2"):
+    with pytest.raises(ValueError, match="got 2"):
         model.partial_fit(X, hidden + 2)
