@@ -122,7 +122,8 @@ def predict(
     model = labelrace.load(model_file)
     names = model.label_names_ if model.label_names_ is not None else model.classes_.astype(str)
     if source == "-":
-        feature_names = getattr(model, "feature_names_in_", None)
+        source_names = getattr(model, "source_", {}).get("feature_names")
+        feature_names = getattr(model, "feature_names_in_", source_names)
         known = None if feature_names is None else list(feature_names)
         batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
     else:
