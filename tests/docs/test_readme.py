@@ -65,13 +65,12 @@ def document(tmp_path):
 
 def parse(words):
     """Let the command read its arguments, without doing anything."""
-    context = typer.main.get_command(app).make_context("labelrace", list(words), resilient_parsing=False)
-    group = context.command
-    rest = [*context._protected_args, *context.args] if hasattr(context, "_protected_args") else context.args
-    while hasattr(group, "resolve_command"):
-        name, group, rest = group.resolve_command(context, rest)
-        context = group.make_context(name, rest, parent=context)
-        rest = [*getattr(context, "_protected_args", []), *context.args]
+    command, name, context, rest = typer.main.get_command(app), "labelrace", None, list(words)
+    while True:
+        context = command.make_context(name, rest, parent=context)
+        if not hasattr(command, "resolve_command"):
+            break
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
 
 
 @pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks])
