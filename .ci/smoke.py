@@ -71,11 +71,13 @@ def smoke(python: Path, wheel: Path, constraints: Path, folder: Path) -> bool:
     # Nothing of the checkout or of the environment that runs this may be found instead.
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     inside = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    pip = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints]
-    commands = ([python, "-m", "venv", folder], [*pip, wheel], [inside, ROOT / "tests" / "smoke" / "run.py"])
-    return all(
-        subprocess.run(command, cwd=folder.parent, env=clean, check=False).returncode == 0 for command in commands
-    )
+    pip = (inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints)
+
+    def works(*command: str | Path) -> bool:
+        return subprocess.run(command, cwd=folder.parent, env=clean, check=False).returncode == 0
+
+    installed = works(python, "-m", "venv", folder) and works(*pip, wheel)
+    return installed and works(inside, ROOT / "tests" / "smoke" / "run.py")
 
 
 def main() -> int:
