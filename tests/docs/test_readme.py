@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 import typer
-from documents import ROOT, command_lines, read_blocks, run_python, run_shell, stand_ins
+from documents import ROOT, command_lines, read_blocks, run_python, run_setup, run_shell, stand_ins
 
 from labelrace.cli.main import app
 
@@ -95,9 +95,11 @@ def test_commands_can_be_typed(line):
 @pytest.mark.parametrize("name", [name for name, blocks in SHELL.items() if blocks])
 def test_commands_run(name, tmp_path):
     stand_ins(SHELL[name], tmp_path)
-    for _, line in command_lines(SHELL[name]):
-        if "labelrace " in line and "pip install" not in line and not _NOT_RUN.search(line):
-            run_shell(re.sub(r"--runs \d+", "--runs 1", line), tmp_path)
+    for block in SHELL[name]:
+        run_setup(block, tmp_path, {})
+        for _, line in command_lines([] if block.not_run else [block]):
+            if "labelrace " in line and "pip install" not in line and not _NOT_RUN.search(line):
+                run_shell(re.sub(r"--runs \d+", "--runs 1", line), tmp_path)
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in LINES if line.startswith("make ")])

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["ROOT", "Block", "command_lines", "read_blocks", "run_python", "run_shell", "stand_ins", "working_folder"]
+__all__ = ["ROOT", "Block", "command_lines", "read_blocks", "run_python", "run_setup", "run_shell", "stand_ins"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,13 +130,19 @@ def run_python(blocks: list[Block], folder: Path) -> Iterator[Block]:
     space: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks:
         if not block.not_run and not block.missing:
+            run_setup(block, folder, space)
             with working_folder(folder), contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(block.setup, f"setup of {block.place}", "exec"), space)
                 if ">>>" in block.code:
                     _run_session(block, space)
                 else:
                     exec(compile("\n" * (block.line - 1) + block.code, block.document, "exec"), space)
         yield block
+
+
+def run_setup(block: Block, folder: Path, space: dict[str, Any]) -> None:
+    """Run what the block's comment says must be there before it."""
+    with working_folder(folder):
+        exec(compile(block.setup, f"setup of {block.place}", "exec"), space)
 
 
 def _run_session(block: Block, space: dict[str, Any]) -> None:
