@@ -1,9 +1,12 @@
-# Every target sets up what it needs: `make demo` and `make test` work from a bare clone.
-VENV   := .venv
-PYTHON := $(VENV)/bin/python
-READY  := $(VENV)/.ready
+# Every target sets up what it needs: `make demo` and `make test` work from a bare clone. They use python3, or any other
+# supported Python, which gets an environment of its own: make PYTHON3=/path/to/python3.12 test
+PYTHON3 ?= python3
+version = $(shell $(PYTHON3) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
+PYTHON  := $(VENV)/bin/python
+READY   := $(VENV)/.ready
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test lint smoke bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
@@ -12,22 +15,30 @@ test: $(READY)
 	$(PYTHON) -m pytest -n auto
 
 lint: $(READY)
-	$(VENV)/bin/ruff format --check src tests benchmarks
-	$(VENV)/bin/ruff check src tests benchmarks
+	$(VENV)/bin/ruff format --check .ci src tests benchmarks
+	$(VENV)/bin/ruff check .ci src tests benchmarks
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The wheel, without the development tools, on the other supported Pythons that are found.
+smoke: $(READY)
+	$(PYTHON) .ci/smoke.py
 
 bench: $(READY)
 	$(PYTHON) benchmarks/speed.py
 
 # The same versions everywhere: requirements.lock, by uv where there is one and by pip where not.
 $(READY): pyproject.toml requirements.lock
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "labelrace needs Python 3.11 or later, got $(PYTHON3) $(version): name another with" \
+			"make PYTHON3=/path/to/python3." >&2; \
+		exit 1; }
 	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --allow-existing $(VENV) && \
+		uv venv --quiet --allow-existing --python $(PYTHON3) $(VENV) && \
 		uv pip install --quiet --python $(PYTHON) --require-hashes -r requirements.lock && \
 		uv pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation -e . ; \
 	else \
-		python3 -m venv $(VENV) && \
+		$(PYTHON3) -m venv $(VENV) && \
 		$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
 		$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
@@ -39,4 +50,5 @@ lock:
 		--no-emit-index-url --no-header --no-annotate -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf .venv .venv-* dist labelrace-runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
+		.import_linter_cache

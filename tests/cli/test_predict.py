@@ -105,6 +105,14 @@ def test_objects_by_name_where_the_model_knows_names(works, data, tmp_path):
     assert label_sets(works("predict", "named", "-", stdin=line)) == expected_sets(model, frame[3:4], names)
 
 
+def test_objects_by_the_names_of_the_file_that_was_learned(works, files, data):
+    works("train", files(".arff"), "-o", "model", "-m", "obr")
+    line = json.dumps(dict(zip(reversed(data.feature_names), data.X[3, ::-1].tolist(), strict=True)))
+    expected = label_sets(works("predict", "model", files(".arff")))[3:4]
+    assert label_sets(works("predict", "model", "-", stdin=line)) == expected
+    assert label_sets(works("predict", "model", "-", stdin=json_objects(data.X[3:4]))) == expected
+
+
 def test_missing_values(works, model_file, data):
     expected = expected_sets(labelrace.load(model_file), np.array([[1, np.nan, 0, 0, 2]]), data.label_names)
     for line in ("[1, null, 0, 0, 2]", '{"0": 1, "1": null, "4": 2}', "1,,0,0,2", "1,nan,0,0,2"):

@@ -94,7 +94,7 @@ def test_as_scipy_reads_it(tmp_path, compressed, dtype):
     target = csc_array((random.random((4, 30)) < 0.3).astype(float))
     others = {"name": "text", "cells": np.array([1, "a"], dtype=object), "record": {"data": 1}, "a": 1}
     savemat(tmp_path / "toy.mat", others | {"data": data, "target": target}, do_compression=compressed)
-    content, ours = loadmat(tmp_path / "toy.mat"), load_dataset(tmp_path / "toy.mat")
+    content, ours = loadmat(tmp_path / "toy.mat", spmatrix=False), load_dataset(tmp_path / "toy.mat")
     np.testing.assert_array_equal(ours.X, content["data"].astype(float))
     np.testing.assert_array_equal(ours.Y.toarray(), content["target"].toarray().T)
 

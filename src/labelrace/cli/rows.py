@@ -72,7 +72,8 @@ def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_siz
         return
     numbered = itertools.chain([first], filled)
     if first[1].lstrip().startswith(("{", "[")):
-        places = {name: place for place, name in enumerate(names or map(str, range(n_features)))}
+        places = {str(place): place for place in range(n_features)}
+        places |= {name: place for place, name in enumerate(names or [])}
         rows: Iterable[Any] = (_json_row(line, number, places) for number, line in numbered)
     else:
         rows = _csv_rows(numbered, n_features)

@@ -130,7 +130,8 @@ def predict(
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
     if source == "-":
-        feature_names = getattr(model, "feature_names_in_", None)
+        source_names = getattr(model, "source_", {}).get("feature_names")
+        feature_names = getattr(model, "feature_names_in_", source_names)
         known = None if feature_names is None else list(feature_names)
         batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
     else:

@@ -1,0 +1,132 @@
+"""The files around the package agree with it and with each other."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import labelrace
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+HEADINGS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def read_yaml(name):
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def lint_commands():
+    """Return what `make lint` runs: the tool, and its subcommand if it has one."""
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    return [re.match(r"\t\$\(VENV\)/(bin/\S+(?: [a-z]+)?)", line)[1] for line in recipe.splitlines()]
+
+
+def locked_requirements():
+    lines = re.findall(r"^([a-z].*?) *\\?$", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    return [Requirement(line) for line in lines]
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    assert PYTHONS == ["3.11", "3.12", "3.13"]
+    assert PROJECT["project"]["requires-python"] == f">={PYTHONS[0]}"
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{PYTHONS[0].replace('.', '')}"
+    assert f"({PYTHONS[0].replace('.', ', ')})" in (ROOT / "Makefile").read_text()
+    workflow = read_yaml(".github/workflows/ci.yml")
+    assert workflow["jobs"]["gate"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+def test_the_workflow_runs_the_gate():
+    steps = read_yaml(".github/workflows/ci.yml")["jobs"]["gate"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_the_hooks_are_those_of_the_gate():
+    [repository] = read_yaml(".pre-commit-config.yaml")["repos"]
+    # The environment's own tools, so that there is no second place with versions.
+    assert repository["repo"] == "local"
+    assert [hook["entry"] for hook in repository["hooks"]] == [f".venv/{command}" for command in lint_commands()]
+    assert {hook["language"] for hook in repository["hooks"]} == {"system"}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_everything_is_locked_for_every_python(python):
+    environment = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+    locked = {}
+    for one in locked_requirements():
+        if one.marker is None or one.marker.evaluate(environment):
+            assert one.name not in locked, f"two versions of {one.name}"
+            locked[one.name] = str(one.specifier).removeprefix("==")
+    project = PROJECT["project"]
+    groups = [project["dependencies"], PROJECT["dependency-groups"]["dev"], *project["optional-dependencies"].values()]
+    for wanted in map(Requirement, itertools.chain.from_iterable(groups)):
+        assert wanted.name in locked, wanted
+        assert wanted.specifier.contains(locked[wanted.name]), wanted
+
+
+def test_the_lock_has_hashes_and_no_registry():
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert not re.search(r"^\s*--(?!hash=sha256:)", lock, re.MULTILINE)
+    for entry in re.split(r"\n(?=[a-z])", lock):
+        assert "--hash=sha256:" in entry, entry
+
+
+def test_the_citation():
+    citation = read_yaml("CITATION.cff")
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert citation["title"].startswith("labelrace")
+    assert citation["version"] == labelrace.__version__
+    assert citation["license"] == PROJECT["project"]["license"]
+    assert [author["name"] for author in citation["authors"]] == [a["name"] for a in PROJECT["project"]["authors"]]
+    paper = citation["preferred-citation"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Ahmadi", "Kramer"]
+    readme = (ROOT / "README.md").read_text()
+    assert paper["title"].lower() in " ".join(readme.split()).lower()
+    assert paper["doi"].endswith(re.search(r"arXiv:(\d{4}\.\d{5})", readme)[1])
+
+
+def test_the_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert versions[0] == "Unreleased"
+    for version in versions[1:]:
+        number, released = re.fullmatch(r"(\d+\.\d+\.\d+) - (\S+)", version).groups()
+        assert date.fromisoformat(released) <= date.today()
+        assert number
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        headings = re.findall(r"^### (.*)$", section, re.MULTILINE)
+        assert set(headings) <= HEADINGS
+        assert len(set(headings)) == len(headings)
+
+
+def test_the_wheel_is_the_package_and_nothing_else(tmp_path):
+    pytest.importorskip("hatchling")
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    listed = subprocess.run([sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True)
+    files = {line.split()[0] for line in listed.stdout.splitlines()[1:]}
+    inside = {path.removeprefix("labelrace/") for path in files if path.startswith("labelrace/")}
+    package = ROOT / "src" / "labelrace"
+    there = {p.relative_to(package).as_posix() for p in package.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+    assert inside == there
+    assert all(path.startswith(("labelrace/", "labelrace-")) for path in files)
