@@ -147,6 +147,13 @@ def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
         costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
         allocated at most since the function was last called, counted from the meter's start. That is the method's
         own, but tracing slows it down.
+
+    Examples
+    --------
+    >>> with memory_meter(trace=True) as peak:
+    ...     _ = bytearray(1_000_000)
+    ...     peak() >= 1_000_000
+    True
     """
     if not trace:
         yield peak_resident
@@ -297,7 +304,13 @@ class CalibrationCounts:
 
 
 def as_reliability(record: Mapping[str, Any]) -> Reliability:
-    """Return what a record of kind "calibration" holds."""
+    """Return what a record of kind "calibration" holds.
+
+    Examples
+    --------
+    >>> as_reliability({"entries": [3, 1], "probability": [0.3, 0.9], "present": [0, 1]}).present
+    array([0, 1])
+    """
     return Reliability(
         np.array(record["entries"], dtype=np.intp),
         np.array(record["probability"], dtype=np.float64),

@@ -1,0 +1,75 @@
+"""The page on adding a method, followed: its code is a file, registered, and passes every check."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from documents import ROOT, read_blocks
+from sklearn.utils.estimator_checks import check_estimator
+
+import labelrace
+from labelrace.checks import check_model
+from labelrace.models import registry
+
+# tests/models/test_checks.py gives the reasons.
+NOT_FOR_LABELS = (
+    "check_estimators_dtypes",
+    "check_classifier_data_not_an_array",
+    "check_fit2d_1feature",
+    "check_classifiers_classes",
+    "check_decision_proba_consistency",
+    "check_classifiers_train",
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+)
+
+
+@pytest.fixture(scope="module")
+def method(tmp_path_factory):
+    """Write the method's file, import it and give it a name in the registry."""
+    (block,) = read_blocks(ROOT / "CONTRIBUTING.md", "python")
+    path = tmp_path_factory.mktemp("models") / "centroids_of_the_page.py"
+    path.write_text(block.code)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    labelrace.register_model("centroids", module.CentroidsClassifier)
+    yield module
+    del registry._REGISTERED["centroids"], sys.modules[path.stem]
+
+
+def test_its_example_runs(method):
+    assert doctest.testmod(method).failed == 0
+    assert doctest.testmod(method).attempted > 0
+
+
+def test_it_passes_the_checks_of_every_model(method):
+    skipped = check_model(method.CentroidsClassifier())
+    # What is not one of labelrace's own classes cannot be loaded from a file.
+    assert all("save" in name or "load" in name for name in skipped), skipped
+
+
+def test_it_passes_those_of_scikit_learn_that_others_pass(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            method.CentroidsClassifier(),
+            on_fail=None,
+            expected_failed_checks=dict.fromkeys(NOT_FOR_LABELS, "not for labels"),
+        )
+    assert [result["check_name"] for result in results if result["status"] == "failed"] == []
+
+
+def test_it_is_a_model_like_the_others(method):
+    assert "centroids" in labelrace.model_names(online=True)
+    assert registry.describe_model("centroids") == "Nearest centroids, online."
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    Y = X[:, :3] + 0.3 * rng.normal(size=(200, 3)) > 0.5
+    model = labelrace.make_model("centroids", prior=2.0).partial_fit(X[:150], Y[:150])
+    assert (model.predict(X[150:]) == Y[150:]).mean() > 0.7
