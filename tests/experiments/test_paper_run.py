@@ -7,10 +7,9 @@ from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
-from labelrace.experiments.perform import perform
-from labelrace.experiments.plan import make_plan
-from labelrace.experiments.sources import BenchSource
-from labelrace.experiments.summary import make_summary
+from labelrace.experiments.comparison import compare
+from labelrace.experiments.datasets import count_facts
+from labelrace.experiments.paper import make_plan, perform
 from labelrace.streams.synthetic import like
 
 
@@ -64,12 +63,12 @@ def test_progress_tells_the_part(tiny, tmp_path):
     assert [kind for _, kind in told].count("done") == len(part.models)
 
 
-def test_synthetic_stream_is_run_and_marked(tmp_path):
-    source = BenchSource("CAL500", like("CAL500", n_rows=160))
-    outcomes = perform(make_plan([source], ["2"]), tmp_path, runs=1, jobs=1)
+def test_synthetic_stream_is_run_and_marked(tmp_path, source):
+    stream = source("CAL500", like("CAL500", n_rows=160))
+    outcomes = perform(make_plan([stream], ["2"]), tmp_path, runs=1, jobs=1)
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
-    assert outcomes[0].manifest["source"]["kind"] == "synthetic"
-    summary = make_summary(outcomes, [source], ["CAL500"], ["2"])
+    assert outcomes[0].summary["source"]["kind"] == "synthetic"
+    summary = compare(outcomes, {stream: count_facts(stream)}, ["CAL500"], ["2"])
     assert not summary.tables[0].verdicts()
     assert summary.tables[0].cells()[0].ours is not None
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from labelrace.evaluation import is_loss, rank
-from labelrace.experiments.plan import BASELINES, HOLDOUT, VARIANTS
+from labelrace.experiments.comparison import BASELINES, HOLDOUT, VARIANTS
 from labelrace.experiments.published import paper_datasets, printed_ranks, published, rerun
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.models.registry import model_names
