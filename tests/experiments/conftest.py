@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 
 from labelrace.experiments.comparison import Outcome, PaperSummary, compare
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.paper import Part, make_plan
+from labelrace.experiments.paper import make_plan
+from labelrace.experiments.parts import Part
 from labelrace.experiments.published import paper_datasets, published
 from labelrace.measures import measure_names
 from labelrace.streams import Dataset, write_dataset
@@ -63,7 +64,7 @@ def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any],
     models = []
     for spec in part.models:
         means = {}
-        for measure in measure_names(part.measures):
+        for measure in measure_names(part.options["measures"]):
             reference = published().get((table, part.source.name, spec.name, measure))
             means[measure] = (reference.value if reference else 0.5) + shift
         models.append(make_model(means) | {"name": spec.label, "parameters": dict(spec.parameters)})

@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from labelrace.experiments import paper_records, print_paper, write_paper
-from labelrace.experiments.paper_report import paper_document
+from labelrace.experiments import paper_document, paper_records
+from labelrace.report import print_document, write_document
 from labelrace.report.figures import cliques
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
@@ -24,6 +24,10 @@ def summary(make_up, source):
 
 def render_paper(summary):
     return render_page(paper_document(summary))
+
+
+def write_paper(summary, folder):
+    return write_document(paper_document(summary), folder, "paper", paper_records(summary))
 
 
 def test_page_needs_nothing_else(summary):
@@ -80,8 +84,8 @@ def test_files(summary, tmp_path):
 
 
 def test_without_matplotlib_there_are_no_figures_and_the_page_says_so(summary, tmp_path, monkeypatch):
-    for package in ("experiments.paper_report", "report.page"):
-        monkeypatch.setattr(f"labelrace.{package}.can_draw", lambda: False)
+    for module in ("write", "page"):
+        monkeypatch.setattr(f"labelrace.report.{module}.can_draw", lambda: False)
     written = write_paper(summary, tmp_path)
     assert not [name for name in written if name.endswith(".png")]
     page = written["paper.html"].read_text(encoding="utf-8")
@@ -112,7 +116,7 @@ def test_markdown_puts_ours_beside_the_papers_and_marks_what_differs(make_up, so
 
 def test_terminal_of_eighty_columns_shows_everything(summary):
     text = StringIO()
-    print_paper(summary, Console(file=text, width=80))
+    print_document(paper_document(summary), Console(file=text, width=80))
     shown = text.getvalue()
     assert "…" not in shown
     assert "synthetic like delicious" in shown

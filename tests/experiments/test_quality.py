@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 import labelrace
 from labelrace.cli.bench import app
 from labelrace.evaluation import averages, prequential, read_run
-from labelrace.experiments import print_quality, quality_records, run_quality, write_quality
+from labelrace.experiments import quality_document, quality_records, run_quality
 from labelrace.experiments.comparison import OVERALL
 from labelrace.experiments.datasets import DRIFTS, drifting_streams, find_datasets
 from labelrace.experiments.quality import CALIBRATION, MEASURES, REFERENCE, quality_models
-from labelrace.experiments.quality_report import quality_document
 from labelrace.measures import PAPER_MEASURES, expected_calibration_error
 from labelrace.models.base import OnlineClassifier
+from labelrace.report import print_document, write_document
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
 from labelrace.streams import Dataset, open_stream, write_dataset
@@ -55,6 +55,14 @@ def lists(summary):
 
 def render_quality(summary):
     return render_page(quality_document(summary))
+
+
+def print_quality(summary, console):
+    print_document(quality_document(summary), console)
+
+
+def write_quality(summary, folder):
+    write_document(quality_document(summary), folder, "quality", quality_records(summary), ("html", "csv"))
 
 
 def diagrams(page):

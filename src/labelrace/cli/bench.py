@@ -17,6 +17,7 @@ from labelrace.cli.options import Seed, as_names
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
+    from labelrace.report import Document
 
 __all__ = ["app"]
 
@@ -59,7 +60,7 @@ def paper(
 
     labelrace bench paper --data ~/mulan --table 2,3 --runs 3 --out quick
     """
-    from labelrace.experiments import paper_records, print_paper, run_paper, write_paper
+    from labelrace.experiments import paper_document, paper_records, run_paper
 
     with _keeping(out), _bars() as bars:
         bar = _PlanBar(bars, runs)
@@ -76,13 +77,7 @@ def paper(
             on_plan=bar.set_plan,
             on_progress=bar.show,
         )
-    written = write_paper(summary, out)
-    if as_json:
-        _print_json(summary, paper_records(summary))
-        return
-    console = Console()
-    print_paper(summary, console)
-    console.print(f"\nThe page: {written['paper.html']}", highlight=False, soft_wrap=True)
+    _publish(paper_document(summary), paper_records(summary), out, "paper", as_json)
 
 
 @app.command()
@@ -108,7 +103,7 @@ def quality(
 ) -> None:
     """Compare online models on every available dataset: measures, calibration, time and ranks.
 
-    After each dataset all files are written again; --resume continues after Ctrl-C.
+    After each dataset page and CSV files are written; --resume continues after Ctrl-C.
 
     [dim]Examples:[/dim]
 
@@ -116,7 +111,8 @@ def quality(
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
     """
-    from labelrace.experiments import print_quality, quality_records, run_quality, write_quality
+    from labelrace.experiments import quality_document, quality_records, run_quality
+    from labelrace.report import write_document
 
     with _keeping(out), _bars() as bars:
         bar = _PlanBar(bars, runs)
@@ -133,14 +129,11 @@ def quality(
             synthetic_rows=synthetic_rows,
             on_plan=bar.set_plan,
             on_progress=bar.show,
-            on_summary=lambda so_far: write_quality(so_far, out),
+            on_summary=lambda so_far: write_document(
+                quality_document(so_far), out, "quality", quality_records(so_far), ("html", "csv")
+            ),
         )
-    if as_json:
-        _print_json(summary, quality_records(summary))
-        return
-    console = Console()
-    print_quality(summary, console)
-    console.print(f"\nThe page: {out / 'quality.html'}", highlight=False, soft_wrap=True)
+    _publish(quality_document(summary), quality_records(summary), out, "quality", as_json)
 
 
 @app.command()
@@ -155,7 +148,7 @@ def speed(
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
-    from labelrace.experiments import print_speed, run_speed, speed_records, write_speed
+    from labelrace.experiments import run_speed, speed_document, speed_records
 
     with _bars() as bars:
         task = bars.add_task("measuring", total=None, now="")
@@ -163,17 +156,20 @@ def speed(
             rows=rows or (),
             on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
         )
-    written = write_speed(summary, out)
+    _publish(speed_document(summary), speed_records(summary), out, "speed", as_json)
+
+
+def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:
+    """Write all files, and print the tables or, as JSON, the records."""
+    from labelrace.report import print_document, write_document
+
+    written = write_document(document, out, stem, records)
     if as_json:
-        typer.echo(json.dumps(speed_records(summary)))
+        typer.echo(json.dumps({"notes": list(document.notes), **records}))
         return
     console = Console()
-    print_speed(summary, console)
-    console.print(f"\nThe page: {written['speed.html']}", highlight=False, soft_wrap=True)
-
-
-def _print_json(summary: Any, records: dict[str, list[dict[str, Any]]]) -> None:
-    typer.echo(json.dumps({"settings": summary.settings, "notes": summary.notes, **records}))
+    print_document(document, console)
+    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True)
 
 
 @contextmanager

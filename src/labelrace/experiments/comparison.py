@@ -213,8 +213,8 @@ class PaperSummary:
 
     Parameters
     ----------
-    settings : dict
-        Runs, seed, version, time and machine, as manifests have them.
+    manifest : dict
+        Of the first part: runs, seed, version, time and machine are those of all.
     facts : dict
         What was counted in each source.
     missing : list of str
@@ -225,7 +225,7 @@ class PaperSummary:
         What a reader must know before believing the comparison.
     """
 
-    settings: dict[str, Any]
+    manifest: dict[str, Any]
     facts: dict[Source, Facts]
     missing: list[str]
     tables: list[PaperTable]
@@ -267,9 +267,8 @@ def compare(
         (outcome.source, outcome.kind): {model["name"]: model for model in outcome.summary["models"]}
         for outcome in outcomes
     }
-    manifest = outcomes[0].summary["manifest"]
     return PaperSummary(
-        {key: manifest[key] for key in ("runs", "seed", "version", "created", "machine")},
+        outcomes[0].summary["manifest"],
         dict(facts),
         list(missing),
         [_table(number, facts, models) for number in TABLES if number in tables and number != "sweep"],

@@ -5,67 +5,28 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from labelrace.evaluation import ModelSpec, Progress, run
+from labelrace.evaluation import ModelSpec, Progress
 from labelrace.experiments.comparison import BASELINES, HOLDOUT, SWEPT, TABLES, VARIANTS, Outcome, PaperSummary, compare
 from labelrace.experiments.datasets import Source, count_facts, find_paper_datasets
+from labelrace.experiments.parts import Part, run_part
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 
-__all__ = ["Part", "check_tables", "make_plan", "perform", "run_paper"]
+__all__ = ["check_tables", "make_plan", "run_paper"]
 
 _SWEEP_DATASETS = ("CAL500", "enron")
-# About how much longer these take than the others, for the estimate of the time left.
-_SLOW = {"oecc": 8.0, "race-reg-fixed": 2.0, "race-reg-adaptive": 2.0}
-_HOLDOUT_COST = 0.3
-
-
-@dataclass(frozen=True)
-class Part:
-    """One call of `labelrace.evaluation.run`: some models on a dataset, under one protocol.
-
-    Parameters
-    ----------
-    source : Source
-    kind : {"variants", "baselines", "holdout", "sweep"}
-        What it is for. Each is recorded in a folder of its own, whatever tables are asked for, so that a later call
-        for more tables can continue from there.
-    models : tuple of ModelSpec
-    """
-
-    source: Source
-    kind: str
-    models: tuple[ModelSpec, ...]
-
-    @property
-    def protocol(self) -> Literal["prequential", "holdout"]:
-        """The evaluation: in Table 4 rows are held out, everywhere else each batch is tested, then learned."""
-        return "holdout" if self.kind == "holdout" else "prequential"
-
-    @property
-    def measures(self) -> str:
-        """All measures if the paper's source has all, else those that it prints."""
-        return "all" if self.kind in ("variants", "baselines") else "paper"
-
-    @property
-    def folder(self) -> str:
-        """Where its records go, below the benchmark's folder."""
-        return f"runs/{self.source.folder}/{self.kind}"
-
-    @property
-    def title(self) -> str:
-        """What progress calls it."""
-        return f"{self.source.title}, {self.kind}"
-
-    @property
-    def cost(self) -> float:
-        """About how long one run of all its models takes, in no particular unit."""
-        facts, _ = paper_datasets()[self.source.name]
-        weights = sum(_SLOW.get(model.name, 1.0) for model in self.models)
-        return facts.rows * facts.labels * weights * (_HOLDOUT_COST if self.kind == "holdout" else 1.0)
+_METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT}
+# In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the
+# paper's source has all, else those that it prints.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "variants": {"measures": "all"},
+    "baselines": {"measures": "all"},
+    "holdout": {"measures": "paper", "protocol": "holdout"},
+    "sweep": {"measures": "paper"},
+}
 
 
 def run_paper(
@@ -123,48 +84,12 @@ def run_paper(
         raise FileNotFoundError("the sweep is on CAL500 and enron, and neither is available")
     if on_plan is not None:
         on_plan(plan)
-    outcomes = perform(plan, out, runs=runs, seed=seed, jobs=jobs, resume=resume, on_progress=on_progress)
-    facts = {source: count_facts(source) for source in found.sources}
-    return compare(outcomes, facts, found.missing, asked)
-
-
-def perform(
-    plan: Sequence[Part],
-    out: str | os.PathLike[str],
-    *,
-    on_progress: Callable[[Part, Progress], object] | None = None,
-    **settings: Any,
-) -> list[Outcome]:
-    """Run all parts of a plan; each is recorded in a folder of its own below `out`.
-
-    Parameters
-    ----------
-    plan : sequence of Part
-    out : path
-    on_progress : callable, default=None
-        Called with the part and its `Progress`.
-    **settings
-        Runs, seed, jobs and resume, for `labelrace.evaluation.run`. With resume, parts that have not begun are begun.
-    """
     outcomes = []
     for part in plan:
-        manifest, records = run(
-            part.source.data,
-            part.models,
-            out=Path(out, part.folder),
-            protocol=part.protocol,
-            batch_size=part.source.batch_size,
-            measures=part.measures,
-            skip_repeats=True,
-            on_progress=None if on_progress is None else _bound(on_progress, part),
-            **settings,
-        )
+        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
         outcomes.append(Outcome(part.source, part.kind, summarize(manifest, records)))
-    return outcomes
-
-
-def _bound(on_progress: Callable[[Part, Progress], object], part: Part) -> Callable[[Progress], object]:
-    return lambda progress: on_progress(part, progress)
+    facts = {source: count_facts(source) for source in found.sources}
+    return compare(outcomes, facts, found.missing, asked)
 
 
 def check_tables(texts: Iterable[str]) -> list[str]:
@@ -185,12 +110,12 @@ def check_tables(texts: Iterable[str]) -> list[str]:
 def make_plan(sources: Sequence[Source], tables: Iterable[str]) -> list[Part]:
     """List what must be run for these tables on these datasets, small datasets first."""
     kinds = {kind for table in check_tables(tables) for kind in TABLES[table].kinds}
-    fixed = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT}
     parts = []
     for source in sorted(sources, key=lambda source: paper_datasets()[source.name][0].rows):
-        parts += [Part(source, kind, tuple(map(ModelSpec, fixed[kind]))) for kind in fixed if kind in kinds]
-        if "sweep" in kinds and source.name in _SWEEP_DATASETS:
-            parts.append(Part(source, "sweep", tuple(_sweep(paper_datasets()[source.name][0].labels))))
+        models = {kind: [ModelSpec(name) for name in methods] for kind, methods in _METHODS.items()}
+        if source.name in _SWEEP_DATASETS:
+            models["sweep"] = _sweep(paper_datasets()[source.name][0].labels)
+        parts += [Part(source, tuple(models[kind]), _OPTIONS[kind], kind) for kind in models if kind in kinds]
     return parts
 
 

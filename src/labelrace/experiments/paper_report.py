@@ -2,75 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from labelrace.evaluation import is_loss
 from labelrace.experiments.comparison import OVERALL, Block, Cell, PaperSummary, PaperTable
 from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report import tables as report
-from labelrace.report.figures import Chart, Panel, Ranks, Series, bars, can_draw, critical_differences, heat_map, panels
-from labelrace.report.page import Document, Section
+from labelrace.report.figures import Chart, Panel, Ranks, Series, bars, critical_differences, heat_map, panels
+from labelrace.report.page import Document, Section, made_by
 from labelrace.report.tables import Column, Group, Other, Row, Table
 from labelrace.report.text import MISSING, as_significant, as_value, listing, measure_label, plural
-from labelrace.report.write import print_document, write_document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["paper_document", "paper_records", "print_paper", "write_paper"]
+__all__ = ["paper_document", "paper_records"]
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
-_SHORT = {
-    "example_accuracy": "Ex. acc.",
-    "example_f1": "Ex. F1",
-    "hamming_loss": "Ham. loss",
-    "macro_f1": "Macro F1",
-    "micro_f1": "Micro F1",
-}
-
-
-def write_paper(summary: PaperSummary, out: str | os.PathLike[str]) -> dict[str, Path]:
-    """Write the page, tables in CSV, Markdown and LaTeX, and figures if matplotlib is installed.
-
-    Parameters
-    ----------
-    summary : PaperSummary
-        From `run_paper`.
-    out : path
-        The folder.
-
-    Returns
-    -------
-    dict
-        Name of each file -> its path: ``paper.html``, ``paper.tex``, ``cells.csv``, ….
-    """
-    formats = ["html", "csv", "md", "tex", *(["png"] if can_draw() else [])]
-    return write_document(paper_document(summary), out, "paper", formats, paper_records(summary))
-
-
-def print_paper(summary: PaperSummary, console: Console | None = None) -> None:
-    """Print the tables, ours beside the paper's, and how much agrees; to standard output if no console is given."""
-    print_document(paper_document(summary), console)
 
 
 def paper_document(summary: PaperSummary) -> Document:
     """Return the comparison as sections of tables and charts."""
-    settings, machine = summary.settings, summary.settings["machine"]
     measured = listing(source.title for source in summary.facts)
     return Document(
         title="RACE: the paper and labelrace",
         brand="labelrace bench",
         lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {measured}. Means over "
-        f"{plural(settings['runs'], 'run')}; methods without randomness ran once.",
-        footer=f"Made by labelrace {settings['version']}, seed {settings['seed']}, started {settings['created']} on "
-        f"{machine['platform']}, {plural(machine['cpus'], 'processor')}.",
+        f"{plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
+        footer=made_by(summary.manifest),
         sections=[
             *_agreement(summary),
             Section(
@@ -180,8 +142,8 @@ def _fact_texts(facts: Facts) -> list[str]:
 
 def _table_section(table: PaperTable) -> Section:
     """Return one of Tables 2 to 4: ours beside the paper's, average ranks, and critical differences."""
-    columns = [Column(measure_label(name), is_loss(name), _SHORT[name]) for name in table.measures]
-    columns += [Column("Average rank", True, "Av. rank"), Column("Time (s)", True)]
+    columns = [Column(measure_label(name), is_loss(name)) for name in table.measures]
+    columns += [Column("Average rank", True), Column("Time (s)", True)]
     groups = [
         Group(
             [Row(method, _cells(table, block, method)) for method in table.methods],
@@ -190,7 +152,7 @@ def _table_section(table: PaperTable) -> Section:
         )
         for block in table.blocks
     ]
-    caption = f"Table {table.number}: {table.title[0].lower()}{table.title[1:]}."
+    caption = f"Table {table.number}: {table.title}."
     tables = [Table(f"table-{table.number}", caption, columns, groups, "Method")]
     hint = (
         "Ours, then the paper's value and, where it is known, that of the authors' program run again. Marked values "
@@ -248,7 +210,7 @@ def _cell(cell: Cell) -> report.Cell:
 
 
 def _ranks_table(table: PaperTable) -> Table:
-    columns = [Column(measure_label(name), True, _SHORT[name]) for name in table.measures]
+    columns = [Column(measure_label(name), True) for name in table.measures]
     groups = [
         Group(
             [

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank, run
+from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank
 from labelrace.experiments.comparison import OVERALL, estimate
 from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
+from labelrace.experiments.parts import Part, run_part
 from labelrace.experiments.published import Estimate
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
@@ -31,7 +32,6 @@ __all__ = [
     "MEASURES",
     "REFERENCE",
     "QualityBlock",
-    "QualityPart",
     "QualityRanks",
     "QualityRow",
     "QualitySummary",
@@ -103,36 +103,14 @@ class QualityRanks(NamedTuple):
 
 @dataclass(frozen=True)
 class QualitySummary:
-    """What is known so far. `settings` are those of the runs and the machine, as manifests have them."""
+    """What is known so far. `manifest` is that of the last dataset: runs, seed and machine are those of all."""
 
-    settings: dict[str, Any]
+    manifest: dict[str, Any]
     models: tuple[str, ...]
     blocks: list[QualityBlock]
     ranks: list[QualityRanks]
     notes: list[str]
     complete: bool
-
-
-class QualityPart(NamedTuple):
-    """A dataset as a part of the plan: which one, what progress calls it, and about how long it takes."""
-
-    source: Source
-
-    @property
-    def folder(self) -> str:
-        """Where its records go, below the benchmark's folder."""
-        return f"runs/{self.source.folder}"
-
-    @property
-    def title(self) -> str:
-        """What progress calls it."""
-        return self.source.title
-
-    @property
-    def cost(self) -> float:
-        """About how long it takes, in no particular unit."""
-        facts = self.source.facts
-        return float(facts.rows * facts.labels) if facts else 1.0
 
 
 def run_quality(
@@ -147,8 +125,8 @@ def run_quality(
     resume: bool = False,
     synthetic: bool = False,
     synthetic_rows: int = 4000,
-    on_plan: Callable[[Sequence[QualityPart]], object] | None = None,
-    on_progress: Callable[[QualityPart, Progress], object] | None = None,
+    on_plan: Callable[[Sequence[Part]], object] | None = None,
+    on_progress: Callable[[Part, Progress], object] | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
 ) -> QualitySummary:
     """Compare online models on all datasets that are available: quality, calibration, time and ranks.
@@ -187,8 +165,8 @@ def run_quality(
     """
     specs = quality_models(models)
     found = find_datasets(map(Path, data), datasets)
-    plan = [QualityPart(source) for source in found.sources]
-    plan += map(QualityPart, drifting_streams(synthetic_rows, seed) if synthetic else ())
+    sources = [*found.sources, *(drifting_streams(synthetic_rows, seed) if synthetic else ())]
+    plan = [Part(source, tuple(specs), {"calibration": True}) for source in sources]
     if not plan:
         raise FileNotFoundError(
             "no dataset is available: see `labelrace data list`, give a folder of them by --data or LABELRACE_DATA, "
@@ -200,20 +178,7 @@ def run_quality(
         _warm_up(specs)
     blocks: list[QualityBlock] = []
     for part in plan:
-        manifest, records = run(
-            part.source.data,
-            specs,
-            out=Path(out, part.folder),
-            labels=part.source.labels,
-            batch_size=part.source.batch_size,
-            runs=runs,
-            seed=seed,
-            jobs=jobs,
-            resume=resume,
-            skip_repeats=True,
-            calibration=True,
-            on_progress=None if on_progress is None else _bound(on_progress, part),
-        )
+        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
         blocks.append(_read_block(part.source, manifest, records))
         summary = _summarize(blocks, manifest, found, len(plan))
         if on_summary is not None:
@@ -255,10 +220,6 @@ def _warm_up(specs: Iterable[ModelSpec]) -> None:
                 # What goes wrong here goes wrong on the datasets too, and is recorded there.
                 with suppress(Exception):
                     list(prequential(spec.make(0, stream.categorical), stream, 30))
-
-
-def _bound(on_progress: Callable[[QualityPart, Progress], object], part: QualityPart) -> Callable[[Progress], object]:
-    return lambda progress: on_progress(part, progress)
 
 
 def _read_block(source: Source, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
@@ -344,7 +305,6 @@ def _summarize(
     blocks: Sequence[QualityBlock], manifest: Mapping[str, Any], found: Found, planned: int
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
-    settings = {key: manifest[key] for key in ("runs", "seed", "version", "created", "machine")}
     models = tuple(name for name in blocks[0].rows if name != REFERENCE)
     ranks = []
     for kind, synthetic in (("dataset", False), ("synthetic stream", True)):
@@ -352,7 +312,7 @@ def _summarize(
         if of_kind and len(models) > 1:
             ranks.append(_average_ranks(kind, of_kind, models))
     notes = _notes(blocks, found, planned)
-    return QualitySummary(settings, models, list(blocks), ranks, notes, len(blocks) == planned)
+    return QualitySummary(dict(manifest), models, list(blocks), ranks, notes, len(blocks) == planned)
 
 
 def _average_ranks(kind: str, blocks: Sequence[QualityBlock], models: Sequence[str]) -> QualityRanks:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from labelrace.experiments.comparison import OVERALL
 from labelrace.experiments.quality import (
@@ -20,53 +16,24 @@ from labelrace.experiments.quality import (
     QualitySummary,
     lower_is_better,
 )
-from labelrace.report.figures import Chart, Panel, Series, can_draw, panels
-from labelrace.report.page import Document, Section
+from labelrace.report.figures import Chart, Panel, Series, panels
+from labelrace.report.page import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_significant, as_value, measure_label, plural
-from labelrace.report.write import print_document, write_document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["print_quality", "quality_document", "quality_records", "write_quality"]
+__all__ = ["quality_document", "quality_records"]
 
 # A share of fewer entries is mostly chance, and is not drawn.
 _FEWEST_ENTRIES = 30
-_SHORT = dict(zip(MEASURES, ("Ex. acc.", "Ex. F1", "Ham. loss", "Macro F1", "Micro F1", "Calib. error"), strict=True))
-_COLUMNS = [Column(measure_label(name), lower_is_better(name), _SHORT[name]) for name in MEASURES]
-
-
-def write_quality(summary: QualitySummary, out: str | os.PathLike[str], *, figures: bool = True) -> dict[str, Path]:
-    """Write the page, tables in CSV, Markdown and LaTeX, and figures if matplotlib is installed.
-
-    Parameters
-    ----------
-    summary : QualitySummary
-        From `run_quality`.
-    out : path
-        The folder.
-    figures : bool, default=True
-        Whether to write figures as files, too.
-
-    Returns
-    -------
-    dict
-        Name of each file -> its path: ``quality.html``, ``quality.csv``, ``ranks.csv``, ….
-    """
-    formats = ["html", "csv", "md", "tex", *(["png"] if figures and can_draw() else [])]
-    return write_document(quality_document(summary), out, "quality", formats, quality_records(summary))
-
-
-def print_quality(summary: QualitySummary, console: Console | None = None) -> None:
-    """Print the values of each dataset, what drift does, and average ranks; to standard output by default."""
-    print_document(quality_document(summary), console)
+_COLUMNS = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
 
 
 def quality_document(summary: QualitySummary) -> Document:
     """Return the comparison as sections of tables and charts."""
-    settings, machine = summary.settings, summary.settings["machine"]
-    runs = settings["runs"]
+    runs = summary.manifest["runs"]
     over = (
         "Values are those of one run." if runs == 1 else f"Means over {runs} runs; models without randomness ran once."
     )
@@ -76,8 +43,7 @@ def quality_document(summary: QualitySummary) -> Document:
         title="Online models compared",
         brand="labelrace bench",
         lead=f"{plural(len(summary.models), 'online model')} on {on}, each batch tested first, then learned. {over}",
-        footer=f"Made by labelrace {settings['version']}, seed {settings['seed']}, started {settings['created']} on "
-        f"{machine['platform']}, {plural(machine['cpus'], 'processor')}.",
+        footer=made_by(summary.manifest),
         sections=[
             *_ranks_section(summary),
             _reliability_section(summary, kinds),
@@ -177,11 +143,11 @@ def _drift_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]
     for model in (*summary.models, REFERENCE):
         spans = [(block.rows[model].before, block.rows[model].after) for block in blocks]
         cells = [
-            Cell() if before is None or after is None else Cell(f"{before:.2f} → {after:.2f}", number=after)
+            Cell() if before is None or after is None else Cell(f"{before:.2f}→{after:.2f}", number=after)
             for before, after in spans
         ]
         rows.append(Row(model, cells))
-    columns = [Column((block.source.drift or "").capitalize(), short=block.source.drift or "") for block in blocks]
+    columns = [Column((block.source.drift or "").capitalize()) for block in blocks]
     hint = (
         "Synthetic streams that are alike but for their drift: the fifth of the stream before the first drift begins, "
         "and the fifth after the last one has ended. Without drift, before and after the middle."
@@ -198,7 +164,7 @@ def _values_table(summary: QualitySummary) -> Table:
         detail = f"{sizes}, batches of {source.batch_size}"
         rows = [_values_row(block, model) for model in block.rows]
         groups.append(Group(rows, source.title, "synthetic" if source.synthetic else "", detail))
-    columns = [*_COLUMNS, Column("Time (s)", True), Column("Time ratio", True, "× fast")]
+    columns = [*_COLUMNS, Column("Time (s)", True), Column("Time ratio", True)]
     return Table("values", "Measures and times on each dataset.", columns, groups)
 
 
@@ -212,10 +178,9 @@ def _values_row(block: QualityBlock, model: str) -> Row:
         sd = "" if value is None else as_value(value.sd, decimals, "")
         text = as_value(value and value.mean, decimals)
         cells.append(Cell(text, sd, "" if place is None else f"{place:g}", best))
-    ratio = row.ratio if row.ratio is None or row.ratio < 100 else round(row.ratio)
-    return Row(
-        model, [*cells, Cell(as_significant(row.seconds)), Cell(as_significant(ratio))], "failed" * bool(row.failed)
-    )
+    # Two decimals at most, so that the table fits into eighty columns.
+    ratio = as_value(row.ratio, 2 if (row.ratio or 0) < 10 else 1 if (row.ratio or 0) < 100 else 0)
+    return Row(model, [*cells, Cell(as_significant(row.seconds)), Cell(ratio)], "failed" * bool(row.failed))
 
 
 def quality_records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:

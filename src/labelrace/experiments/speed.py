@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.rivals import Rival, rivals
 from labelrace.models.registry import model_names
-from labelrace.report.figures import Chart, Panel, Series, can_draw, panels
+from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_significant, listing
-from labelrace.report.write import print_document, write_document
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 
@@ -35,11 +31,10 @@ __all__ = [
     "grid",
     "make_batches",
     "measure",
-    "print_speed",
     "run_speed",
     "slope",
+    "speed_document",
     "speed_records",
-    "write_speed",
 ]
 
 BATCH_SIZE = 250
@@ -260,17 +255,6 @@ def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     return time.perf_counter() - start
 
 
-def write_speed(summary: SpeedSummary, out: str | os.PathLike[str]) -> dict[str, Path]:
-    """Write page, tables in CSV, Markdown and LaTeX, and a figure if matplotlib is installed; return their paths."""
-    formats = ["html", "csv", "md", "tex", *(["png"] if can_draw() else [])]
-    return write_document(_document(summary), out, "speed", formats, speed_records(summary))
-
-
-def print_speed(summary: SpeedSummary, console: Console | None = None) -> None:
-    """Print times on the base shape, how they grow, and how other libraries compare."""
-    print_document(_document(summary), console)
-
-
 def speed_records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: every measurement."""
     measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
@@ -284,7 +268,8 @@ def speed_records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _document(summary: SpeedSummary) -> Document:
+def speed_document(summary: SpeedSummary) -> Document:
+    """Return times on the base shape, how they grow, and how other libraries compare, as tables and a chart."""
     base = summary.at_base()
     shape = next(iter(base.values())).shape
     shapes = list(dict.fromkeys(m.shape for _, m in summary.rivals))

@@ -95,7 +95,7 @@ _STEPS = [1, 2, 2.5, 5, 10]
 # What the id of points with tips begins with.
 _TIPS = "tips:"
 _TITLE_HEIGHT = 0.35
-_LONGEST_NAME = 32
+_LONGEST_NAME = 40
 _INCHES_PER_LETTER = 0.075
 
 _Arguments = ParamSpec("_Arguments")
@@ -112,73 +112,36 @@ class Chart(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """Points of a panel, and the line through them.
+    """Points of a panel, and the line through them."""
 
-    Parameters
-    ----------
-    name : str
-        In the legend; empty for none.
-    x, y : sequence of float
-        None is a gap.
-    place : int or None, default=0
-        Of its colour in the palette; None for a muted one.
-    spread : sequence of float or None, default=None
-        Half the height of a band around a line, or of an error bar at a point.
-    line : bool, default=True
-        Whether a line goes through the points; its pattern is that of its place.
-    marker : str, default=""
-        As matplotlib has them.
-    hollow : bool, default=False
-        Whether markers are rings.
-    tips : sequence of str, default=()
-        What a page shows when the pointer is over a point.
-    """
-
-    name: str
+    name: str  # in the legend; empty for none
     x: Sequence[float]
-    y: Sequence[float | None]
-    place: int | None = 0
-    spread: Sequence[float] | None = None
+    y: Sequence[float | None]  # None is a gap
+    place: int | None = 0  # of its colour and line pattern; None is muted
+    spread: Sequence[float] | None = None  # half the height of a band around the line, or of error bars
     line: bool = True
-    marker: str = ""
-    hollow: bool = False
-    tips: Sequence[str] = ()
+    marker: str = ""  # as matplotlib has them
+    hollow: bool = False  # whether markers are rings
+    tips: Sequence[str] = ()  # what a page shows when the pointer is over a point
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: series, titles, and what is special about the axes.
-
-    Parameters
-    ----------
-    title : str
-    series : sequence of Series
-    x_label, y_label : str, default=""
-    log : {"", "x", "xy"}, default=""
-        The axes with a logarithmic scale.
-    x_range, y_range : (low, high) or None, default=None
-    x_ticks : sequence of float, default=()
-        Where to write numbers below, if not at round ones.
-    percent : bool, default=False
-        Whether shares below are written as percentages.
-    diagonal : bool, default=False
-        Whether to draw the line on which both values are equal.
-    """
+    """One pair of axes, its series, and what is special about the axes."""
 
     title: str
     series: Sequence[Series]
     x_label: str = ""
     y_label: str = ""
-    log: Literal["", "x", "xy"] = ""
+    log: Literal["", "x", "xy"] = ""  # the axes with a logarithmic scale
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float | None] | None = None
-    x_ticks: Sequence[float] = ()
-    percent: bool = False
-    diagonal: bool = False
+    x_ticks: Sequence[float] = ()  # where to write numbers below, if not at round ones
+    percent: bool = False  # whether shares below are written as percentages
+    diagonal: bool = False  # whether to draw the line on which both values are equal
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(NamedTuple):
     """Average ranks of methods, for a critical-difference diagram: methods closer than `difference` are joined."""
 
     title: str
@@ -228,18 +191,7 @@ def new_figure(down: int, across: int, size: tuple[float, float]) -> tuple[Figur
 
 @styled
 def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = (3.3, 2.5), columns: int = 4) -> Figure:
-    """Draw panels with lines and points, and one legend for all of them.
-
-    Parameters
-    ----------
-    shown : sequence of Panel
-    across : int, default=3
-        How many panels stand side by side.
-    size : (width, height), default=(3.3, 2.5)
-        Of a panel, in inches.
-    columns : int, default=4
-        Of the legend.
-    """
+    """Draw panels of `size` inches, `across` of them side by side, and one legend in `columns` for all of them."""
     across = min(across, len(shown))
     down = -(-len(shown) // across)
     entries = {series.name: series for panel in shown for series in panel.series if series.name}
@@ -254,7 +206,10 @@ def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = 
     for on in axes[len(shown) :]:
         on.remove()
     if len(entries) > 1:
-        _legend(figure, list(entries.values()), columns)
+        from matplotlib.lines import Line2D
+
+        looks = [(name, {"color": color(s.place), "lw": 1.5, **_line_style(s)}) for name, s in entries.items()]
+        _legend(figure, [Line2D([], [], label=_name(name), **look) for name, look in looks], columns)
     return figure
 
 
@@ -314,17 +269,7 @@ def _line_style(series: Series) -> dict[str, Any]:
     }
 
 
-def _legend(figure: Figure, entries: Sequence[Series], columns: int) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=color(series.place), lw=1.5, label=_name(series.name), **_line_style(series))
-        for series in entries
-    ]
-    _place_legend(figure, handles, columns)
-
-
-def _place_legend(figure: Figure, handles: Sequence[Any], columns: int) -> None:
+def _legend(figure: Figure, handles: Sequence[Any], columns: int) -> None:
     figure.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
 
 
@@ -347,7 +292,7 @@ def bars(names: Sequence[str], parts: Mapping[str, Sequence[float]], texts: Sequ
     on.grid(False)
     on.spines[:].set_visible(False)
     on.set_xticks([])
-    _place_legend(figure, [Patch(color=color(place), label=name) for place, name in enumerate(parts)], len(parts))
+    _legend(figure, [Patch(color=color(place), label=name) for place, name in enumerate(parts)], len(parts))
     return figure
 
 
@@ -447,13 +392,7 @@ def as_file(figure: Figure, form: str = "png", title: str = "") -> bytes:
 def inline_svg(figure: Figure, label: str, prefix: str) -> Markup:
     """Return a figure as an element of a page: in the colours of its theme, without addresses or styles of its own.
 
-    Parameters
-    ----------
-    figure : Figure
-    label : str
-        What it shows, for those who cannot see it.
-    prefix : str
-        What its ids begin with: they must be the page's only ones.
+    The label is read to those who cannot see it; ids begin with the prefix, so that no two in a page are equal.
     """
     figure.patch.set_visible(False)
     for on in figure.axes:

@@ -15,8 +15,9 @@ from markupsafe import Markup
 
 from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
 from labelrace.report.tables import Table
+from labelrace.report.text import plural
 
-__all__ = ["Document", "Section", "as_json", "render_page"]
+__all__ = ["Document", "Section", "as_json", "made_by", "render_page"]
 
 _SCRIPTS = ("theme.js", "table.js")
 # Charts that answer to the pointer, for documents that have data for them.
@@ -28,19 +29,10 @@ _NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'label
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document.
+    """A part of a document: a hint on how to read it, tables and charts.
 
-    Parameters
-    ----------
-    title : str
-    hint : str, default=""
-        What to know before reading it.
-    tables : sequence of Table, default=()
-    charts : sequence of Chart, default=()
-    template : str, default=""
-        What a page shows instead of tables and charts.
-    page_only : bool, default=False
-        Whether tables are left out of terminal, Markdown and LaTeX.
+    A page shows its ``template`` instead, if it has one; ``page_only`` tables are left out of terminal, Markdown and
+    LaTeX.
     """
 
     title: str
@@ -55,18 +47,9 @@ class Section:
 class Document:
     """What is written about a run or a benchmark, whatever the format.
 
-    Parameters
-    ----------
-    title, brand, lead, footer : str
-    sections : sequence of Section
-    notes : sequence of str, default=()
-        What a reader must know before believing the rest.
-    complete : bool, default=True
-        Whether everything that was to be run is in it.
-    chart_data : dict or None, default=None
-        For the charts of the page that answer to the pointer.
-    context : mapping, default={}
-        What the templates of sections show.
+    ``notes`` are what a reader must know before believing the rest, ``complete`` tells whether everything that was to
+    be run is in it, ``chart_data`` is for the charts of the page that answer to the pointer, and ``context`` for the
+    templates of sections.
     """
 
     title: str
@@ -137,6 +120,15 @@ def as_json(data: Any) -> Markup:
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return Markup(text)
+
+
+def made_by(manifest: Mapping[str, Any]) -> str:
+    """Return which version made the runs of a manifest, when and on which machine, for a footer."""
+    machine = manifest.get("machine") or {}
+    return (
+        f"Made by labelrace {manifest['version']} from runs started {manifest['created']} with seed {manifest['seed']} "
+        f"on {machine.get('platform', 'an unknown platform')}, {plural(machine.get('cpus') or 1, 'processor')}."
+    )
 
 
 def _count_colors(document: Document) -> int:

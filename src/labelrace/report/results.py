@@ -13,7 +13,7 @@ from rich.console import Console
 from labelrace.evaluation import read_run
 from labelrace.report.curves import KINDS
 from labelrace.report.figures import Chart, Panel, Series, bars, dash, heat_map, panels
-from labelrace.report.page import Document, Section
+from labelrace.report.page import Document, Section, made_by
 from labelrace.report.runs import PHASES
 from labelrace.report.summary import Summary, summarize
 from labelrace.report.tables import Cell, Column, Group, Row, Table
@@ -57,7 +57,7 @@ def write_report(
         raise ValueError("out must be a folder to write into if the source is a summary, got None.")
     summary = source if isinstance(source, dict) else summarize(*read_run(source))
     folder = source if out is None and not isinstance(source, dict) else out
-    return write_document(report_document(summary), str(folder), "report", formats, {"report": _records(summary)})
+    return write_document(report_document(summary), str(folder), "report", {"report": _records(summary)}, formats)
 
 
 def print_report(summary: Summary, console: Console | None = None) -> None:
@@ -67,7 +67,7 @@ def print_report(summary: Summary, console: Console | None = None) -> None:
 
 def report_document(summary: Summary) -> Document:
     """Return what a summary says, as sections of tables and charts."""
-    name = summary["title"]
+    name, manifest = summary["title"], summary["manifest"]
     curves = [Chart("curves", f"{name}: measures over the stream, windowed", lambda: _curves_figure(summary))]
     labels = [Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))]
     has_curves = summary["curves"]["rows"] and summary["measures"]
@@ -75,7 +75,7 @@ def report_document(summary: Summary) -> Document:
         title=name,
         brand="labelrace report",
         lead=summary["headline"],
-        footer=f"Made by labelrace {summary['version']} from the run of {summary['created']}.",
+        footer=made_by(manifest),
         sections=[
             Section("Results", tables=[_results_table(summary)]),
             Section("Over the stream", charts=curves if has_curves else [], template="curves.html"),
@@ -94,8 +94,7 @@ def report_document(summary: Summary) -> Document:
             "summary": summary,
             "kinds": KINDS,
             "default_measure": _DEFAULT_MEASURE,
-            "facts": _facts(summary["manifest"]),
-            "manifest_text": json.dumps(summary["manifest"], indent=2, ensure_ascii=False, default=str),
+            "manifest_text": json.dumps(manifest, indent=2, ensure_ascii=False, default=str),
         },
     )
 
@@ -214,23 +213,6 @@ def _short(value: Any) -> Any:
         return value
     short = float(f"{value:.5g}")
     return int(short) if short.is_integer() else short
-
-
-def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the page lists before the whole manifest."""
-    source, machine = manifest["source"], manifest.get("machine") or {}
-    sizes = (source.get(key) for key in ("rows", "features", "labels"))
-    facts = {
-        "Source": f"{source['name']} ({source['kind']})",
-        "Checksum": source.get("checksum"),
-        "Rows × features × labels": " × ".join("?" if size is None else f"{size:,}" for size in sizes),
-        "Protocol": manifest["protocol"],
-        "Runs, seed": f"{manifest['runs']}, {manifest['seed']}",
-        "Batch size": manifest["batch_size"],
-        "Made": f"{manifest['created']}, labelrace {manifest['version']}",
-        "Machine": ", ".join(f"{key} {value}" for key, value in machine.items()),
-    }
-    return [(key, str(value)) for key, value in facts.items() if value not in (None, "")]
 
 
 def _records(summary: Summary) -> list[dict[str, Any]]:

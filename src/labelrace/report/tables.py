@@ -33,11 +33,10 @@ __all__ = [
 
 
 class Column(NamedTuple):
-    """A heading; ``lower`` tells whether lower is better, None that neither is; ``short`` is for narrow terminals."""
+    """A heading; ``lower`` tells whether lower is better, None that neither is."""
 
     title: str
     lower: bool | None = None
-    short: str = ""
 
     @property
     def arrow(self) -> str:
@@ -126,17 +125,7 @@ class Table:
         return (cell for group in self.groups for row in group.rows for cell in row.cells)
 
     def legend(self, best: str = "bold", others: str = "{}", *, sd: bool = True, rank: bool = True) -> str:
-        """Return a sentence for each mark that the table has.
-
-        Parameters
-        ----------
-        best : str, default="bold"
-            How the best values are marked.
-        others : str, default="{}"
-            What to say of the values to compare with, given their sources.
-        sd, rank : bool, default=True
-            Whether deviations and ranks are shown.
-        """
+        """Return a sentence for each mark: how the best are marked, what the values to compare with are."""
         cells = list(self.cells())
         sources = list(dict.fromkeys(other.source for cell in cells for other in cell.others))
         parts = [
@@ -294,6 +283,8 @@ _FORMS = (
 _SPLIT = _FORMS[2:]
 # Titles of groups are folded beyond this width, or that of the longest name.
 _GROUP_WIDTH = 24
+# Longer words of headings are cut in narrow terminals.
+_SHORT_WORD = 6
 
 
 def print_table(table: Table, console: Console) -> None:
@@ -358,11 +349,13 @@ def _rich(table: Table, form: _Form) -> RichTable:
 
 def _heading(column: Column, form: _Form) -> Text:
     """Return the title on two lines, as titles are wider than numbers."""
-    if form.short and column.short:
-        first, _, rest = column.short.rpartition(" ")
-        return Text(f"{first}\n{rest}", justify="right")
-    first, _, rest = column.title.rpartition(" ")
-    return Text(f"{first} {column.arrow}\n{rest}" if first else f"\n{rest} {column.arrow}", justify="right")
+    words = column.title.split()
+    if form.short:
+        words = [word if len(word) <= _SHORT_WORD else f"{word[: _SHORT_WORD - 2]}." for word in words]
+        return Text("\n".join([" ".join(words[:-1]), words[-1]]), justify="right")
+    first, rest = " ".join(words[:-1]), words[-1]
+    lines = (f"{first} {column.arrow}", rest) if first else ("", f"{rest} {column.arrow}")
+    return Text("\n".join(map(str.rstrip, lines)), justify="right")
 
 
 def _rich_cell(cell: Cell, form: _Form) -> Text:

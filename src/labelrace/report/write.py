@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from labelrace.files import write_whole
-from labelrace.report.figures import as_file
+from labelrace.report.figures import as_file, can_draw
 from labelrace.report.page import Document, render_page
 from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table
 from labelrace.report.text import printable
@@ -25,8 +25,8 @@ def write_document(
     document: Document,
     out: str | os.PathLike[str],
     stem: str,
-    formats: Sequence[str],
     data: Mapping[str, Sequence[Mapping[str, Any]]],
+    formats: Sequence[str] | None = None,
 ) -> dict[str, Path]:
     """Write a document in some formats, each file whole or not at all.
 
@@ -37,16 +37,18 @@ def write_document(
         The folder; it is made if it does not exist.
     stem : str
         The name of page and tables, before the dot.
-    formats : sequence of str
-        Some of `FORMATS`.
     data : mapping
         Name of each CSV file, before the dot, and its records. A file without records is not written.
+    formats : sequence of str or None, default=None
+        Some of `FORMATS`; None for page, tables and, if matplotlib is installed, figures as PNG.
 
     Returns
     -------
     dict
         Name of each file -> its path.
     """
+    if formats is None:
+        formats = (*_TEXTS, "csv", *(["png"] if can_draw() else []))
     check_formats(formats)
     contents = {f"{stem}.{form}": _TEXTS[form](document).encode() for form in formats if form in _TEXTS}
     if "csv" in formats:
