@@ -2,7 +2,7 @@
 
 import pytest
 
-from labelrace.experiments.comparison import OVERALL
+from labelrace.experiments.ranking import OVERALL
 from labelrace.streams.synthetic import like
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from labelrace.evaluation import critical_difference, friedman, is_loss, rank
+from labelrace.evaluation import is_loss, rank
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.published import (
     Estimate,
@@ -23,6 +23,7 @@ from labelrace.experiments.published import (
     published,
     rerun,
 )
+from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.report import Summary
 from labelrace.report.text import listing, plural
@@ -31,16 +32,13 @@ from labelrace.typing import FloatArray
 __all__ = [
     "BASELINES",
     "HOLDOUT",
-    "OVERALL",
     "SWEPT",
     "TABLES",
     "VARIANTS",
     "Cell",
-    "Friedman",
     "Outcome",
     "PaperSummary",
     "PaperTable",
-    "RankTable",
     "Sweep",
     "compare",
     "estimate",
@@ -50,7 +48,6 @@ VARIANTS = ("race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-a
 BASELINES = ("majority", "negative", "obr", "oecc")
 HOLDOUT = ("race-cls-adaptive", "race-cls-adaptive-iter3", "race-offline", "plst")
 SWEPT = ("race-cls-adaptive", "race-reg-fixed")
-OVERALL = "overall"
 # The method that times are compared with.
 _REFERENCE = "race-cls-adaptive"
 # The paper ranks what it prints.
@@ -142,32 +139,6 @@ class Block:
         """Return a method's mean rank over measures, as in the paper's last column but one."""
         ranks = [self.cells[method, measure].rank for measure in measures]
         return float(np.mean([place for place in ranks if place is not None])) if all(ranks) else None
-
-
-class Friedman(NamedTuple):
-    """Friedman's test of the mean ranks over measures, dataset by dataset, and Nemenyi's critical difference.
-
-    ``places`` are the average ranks of the methods; methods that tie share the mean of their ranks. Methods whose
-    places differ by less than ``difference`` are not told apart at the 5 % level.
-    """
-
-    places: dict[str, float]
-    statistic: float
-    p_value: float
-    difference: float
-
-
-class RankTable(NamedTuple):
-    """Average ranks of the methods of a table over datasets, by method, and measure or "overall".
-
-    As in the paper, values are rounded to two digits first, and methods that tie share the better rank. ``friedman``
-    is None if there are fewer than two datasets.
-    """
-
-    title: str
-    datasets: tuple[str, ...]
-    averages: dict[tuple[str, str], float]
-    friedman: Friedman | None = None
 
 
 @dataclass(frozen=True)
@@ -314,8 +285,7 @@ def _block(number: str, source: Source, models: Mapping[str, Mapping[str, Any]],
     for measure in measures:
         ours = [estimate(models.get(method), measure) for method in methods]
         values = [np.nan if value is None else value.mean for value in ours]
-        places = rank(values, lower_is_better=is_loss(measure), digits=_PRINTED_DIGITS)
-        for method, value, place in zip(methods, ours, places, strict=True):
+        for method, value, place in zip(methods, ours, _ranks(values, measure), strict=True):
             paper = published().get((number, source.name, method, measure)) if comparable else None
             again = rerun().get((source.name, method, measure)) if comparable and number != "4" else None
             order = None if value is None else int(place)
@@ -349,39 +319,17 @@ def _rank_tables(number: str, blocks: Sequence[Block]) -> list[RankTable]:
     if same and same != everything:
         wanted.append(("the paper's, on the same datasets", theirs, same))
     wanted.append(("the paper's, recomputed from its cells", theirs, everything))
-    tables = [_rank_table(title, value, datasets, methods, measures) for title, value, datasets in wanted]
+    tables = []
+    for title, value, datasets in wanted:
+        ranks = [[_ranks([value(d, m, k) for m in methods], k) for k in measures] for d in datasets]
+        tables.append(average_ranks(title, datasets, np.array(ranks), methods, measures))
     printed = {(m, k): printed_ranks()[number, m, k] for m in methods for k in (*measures, OVERALL)}
     return [*tables, RankTable("the paper's, as printed", everything, printed)]
 
 
-def _rank_table(
-    title: str, value: _Values, datasets: tuple[str, ...], methods: Sequence[str], measures: Sequence[str]
-) -> RankTable:
-    # datasets × measures × methods
-    ranks = np.array(
-        [
-            [
-                rank(
-                    [value(dataset, method, measure) for method in methods], lower_is_better=is_loss(measure), digits=2
-                )
-                for measure in measures
-            ]
-            for dataset in datasets
-        ]
-    )
-    means = ranks.mean(axis=0)
-    averages = {(m, k): float(means[row, column]) for row, k in enumerate(measures) for column, m in enumerate(methods)}
-    averages |= {(m, OVERALL): float(means[:, column].mean()) for column, m in enumerate(methods)}
-    return RankTable(title, datasets, averages, _test(methods, ranks.mean(axis=1)))
-
-
-def _test(methods: Sequence[str], mean_ranks: FloatArray) -> Friedman | None:
-    if len(mean_ranks) < 2:
-        return None
-    # Mean ranks of a dataset are compared with one another, as values are; the digits are those of round-off.
-    result = friedman(mean_ranks, lower_is_better=True, digits=9)
-    places = dict(zip(methods, map(float, result.average_ranks), strict=True))
-    return Friedman(places, result.statistic, result.p_value, critical_difference(len(methods), len(mean_ranks)))
+def _ranks(values: Sequence[float], measure: str) -> FloatArray:
+    """Rank values as the paper does: rounded to the digits that it prints, ties share the better rank."""
+    return rank(values, lower_is_better=is_loss(measure), digits=_PRINTED_DIGITS)
 
 
 def _count(verdicts: Iterable[Verdict | None]) -> Counter[str]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labelrace.evaluation import is_loss
-from labelrace.experiments.comparison import OVERALL, Block, Cell, PaperSummary, PaperTable
+from labelrace.experiments.comparison import Block, Cell, PaperSummary, PaperTable
 from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
+from labelrace.experiments.ranking import rank_charts, ranks_table
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report import tables as report
-from labelrace.report.figures import Chart, Panel, Ranks, Series, bars, critical_differences, heat_map, panels
+from labelrace.report.figures import Chart, Panel, Series, bars, heat_map, panels
 from labelrace.report.page import Document, Section, made_by
 from labelrace.report.tables import Column, Group, Other, Row, Table
 from labelrace.report.text import MISSING, as_significant, as_value, listing, measure_label, plural
@@ -159,27 +160,16 @@ def _table_section(table: PaperTable) -> Section:
         "are further from the paper's than rounding and chance explain. Times are seconds of one run: ours on this "
         "machine, the paper's on its own."
     )
-    charts = []
     if table.ranks:
-        tables.append(_ranks_table(table))
+        ranks = f"Average ranks of Table {table.number}."
+        tables.append(ranks_table(f"ranks-{table.number}", ranks, table.ranks, table.methods, table.measures))
         hint += " Ranks are of values rounded to two digits, as in the paper; methods that tie share the better rank."
-        shown = [
-            Ranks(
-                f"{ranks.title}: {len(ranks.datasets)} datasets, Friedman's χ² = {test.statistic:.1f}, "
-                f"p = {test.p_value:.2g}",
-                test.places,
-                test.difference,
-            )
-            for ranks in table.ranks
-            if (test := ranks.friedman) is not None
-        ]
-        if shown:
-            title = f"Average ranks and critical differences, Table {table.number}"
-            charts = [Chart(f"ranks-table-{table.number}", title, lambda: critical_differences(shown))]
-            hint += (
-                " The diagrams take each dataset's mean rank over the measures, with ties shared evenly; bars join "
-                "methods that Nemenyi's test does not tell apart at the 5 % level."
-            )
+    title = f"Average ranks and critical differences, Table {table.number}"
+    if charts := rank_charts(f"ranks-table-{table.number}", title, table.ranks):
+        hint += (
+            " The diagrams take each dataset's mean rank over the measures, with ties shared evenly; bars join methods "
+            "that Nemenyi's test does not tell apart at the 5 % level."
+        )
     return Section(f"Table {table.number}: {table.title}", hint, tables, charts)
 
 
@@ -207,23 +197,6 @@ def _cell(cell: Cell) -> report.Cell:
         return report.Cell(MISSING, others=tuple(others))
     sd = as_value(cell.ours.sd, 3, "")
     return report.Cell(f"{cell.ours.mean:.3f}", sd, str(cell.rank or ""), others=tuple(others), number=cell.ours.mean)
-
-
-def _ranks_table(table: PaperTable) -> Table:
-    columns = [Column(measure_label(name), True) for name in table.measures]
-    groups = [
-        Group(
-            [
-                Row(method, [report.Cell(f"{ranks.averages[method, key]:.2f}") for key in (*table.measures, OVERALL)])
-                for method in table.methods
-            ],
-            ranks.title[0].upper() + ranks.title[1:],
-            detail=plural(len(ranks.datasets), "dataset"),
-        )
-        for ranks in table.ranks
-    ]
-    caption = f"Average ranks of Table {table.number}."
-    return Table(f"ranks-{table.number}", caption, [*columns, Column("Overall", True)], groups, "Method")
 
 
 def _times(summary: PaperSummary) -> list[Section]:

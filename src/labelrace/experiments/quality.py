@@ -14,10 +14,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank
-from labelrace.experiments.comparison import OVERALL, estimate
+from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
 from labelrace.experiments.parts import Part, run_part
 from labelrace.experiments.published import Estimate
+from labelrace.experiments.ranking import RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
 from labelrace.models import RACEClassifier
@@ -32,7 +33,6 @@ __all__ = [
     "MEASURES",
     "REFERENCE",
     "QualityBlock",
-    "QualityRanks",
     "QualityRow",
     "QualitySummary",
     "lower_is_better",
@@ -89,18 +89,6 @@ class QualityBlock(NamedTuple):
     ranks: dict[str, dict[str, float]]
 
 
-class QualityRanks(NamedTuple):
-    """Average ranks over datasets or synthetic streams, by model, and measure or "overall".
-
-    Overall is the mean over the paper's five. Models that tie share the mean of their ranks; one that failed ranks
-    after all others, and one that gives no probabilities has no rank in calibration.
-    """
-
-    kind: str
-    datasets: tuple[str, ...]
-    averages: dict[tuple[str, str], float]
-
-
 @dataclass(frozen=True)
 class QualitySummary:
     """What is known so far. `manifest` is that of the last dataset: runs, seed and machine are those of all."""
@@ -108,7 +96,7 @@ class QualitySummary:
     manifest: dict[str, Any]
     models: tuple[str, ...]
     blocks: list[QualityBlock]
-    ranks: list[QualityRanks]
+    ranks: list[RankTable]
     notes: list[str]
     complete: bool
 
@@ -310,23 +298,11 @@ def _summarize(
     for kind, synthetic in (("dataset", False), ("synthetic stream", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
         if of_kind and len(models) > 1:
-            ranks.append(_average_ranks(kind, of_kind, models))
+            places = [[[b.ranks[m].get(model, np.nan) for model in models] for m in MEASURES] for b in of_kind]
+            names = [block.source.name for block in of_kind]
+            ranks.append(average_ranks(f"Over {plural(len(names), kind)}", names, np.array(places), models, MEASURES))
     notes = _notes(blocks, found, planned)
     return QualitySummary(dict(manifest), models, list(blocks), ranks, notes, len(blocks) == planned)
-
-
-def _average_ranks(kind: str, blocks: Sequence[QualityBlock], models: Sequence[str]) -> QualityRanks:
-    averages = {}
-    for measure in MEASURES:
-        for model in models:
-            ranks = [block.ranks[measure][model] for block in blocks if model in block.ranks[measure]]
-            if ranks:
-                averages[model, measure] = float(np.mean(ranks))
-    for model in models:
-        of_model = [averages[model, measure] for measure in PAPER_MEASURES if (model, measure) in averages]
-        if of_model:
-            averages[model, OVERALL] = float(np.mean(of_model))
-    return QualityRanks(kind, tuple(block.source.name for block in blocks), averages)
 
 
 def _notes(blocks: Sequence[QualityBlock], found: Found, planned: int) -> list[str]:

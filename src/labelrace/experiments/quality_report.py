@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from labelrace.experiments.comparison import OVERALL
 from labelrace.experiments.quality import (
     CALIBRATION,
     MEASURES,
     REFERENCE,
     QualityBlock,
-    QualityRanks,
     QualitySummary,
     lower_is_better,
 )
+from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Row, Table
@@ -74,27 +73,13 @@ def _ranks_section(summary: QualitySummary) -> list[Section]:
         return []
     hint = (
         "1 is the best. Models that tie share the mean of their ranks; one that failed ranks after all others. Overall "
-        "is the mean over the paper's five measures, without the calibration error."
+        "is the mean over the paper's five measures, without the calibration error. In the diagrams, bars join models "
+        "that Nemenyi's test does not tell apart at the 5 % level."
     )
-    return [Section("Average ranks", hint, [_ranks_table(ranks, summary.models) for ranks in summary.ranks])]
-
-
-def _ranks_table(ranks: QualityRanks, models: Sequence[str]) -> Table:
-    """Return a row for each model, the best first."""
-    keys = (*MEASURES, OVERALL)
-    best = {
-        key: min((ranks.averages[m, key] for m in models if (m, key) in ranks.averages), default=None) for key in keys
-    }
-    rows = []
-    for model in sorted(models, key=lambda model: ranks.averages.get((model, OVERALL), len(models))):
-        values = [ranks.averages.get((model, key)) for key in keys]
-        marks = [value is not None and value == best[key] for value, key in zip(values, keys, strict=True)]
-        rows.append(Row(model, [Cell(as_value(v, 2), best=b, number=v) for v, b in zip(values, marks, strict=True)]))
-    columns = [*(column._replace(lower=True) for column in _COLUMNS), Column("Overall", True)]
-    names = "; ".join(ranks.datasets)
-    caption = f"Average ranks over {plural(len(ranks.datasets), ranks.kind)}: {names}."
-    label = f"ranks-{ranks.kind.replace(' ', '-')}"
-    return Table(label, caption, columns, [Group(rows)], sortable=True, overview=1)
+    overall = summary.ranks[0].averages
+    models = sorted(summary.models, key=lambda model: overall.get((model, OVERALL), len(summary.models)))
+    table = ranks_table("ranks", "Average ranks.", summary.ranks, models, MEASURES)
+    return [Section("Average ranks", hint, [table], rank_charts("ranks", "Critical differences", summary.ranks))]
 
 
 def _reliability_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]) -> Section:
@@ -198,7 +183,7 @@ def quality_records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
                 found = {"mean_probability": mean, "share_present": share} if count else {}
                 bins.append(about | {"low": low, "high": high, "entries": count} | _EMPTY_BIN | found)
     ranks = [
-        {"over": of.kind, "datasets": "; ".join(of.datasets), "model": m, "measure": k, "average_rank": value}
+        {"over": of.title, "datasets": "; ".join(of.datasets), "model": m, "measure": k, "average_rank": value}
         for of in summary.ranks
         for (m, k), value in of.averages.items()
     ]

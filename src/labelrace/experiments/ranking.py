@@ -1,0 +1,109 @@
+"""Average ranks over datasets and whether they differ by more than chance: values, table and diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.evaluation import critical_difference, friedman
+from labelrace.measures import PAPER_MEASURES
+from labelrace.report.figures import Chart, Ranks, critical_differences
+from labelrace.report.runs import mean
+from labelrace.report.tables import Cell, Column, Group, Row, Table
+from labelrace.report.text import as_value, measure_label
+from labelrace.typing import FloatArray
+
+__all__ = ["OVERALL", "Friedman", "RankTable", "average_ranks", "rank_charts", "ranks_table"]
+
+# The mean over the paper's five measures.
+OVERALL = "overall"
+
+
+class Friedman(NamedTuple):
+    """Friedman's test of the mean ranks over measures, dataset by dataset, and Nemenyi's critical difference.
+
+    ``places`` are the average ranks of the methods; methods that tie share the mean of their ranks. Methods whose
+    places differ by less than ``difference`` are not told apart at the 5 % level.
+    """
+
+    places: dict[str, float]
+    statistic: float
+    p_value: float
+    difference: float
+
+
+class RankTable(NamedTuple):
+    """Average ranks over datasets, by method, and measure or "overall"; the test needs two datasets, three methods."""
+
+    title: str
+    datasets: tuple[str, ...]
+    averages: dict[tuple[str, str], float]
+    friedman: Friedman | None = None
+
+
+def average_ranks(
+    title: str, datasets: Sequence[str], ranks: FloatArray, methods: Sequence[str], measures: Sequence[str]
+) -> RankTable:
+    """Average ranks over datasets.
+
+    Parameters
+    ----------
+    title : str
+    datasets : sequence of str
+    ranks : array of shape (datasets, measures, methods)
+        NaN for a method that is not ranked.
+    methods, measures : sequence of str
+    """
+    counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
+    means = mean(ranks)
+    rows = zip([*measures, OVERALL], [*means, mean(means[counted])], strict=True)
+    averages = {
+        (method, key): float(value)
+        for key, row in rows
+        for method, value in zip(methods, row, strict=True)
+        if not np.isnan(value)
+    }
+    return RankTable(title, tuple(datasets), averages, _test(methods, mean(ranks[:, counted], axis=1)))
+
+
+def _test(methods: Sequence[str], mean_ranks: FloatArray) -> Friedman | None:
+    if len(mean_ranks) < 2 or len(methods) < 3 or np.isnan(mean_ranks).any():
+        return None
+    # Mean ranks of a dataset are compared with one another, as values are; the digits are those of round-off.
+    result = friedman(mean_ranks, lower_is_better=True, digits=9)
+    places = dict(zip(methods, map(float, result.average_ranks), strict=True))
+    return Friedman(places, result.statistic, result.p_value, critical_difference(len(methods), len(mean_ranks)))
+
+
+def ranks_table(
+    label: str, caption: str, shown: Sequence[RankTable], methods: Sequence[str], measures: Sequence[str]
+) -> Table:
+    """Return average ranks as a table, a group for each of those shown."""
+    keys = (*measures, OVERALL)
+    groups = []
+    for ranks in shown:
+        best = {key: min((v for (_, k), v in ranks.averages.items() if k == key), default=None) for key in keys}
+        rows = []
+        for method in methods:
+            values = {key: ranks.averages.get((method, key)) for key in keys}
+            rows.append(
+                Row(method, [Cell(as_value(v, 2), best=v is not None and v == best[k]) for k, v in values.items()])
+            )
+        groups.append(Group(rows, ranks.title[0].upper() + ranks.title[1:], detail=", ".join(ranks.datasets)))
+    return Table(label, caption, [Column(measure_label(key), True) for key in keys], groups, "Method")
+
+
+def rank_charts(name: str, caption: str, shown: Sequence[RankTable]) -> list[Chart]:
+    """Return the critical-difference diagrams of those that were tested, in one chart, if there are any."""
+    tested = [
+        Ranks(
+            f"{ranks.title}, {len(ranks.datasets)} datasets: Friedman's χ² {test.statistic:.1f}, p = {test.p_value:.2g}",
+            test.places,
+            test.difference,
+        )
+        for ranks in shown
+        if (test := ranks.friedman) is not None
+    ]
+    return [Chart(name, caption, lambda: critical_differences(tested))] if tested else []
