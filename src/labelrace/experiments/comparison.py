@@ -91,28 +91,15 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """One method, dataset and measure of a table.
-
-    Parameters
-    ----------
-    table : str
-    source : Source
-    method, measure : str
-    ours : Estimate or None
-        None if no run finished.
-    rank : int or None
-        Of ours among the methods of the table.
-    paper, rerun : Reference or None
-        None if there is none, or if the data is not the paper's.
-    """
+    """One method, dataset and measure of a table: ours, the paper's, and that of the authors' program run again."""
 
     table: str
     source: Source
     method: str
     measure: str
-    ours: Estimate | None
-    rank: int | None
-    paper: Reference | None
+    ours: Estimate | None  # None if no run finished
+    rank: int | None  # of ours among the methods of the table
+    paper: Reference | None  # None if there is none, or if the data is not the paper's
     rerun: Reference | None
 
     @property
@@ -180,28 +167,14 @@ class Sweep:
 
 @dataclass(frozen=True)
 class PaperSummary:
-    """Everything that came out of the paper's experiments.
+    """Everything that came out of the paper's experiments."""
 
-    Parameters
-    ----------
-    manifest : dict
-        Of the first part: runs, seed, version, time and machine are those of all.
-    facts : dict
-        What was counted in each source.
-    missing : list of str
-        The paper's datasets that were not found.
-    tables : list of PaperTable
-    sweeps : list of Sweep
-    notes : list of str
-        What a reader must know before believing the comparison.
-    """
-
-    manifest: dict[str, Any]
-    facts: dict[Source, Facts]
-    missing: list[str]
+    manifest: dict[str, Any]  # of the first part: runs, seed, version, time and machine are those of all
+    facts: dict[Source, Facts]  # what was counted in each source
+    missing: list[str]  # the paper's datasets that were not found
     tables: list[PaperTable]
     sweeps: list[Sweep]
-    notes: list[str]
+    notes: list[str]  # what a reader must know before believing the comparison
 
     def is_papers(self, source: Source) -> bool:
         """Tell whether a source can be the paper's dataset: it has as many rows, features and labels."""
@@ -222,17 +195,9 @@ class PaperSummary:
 def compare(
     outcomes: Sequence[Outcome], facts: Mapping[Source, Facts], missing: Sequence[str], tables: Sequence[str]
 ) -> PaperSummary:
-    """Put what the parts of a plan gave beside what the paper printed.
+    """Put what the parts of a plan gave beside what the paper printed, in the tables asked for.
 
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-    facts : mapping
-        What was counted in each source, in the order to show them.
-    missing : sequence of str
-        Names of the datasets that were not found.
-    tables : sequence of str
-        Those asked for.
+    `facts` are what was counted in each source, in the order to show them; `missing` the datasets that were not found.
     """
     models = {
         (outcome.source, outcome.kind): {model["name"]: model for model in outcome.summary["models"]}

@@ -32,27 +32,13 @@ _SPAN = 0.2
 
 @dataclass(frozen=True)
 class Source:
-    """Data for an experiment.
+    """Data for an experiment: a file, or a synthetic stream."""
 
-    Parameters
-    ----------
-    name : str
-        The dataset's name in the paper, or that of its file.
-    data : Path or SyntheticStream
-        Its file, or a synthetic stream.
-    batch_size : int
-        Rows in a batch: the paper's, if it has the dataset.
-    labels : Path or None, default=None
-        The file that names the labels, if the data file does not tell by itself.
-    facts : Facts or None, default=None
-        Sizes, if they have been counted.
-    """
-
-    name: str
+    name: str  # the dataset's name in the paper, or that of its file
     data: Path | SyntheticStream
-    batch_size: int
-    labels: Path | None = None
-    facts: Facts | None = field(default=None, compare=False)
+    batch_size: int  # the paper's, if it has the dataset
+    labels: Path | None = None  # the file that names the labels, if the data file does not tell by itself
+    facts: Facts | None = field(default=None, compare=False)  # sizes, if they have been counted
 
     @property
     def synthetic(self) -> bool:

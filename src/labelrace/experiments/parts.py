@@ -22,19 +22,12 @@ _SLOW = {"oecc": 8.0, "race-reg-fixed": 2.0, "race-reg-adaptive": 2.0}
 class Part:
     """One call of `labelrace.evaluation.run`: some models on a dataset, under one protocol.
 
-    Parameters
-    ----------
-    source : Source
-    models : tuple of ModelSpec
-    options : mapping, default={}
-        What else `labelrace.evaluation.run` is given: protocol, measures, calibration.
-    kind : str, default=""
-        What it is for. Each kind is recorded in a folder of its own, so that a later call for more can continue there.
+    Each kind of part is recorded in a folder of its own, so that a later call for more can continue there.
     """
 
     source: Source
     models: tuple[ModelSpec, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # protocol, measures, calibration
     kind: str = ""
 
     @property
@@ -59,15 +52,8 @@ def run_part(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run a part of a plan, recorded in its folder below `out`; return manifest and records.
 
-    Parameters
-    ----------
-    part : Part
-    out : path
-    on_progress : callable or None
-        Called with the part and its `Progress`.
-    **settings
-        Runs, seed, jobs and resume, as `labelrace.evaluation.run` takes them. With resume, a part that has not begun
-        is begun.
+    The settings are runs, seed, jobs and resume, as `labelrace.evaluation.run` takes them. With resume, a part that
+    has not begun is begun.
     """
     return run(
         part.source.data,

@@ -52,33 +52,16 @@ _TIE_DIGITS = 12
 
 @dataclass(frozen=True)
 class QualityRow:
-    """One model on one dataset: means over the runs that were finished.
-
-    Parameters
-    ----------
-    model : str
-    values : dict
-        Estimate of each of `MEASURES`, None if there is none.
-    reliability : Reliability or None
-        Over all runs; None for a model that gives no probabilities.
-    seconds : float or None
-        Of a run, to predict label sets and to learn.
-    ratio : float or None
-        To the seconds of the reference: the median over runs, each compared with the same run of it.
-    before, after : float or None
-        Example F1 just before the drift of a synthetic stream, and just after it.
-    failed : str
-        Why the first of its runs that failed did.
-    """
+    """One model on one dataset: means over the runs that were finished."""
 
     model: str
-    values: dict[str, Estimate | None]
-    reliability: Reliability | None
-    seconds: float | None
-    ratio: float | None
-    before: float | None
-    after: float | None
-    failed: str
+    values: dict[str, Estimate | None]  # of each of `MEASURES`
+    reliability: Reliability | None  # over all runs; None for a model that gives no probabilities
+    seconds: float | None  # of a run, to predict label sets and to learn
+    ratio: float | None  # to those of the reference: the median over runs, each compared with the same run of it
+    before: float | None  # example F1 just before the drift of a synthetic stream
+    after: float | None  # and just after it
+    failed: str  # why the first of its runs that failed did
 
 
 class QualityBlock(NamedTuple):
@@ -295,12 +278,12 @@ def _summarize(
     """Put together what is known after some of the planned datasets and streams."""
     models = tuple(name for name in blocks[0].rows if name != REFERENCE)
     ranks = []
-    for kind, synthetic in (("dataset", False), ("synthetic stream", True)):
+    for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
         if of_kind and len(models) > 1:
             places = [[[b.ranks[m].get(model, np.nan) for model in models] for m in MEASURES] for b in of_kind]
             names = [block.source.name for block in of_kind]
-            ranks.append(average_ranks(f"Over {plural(len(names), kind)}", names, np.array(places), models, MEASURES))
+            ranks.append(average_ranks(kind, names, np.array(places), models, MEASURES))
     notes = _notes(blocks, found, planned)
     return QualitySummary(dict(manifest), models, list(blocks), ranks, notes, len(blocks) == planned)
 

@@ -46,16 +46,7 @@ class RankTable(NamedTuple):
 def average_ranks(
     title: str, datasets: Sequence[str], ranks: FloatArray, methods: Sequence[str], measures: Sequence[str]
 ) -> RankTable:
-    """Average ranks over datasets.
-
-    Parameters
-    ----------
-    title : str
-    datasets : sequence of str
-    ranks : array of shape (datasets, measures, methods)
-        NaN for a method that is not ranked.
-    methods, measures : sequence of str
-    """
+    """Average ranks, of shape (datasets, measures, methods), over datasets; NaN is a method that is not ranked."""
     counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
     means = mean(ranks)
     rows = zip([*measures, OVERALL], [*means, mean(means[counted])], strict=True)
@@ -99,7 +90,7 @@ def rank_charts(name: str, caption: str, shown: Sequence[RankTable]) -> list[Cha
     """Return the critical-difference diagrams of those that were tested, in one chart, if there are any."""
     tested = [
         Ranks(
-            f"{ranks.title}, {len(ranks.datasets)} datasets: Friedman's χ² {test.statistic:.1f}, p = {test.p_value:.2g}",
+            f"{ranks.title} ({len(ranks.datasets)}): Friedman's χ² = {test.statistic:.1f}, p = {test.p_value:.2g}",
             test.places,
             test.difference,
         )

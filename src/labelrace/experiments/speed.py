@@ -89,21 +89,11 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True)
 class SpeedSummary:
-    """All measurements.
+    """All measurements."""
 
-    Parameters
-    ----------
-    axes : dict
-        Axis -> model -> measurements, in the axis' order.
-    rivals : list of (Rival, Measurement)
-        Other libraries, on the shapes of the axis of labels.
-    absent : list of str
-        Libraries that are not installed.
-    """
-
-    axes: dict[str, dict[str, list[Measurement]]]
-    rivals: list[tuple[Rival, Measurement]]
-    absent: list[str]
+    axes: dict[str, dict[str, list[Measurement]]]  # by axis and model, in the axis' order
+    rivals: list[tuple[Rival, Measurement]]  # other libraries, on the shapes of the axis of labels
+    absent: list[str]  # libraries that are not installed
 
     def at_base(self) -> dict[str, Measurement]:
         """Return each model's measurement on the shape that all axes share."""
@@ -286,7 +276,7 @@ def speed_document(summary: SpeedSummary) -> Document:
     ]
     others = [
         Row(
-            f"{name}, than {model}",
+            f"{name} / {model}",
             [Cell(f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×") for ratio in by.values()],
         )
         for name, model, by in summary.ratios()
@@ -302,7 +292,13 @@ def speed_document(summary: SpeedSummary) -> Document:
             [Column(f"By {a}") for a in summary.axes],
             [Group(growth)],
         ),
-        Table("libraries", "How many times longer other libraries take for a row.", sizes, [Group(others)], "Library"),
+        Table(
+            "libraries",
+            "Time per row of other libraries, as a ratio to that of a model of labelrace.",
+            sizes,
+            [Group(others)],
+            "Library / model",
+        ),
     ]
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
