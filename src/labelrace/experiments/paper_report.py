@@ -13,7 +13,7 @@ from labelrace.measures import PAPER_MEASURES
 from labelrace.report import tables as report
 from labelrace.report.figures import Chart, Panel, Series, bars, heat_map, panels
 from labelrace.report.page import Document, Section, made_by
-from labelrace.report.tables import Column, Group, Other, Row, Table
+from labelrace.report.tables import Column, Group, Other, Row, Table, text_table
 from labelrace.report.text import MISSING, as_significant, as_value, listing, measure_label, plural
 
 if TYPE_CHECKING:
@@ -60,11 +60,8 @@ def _agreement(summary: PaperSummary) -> list[Section]:
     if not counted:
         return [Section("Agreement", "Nothing here can be compared with the paper.")]
     agree = {name: f"{counts.total() - counts['differs']} of {counts.total()}" for name, counts in counted.items()}
-    rows = [
-        Row(name, [report.Cell(agree[name]), *(report.Cell(str(counts[reason])) for reason in REASONS)])
-        for name, counts in counted.items()
-    ]
-    columns = [Column("Agree"), *(Column(reason.capitalize()) for reason in REASONS)]
+    rows = {name: [agree[name], *(str(counts[reason]) for reason in REASONS)] for name, counts in counted.items()}
+    columns = ["Agree", *(reason.capitalize() for reason in REASONS)]
     shares: dict[str, list[float]] = {
         reason: [100 * c[reason] / c.total() for c in counted.values()] for reason in REASONS
     }
@@ -78,7 +75,7 @@ def _agreement(summary: PaperSummary) -> list[Section]:
         "within the paper's standard deviation over runs (spread), or differ. The authors' Majority predicts arbitrary "
         "labels, as many as a row has, and their OECC has five chains in the same order: neither mistake is copied."
     )
-    values = Table("agreement", "Values that agree with the paper.", columns, [Group(rows)], "Values")
+    values = text_table("agreement", "Values that agree with the paper.", columns, rows, "Values")
     return [Section("Agreement", hint, [values], charts)]
 
 

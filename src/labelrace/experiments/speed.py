@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from labelrace import __version__
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.rivals import Rival, rivals
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
-from labelrace.report.tables import Cell, Column, Group, Row, Table
+from labelrace.report.tables import text_table
 from labelrace.report.text import as_bytes, as_significant, listing
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
@@ -263,42 +264,22 @@ def speed_document(summary: SpeedSummary) -> Document:
     base = summary.at_base()
     shape = next(iter(base.values())).shape
     shapes = list(dict.fromkeys(m.shape for _, m in summary.rivals))
-    times = [
-        Row(
-            name,
-            [*(Cell(as_significant(v), number=v) for v in (m.predict, m.learn, m.first)), Cell(as_bytes(m.memory))],
-        )
-        for name, m in base.items()
-    ]
-    growth = [
-        Row(name, [Cell(f"{slope(of[name], axis):.2f}".replace("-", "−")) for axis, of in summary.axes.items()])
-        for name in base
-    ]
-    others = [
-        Row(
-            f"{name} / {model}",
-            [Cell(f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×") for ratio in by.values()],
-        )
-        for name, model, by in summary.ratios()
-    ]
-    titles = ("Predict (ms/row)", "Learn (ms/row)", "First batch (s)", "Peak memory")
-    columns = [Column(title, True) for title in titles]
-    sizes = [Column(f"{shape.labels} labels") for shape in shapes]
+    times = {
+        name: [*map(as_significant, (m.predict, m.learn, m.first)), as_bytes(m.memory)] for name, m in base.items()
+    }
+    growth = {
+        name: [f"{slope(of[name], axis):.2f}".replace("-", "−") for axis, of in summary.axes.items()] for name in base
+    }
+    others = {
+        f"{name} / {model}": [f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" for ratio in by_shape.values()]
+        for name, model, by_shape in summary.ratios()
+    }
+    columns = ("Predict (ms/row)", "Learn (ms/row)", "First batch (s)", "Peak memory")
+    compared = "Time per row of other libraries, as a ratio to that of a model of labelrace."
     tables = [
-        Table("times", f"Time and memory: {shape}.", columns, [Group(times)]),
-        Table(
-            "growth",
-            "How the time of a row grows: exponents.",
-            [Column(f"By {a}") for a in summary.axes],
-            [Group(growth)],
-        ),
-        Table(
-            "libraries",
-            "Time per row of other libraries, as a ratio to that of a model of labelrace.",
-            sizes,
-            [Group(others)],
-            "Library / model",
-        ),
+        text_table("times", f"Time and memory: {shape}.", columns, times),
+        text_table("growth", "Exponents of the growth of time per row.", [f"By {a}" for a in summary.axes], growth),
+        text_table("libraries", compared, [f"{shape.labels} labels" for shape in shapes], others, "Library / model"),
     ]
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
@@ -306,7 +287,7 @@ def speed_document(summary: SpeedSummary) -> Document:
         title="Speed of the online models",
         brand="labelrace bench",
         lead=f"{len(base)} online models on synthetic streams, on one thread.",
-        footer="Made by labelrace.",
+        footer=f"Made by labelrace {__version__}.",
         sections=[Section("Time and memory", hint, tables, [chart])],
         notes=[f"Not installed, and so not compared: {listing(summary.absent)}."] if summary.absent else [],
     )

@@ -18,7 +18,7 @@ from labelrace.report.runs import PHASES
 from labelrace.report.summary import Summary, summarize
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_signed, as_significant, as_value
-from labelrace.report.write import check_formats, print_document, write_document
+from labelrace.report.write import print_document, write_document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,6 @@ def write_report(
     dict
         Name of each file -> its path: ``report.html``, …, ``curves.png``, ….
     """
-    check_formats(formats)
     if out is None and isinstance(source, dict):
         raise ValueError("out must be a folder to write into if the source is a summary, got None.")
     summary = source if isinstance(source, dict) else summarize(*read_run(source))
@@ -68,6 +67,8 @@ def print_report(summary: Summary, console: Console | None = None) -> None:
 def report_document(summary: Summary) -> Document:
     """Return what a summary says, as sections of tables and charts."""
     name, manifest = summary["title"], summary["manifest"]
+    # Names of labels may be many; the chart of the labels has them.
+    described = manifest | {"source": {key: v for key, v in manifest["source"].items() if key != "label_names"}}
     curves = [Chart("curves", f"{name}: measures over the stream, windowed", lambda: _curves_figure(summary))]
     labels = [Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))]
     has_curves = summary["curves"]["rows"] and summary["measures"]
@@ -94,7 +95,7 @@ def report_document(summary: Summary) -> Document:
             "summary": summary,
             "kinds": KINDS,
             "default_measure": _DEFAULT_MEASURE,
-            "manifest_text": json.dumps(manifest, indent=2, ensure_ascii=False, default=str),
+            "manifest_text": json.dumps(described, indent=2, ensure_ascii=False, default=str),
         },
     )
 

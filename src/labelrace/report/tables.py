@@ -29,6 +29,7 @@ __all__ = [
     "latex_table",
     "markdown_table",
     "print_table",
+    "text_table",
 ]
 
 
@@ -136,6 +137,14 @@ class Table:
             "↑ higher, ↓ lower is better." if any(column.arrow for column in self.columns) else "",
         ]
         return " ".join(filter(None, parts))
+
+
+def text_table(
+    label: str, caption: str, titles: Sequence[str], rows: Mapping[str, Sequence[str]], first: str = "Model"
+) -> Table:
+    """Return a table of texts without marks, a row for each name."""
+    made = [Row(name, [Cell(text) for text in texts]) for name, texts in rows.items()]
+    return Table(label, caption, [Column(title) for title in titles], [Group(made)], first)
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from labelrace.report.page import Document, render_page
 from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table
 from labelrace.report.text import printable
 
-__all__ = ["FORMATS", "check_formats", "print_document", "write_document"]
+__all__ = ["FORMATS", "print_document", "write_document"]
 
 _FIGURES = ("png", "svg")
 
@@ -49,7 +49,8 @@ def write_document(
     """
     if formats is None:
         formats = (*_TEXTS, "csv", *(["png"] if can_draw() else []))
-    check_formats(formats)
+    if unknown := [form for form in formats if form not in FORMATS]:
+        raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(map(repr, unknown))}.")
     contents = {f"{stem}.{form}": _TEXTS[form](document).encode() for form in formats if form in _TEXTS}
     if "csv" in formats:
         contents |= {f"{name}.csv": as_csv(records).encode() for name, records in data.items() if records}
@@ -60,13 +61,6 @@ def write_document(
     for name, content in contents.items():
         write_whole(folder / name, content)
     return {name: folder / name for name in contents}
-
-
-def check_formats(formats: Iterable[str]) -> None:
-    """Raise ValueError for a format that is not known."""
-    unknown = [form for form in formats if form not in FORMATS]
-    if unknown:
-        raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(map(repr, unknown))}.")
 
 
 def print_document(document: Document, console: Console | None = None) -> None:
