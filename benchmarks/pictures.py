@@ -17,8 +17,7 @@ import labelrace
 from labelrace import RACEEnsembleClassifier
 from labelrace.files import write_whole
 from labelrace.measures import calibration, evaluate
-from labelrace.report import palette
-from labelrace.report.canvas import MUTED, add_title, as_file, new_figure
+from labelrace.report.figures import MUTED, as_file, color, new_figure, styled
 from labelrace.streams.synthetic import SyntheticStream
 
 BATCH = 200
@@ -40,6 +39,7 @@ def smooth(values: list[float], width: int = 3) -> Any:
     return [float(np.mean(values[max(0, end - width) : end])) for end in range(1, len(values) + 1)]
 
 
+@styled
 def drift_figure() -> Any:
     """Draw the default and a model that never forgets through four kinds of drift."""
     figure, panels = new_figure(2, 2, (8.6, 5.0))
@@ -52,7 +52,7 @@ def drift_figure() -> Any:
         for place, (name, changed) in enumerate(models.items()):
             curve = smooth(batch_f(RACEEnsembleClassifier(random_state=0, **changed), stream))
             rows = BATCH * np.arange(1, len(curve) + 1)
-            panel.plot(rows, curve, color=palette.color(place), ls="-" if place == 0 else "--", lw=1.5, label=name)
+            panel.plot(rows, curve, color=color(place), ls="-" if place == 0 else "--", lw=1.5, label=name)
         for share in stream.drifts:
             half = stream.drift_takes / 2
             panel.axvspan((share - half) * 20_000, (share + half) * 20_000, color=MUTED, alpha=0.2, lw=0.8)
@@ -60,10 +60,10 @@ def drift_figure() -> Any:
         panel.set_ylim(0.3, 0.8)
         panel.set_xlabel("rows of the stream")
     panels[0].legend(frameon=False, fontsize=8, loc="lower left")
-    add_title(figure, "Example F before each batch is learned, mean of three batches, synthetic streams")
     return figure
 
 
+@styled
 def threshold_figure() -> Any:
     """Draw the predicted beside the true number of labels where the latter changes."""
     figure, panels = new_figure(1, 2, (8.6, 2.9))
@@ -79,17 +79,17 @@ def threshold_figure() -> Any:
         model.partial_fit(X, Y)
     rows = BATCH * np.arange(1, len(true) + 1)
     panels[0].plot(rows, true, color=MUTED, lw=3, alpha=0.6, label="labels a row, true")
-    panels[0].plot(rows, predicted, color=palette.color(0), lw=1.5, label="predicted")
+    panels[0].plot(rows, predicted, color=color(0), lw=1.5, label="predicted")
     panels[0].set_ylim(0, None)
     panels[0].legend(frameon=False, fontsize=8, loc="upper left")
-    panels[1].plot(rows, thresholds, color=palette.color(1), lw=1.5)
+    panels[1].plot(rows, thresholds, color=color(1), lw=1.5)
     panels[1].set_title("the threshold", loc="left", fontsize=9.5)
     for panel in panels:
         panel.set_xlabel("rows of the stream")
-    add_title(figure, "The threshold follows the label cardinality")
     return figure
 
 
+@styled
 def calibration_figure() -> Any:
     """Draw how often labels were present beside how likely they were said to be."""
     names = ("race", "obr", "race-cls-fixed")
@@ -103,22 +103,25 @@ def calibration_figure() -> Any:
                 known = calibration.add(known, Y, model.predict_proba(X))
             model.partial_fit(X, Y)
         panel.plot([0, 1], [0, 1], color=MUTED, lw=0.8)
-        panel.plot(known.mean_probability, known.share_present, color=palette.color(place), marker="o", ms=3, lw=1.2)
+        panel.plot(known.mean_probability, known.share_present, color=color(place), marker="o", ms=3, lw=1.2)
         panel.set_title(f"{name}: error {known.error:.3f}", loc="left", fontsize=9.5)
         panel.set_xlabel("probability said")
     panels[0].set_ylabel("share present")
-    add_title(figure, "Calibration on a synthetic stream, before each batch is learned")
     return figure
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in (
-        ("default-drift", drift_figure),
-        ("default-threshold", threshold_figure),
-        ("default-calibration", calibration_figure),
+    for name, draw, title in (
+        (
+            "default-drift",
+            drift_figure,
+            "Example F before each batch is learned, mean of three batches, synthetic streams",
+        ),
+        ("default-threshold", threshold_figure, "The threshold follows the label cardinality"),
+        ("default-calibration", calibration_figure, "Calibration on a synthetic stream, before each batch is learned"),
     ):
-        write_whole(folder / f"{name}.png", as_file(draw(), "png"))
+        write_whole(folder / f"{name}.png", as_file(draw(), "png", title))
         print(folder / f"{name}.png")
 
 

@@ -250,7 +250,7 @@ def test_mistakes_in_a_comparison(command, no_datasets, tmp_path, arguments, sai
 def test_a_comparison_without_data(command, no_datasets):
     status, out, err = command("bench", "quality", "--models", "obr")
     assert (status, out) == (1, "")
-    assert "no dataset is at hand" in err
+    assert "no dataset is available" in err
 
 
 def test_files_that_cannot_be_written(refuses, files, tmp_path):

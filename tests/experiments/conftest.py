@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from labelrace.experiments import summary as summary_module
-from labelrace.experiments.perform import Outcome
-from labelrace.experiments.plan import Part, make_plan
+from labelrace.experiments.comparison import Outcome, PaperSummary, compare
+from labelrace.experiments.datasets import Source
+from labelrace.experiments.paper import make_plan
+from labelrace.experiments.parts import Part
 from labelrace.experiments.published import paper_datasets, published
-from labelrace.experiments.sources import BenchSource, SourceFacts
-from labelrace.experiments.summary import PaperSummary, make_summary
 from labelrace.measures import measure_names
 from labelrace.streams import Dataset, write_dataset
 
@@ -62,37 +61,44 @@ def make_model(
 def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any], ...] = ()) -> Outcome:
     """Return an outcome whose values are the paper's, where it has them, and a shift."""
     table = {"variants": "2", "baselines": "3", "holdout": "4", "sweep": "2"}[part.kind]
-    models = {}
+    models = []
     for spec in part.models:
         means = {}
-        for measure in measure_names(part.measures):
+        for measure in measure_names(part.options["measures"]):
             reference = published().get((table, part.source.name, spec.name, measure))
             means[measure] = (reference.value if reference else 0.5) + shift
-        models[spec.label] = make_model(means) | {"parameters": dict(spec.parameters)}
+        models.append(make_model(means) | {"name": spec.label, "parameters": dict(spec.parameters)})
     manifest = {"runs": 10, "seed": 0, "version": "0.1.0", "created": "2024-05-06T07:08:09+00:00", "machine": MACHINE}
-    return Outcome(part, manifest, models, list(failures))
+    return Outcome(part.source, part.kind, {"models": models, "manifest": manifest, "failures": list(failures)})
 
 
 @pytest.fixture
-def make_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., PaperSummary]:
+def make_up() -> Callable[..., PaperSummary]:
     """Return a function that makes a summary of made-up outcomes on these datasets, as if they were the paper's."""
 
-    def facts(source: BenchSource) -> SourceFacts:
-        theirs, _ = paper_datasets()[source.name]
-        return SourceFacts(source, theirs, theirs)
-
     def make(
-        sources: list[BenchSource], tables: tuple[str, ...] = ("2", "3", "4", "sweep"), shift: float = 0.0, **more: Any
+        sources: list[Source], tables: tuple[str, ...] = ("2", "3", "4", "sweep"), shift: float = 0.0, **more: Any
     ) -> PaperSummary:
-        monkeypatch.setattr(summary_module, "source_facts", facts)
         missing = [name for name in paper_datasets() if name not in {source.name for source in sources}]
         plan = make_plan(sources, tables)
         outcomes = [make_outcome(part, shift, **more) for part in plan]
-        return make_summary(outcomes, sources, missing, tables)
+        facts = {source: paper_datasets()[source.name][0] for source in sources}
+        return compare(outcomes, facts, missing, tables)
 
     return make
 
 
 @pytest.fixture
-def all_sources() -> list[BenchSource]:
-    return [BenchSource(name, Path(f"{name}.arff")) for name in paper_datasets()]
+def source() -> Callable[..., Source]:
+    """Return `make_source`."""
+    return make_source
+
+
+@pytest.fixture
+def all_sources() -> list[Source]:
+    return [make_source(name) for name in paper_datasets()]
+
+
+def make_source(name: str, data: Any = None) -> Source:
+    """Return one of the paper's datasets, in a file that does not exist, or a stream in its place."""
+    return Source(name, data or Path(f"{name}.arff"), paper_datasets()[name][1])

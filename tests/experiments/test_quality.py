@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 import labelrace
 from labelrace.cli.bench import app
 from labelrace.evaluation import averages, prequential, read_run
-from labelrace.experiments.quality import print_quality, run_quality, write_quality
-from labelrace.experiments.quality.models import REFERENCE, quality_models
-from labelrace.experiments.quality.page import render_quality
-from labelrace.experiments.quality.rows import CALIBRATION, MEASURES
-from labelrace.experiments.quality.sources import DRIFTS, drifting_streams, find_datasets
-from labelrace.experiments.quality.tables import csv_files
+from labelrace.experiments import quality_document, quality_records, run_quality
+from labelrace.experiments.datasets import DRIFTS, drifting_streams, find_datasets
+from labelrace.experiments.quality import CALIBRATION, MEASURES, REFERENCE, quality_models
 from labelrace.experiments.ranking import OVERALL
 from labelrace.measures import PAPER_MEASURES, expected_calibration_error
 from labelrace.models.base import OnlineClassifier
+from labelrace.report import print_document, write_document
+from labelrace.report.page import render_page
+from labelrace.report.tables import as_csv
 from labelrace.streams import Dataset, open_stream, write_dataset
 
 MODELS = ("obr", "race-cls-fixed", "majority")
@@ -49,7 +49,25 @@ def summary(compared):
 
 @pytest.fixture
 def lists(summary):
-    return {name: list(csv.DictReader(io.StringIO(text))) for name, text in csv_files(summary).items()}
+    records = quality_records(summary)
+    return {f"{name}.csv": list(csv.DictReader(io.StringIO(as_csv(rows)))) for name, rows in records.items()}
+
+
+def render_quality(summary):
+    return render_page(quality_document(summary))
+
+
+def print_quality(summary, console):
+    print_document(quality_document(summary), console)
+
+
+def write_quality(summary, folder):
+    write_document(quality_document(summary), folder, "quality", quality_records(summary), ("html", "csv"))
+
+
+def diagrams(page):
+    """Return what the tips over the points of reliability diagrams say."""
+    return re.findall(r"<title>(.*?): probability 0\.\d+, present", page)
 
 
 def make_dataset():
@@ -159,8 +177,21 @@ def test_page_needs_nothing_else_and_marks_what_is_synthetic(summary):
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
     assert not re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]", page)
     assert "default-src 'none'" in page
-    assert page.count('aria-label="Reliability diagram of ') == 2 * 4
-    groups = re.findall(r'scope="rowgroup".*?</th>', page)
+    labels = re.findall(r'<svg[^>]* aria-label="([^"]*)"', page)
+    assert labels == [
+        "Critical differences",
+        "Share of labels present against their probability, datasets",
+        "Share of labels present against their probability, synthetic streams",
+    ]
+    assert set(diagrams(page)) == {
+        "enron",
+        *(f"synthetic, {'no' if kind == 'none' else kind} drift" for kind in DRIFTS),
+    }
+    groups = [
+        group
+        for group in re.findall(r'scope="rowgroup".*?</th>', page)
+        if "<span>Datasets" not in group and "<span>Synthetic" not in group
+    ]
     assert [">synthetic<" in group for group in groups] == [False, *[True] * 5]
     assert "CAL500, delicious, mediamill, NUS-WIDE and rcv1v2" in page
 
@@ -171,14 +202,12 @@ def widest(row):
 
 def test_terminal_of_eighty_columns_shows_everything(summary):
     # The widest that times and ratios get.
-    blocks = [
-        dataclasses.replace(block, rows={n: widest(row) for n, row in block.rows.items()}) for block in summary.blocks
-    ]
+    blocks = [block._replace(rows={n: widest(row) for n, row in block.rows.items()}) for block in summary.blocks]
     text = StringIO()
     print_quality(dataclasses.replace(summary, blocks=blocks), Console(file=text, width=80))
     shown = text.getvalue()
     assert "…" not in shown
-    assert "synthetic, incremental drift" in shown
+    assert "synthetic, incremental drift" in " ".join(shown.split())
     assert "0.00455 1,234" in shown
     assert "→" in shown
     assert "rcv1v2" in shown
@@ -189,7 +218,9 @@ def test_datasets_are_found_once_and_unreadable_files_are_named(tiny):
     (tiny / "odd.csv").write_text("a,b\n1,2\n")
     (tiny / "README.md").write_text("text")
     found = find_datasets([tiny])
-    assert [(source.name, source.data.name, source.rows) for source in found.sources] == [("enron", "enron.arff", 250)]
+    assert [(source.name, source.data.name, source.facts[:3]) for source in found.sources] == [
+        ("enron", "enron.arff", (250, 8, 5))
+    ]
     assert found.missing == ["CAL500", "delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
     assert len(found.unreadable) == 1
     assert "odd.csv" in found.unreadable[0]
@@ -233,7 +264,10 @@ def test_a_model_without_probabilities_has_no_calibration(tiny, tmp_path, monkey
     assert row.failed == ""
     assert row.values[CALIBRATION] is None
     assert ("majority", CALIBRATION) not in summary.ranks[0].averages
-    assert render_quality(summary).count('aria-label="Reliability diagram of ') == 3
+    assert {record["model"] for record in quality_records(summary)["reliability"]} == {*MODELS, REFERENCE} - {
+        "majority"
+    }
+    assert set(diagrams(render_quality(summary))) == {"enron"}
 
 
 def test_interrupted_and_resumed(tiny, tmp_path, monkeypatch):
@@ -270,7 +304,8 @@ def test_command(tiny, tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "enron" in result.output
-    assert {"quality.html", "quality.csv", "ranks.csv", "reliability.csv", "runs"} == {p.name for p in out.iterdir()}
+    tables = {"quality.html", "quality.md", "quality.tex", "quality.csv", "ranks.csv", "reliability.csv"}
+    assert {*tables, "reliability-datasets.png", "runs"} == {p.name for p in out.iterdir()}
     with (out / "quality.csv").open(newline="") as file:
         runs = {row["model"]: row["runs"] for row in csv.DictReader(file)}
     # What has no randomness ran once.

@@ -8,25 +8,24 @@ import pytest
 from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
-from labelrace.experiments import run_speed, shapes, speed
+from labelrace.experiments import run_speed, speed
 from labelrace.experiments.rivals import rivals
-from labelrace.experiments.shapes import Shape, grid, make_batches
-from labelrace.experiments.speed import Measurement, slope
+from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, slope
 
 
 @pytest.fixture
 def small(monkeypatch):
     axes = {"rows": (60, 90), "features": (10, 20), "labels": (6, 12), "density": (0.1, 0.3)}
-    monkeypatch.setattr(shapes, "AXES", axes)
-    monkeypatch.setattr(shapes, "BASE", Shape(rows=60, features=10, labels=6, density=0.1))
-    monkeypatch.setattr(shapes, "BATCH_SIZE", 30)
+    monkeypatch.setattr(speed, "AXES", axes)
+    monkeypatch.setattr(speed, "BASE", Shape(rows=60, features=10, labels=6, density=0.1))
+    monkeypatch.setattr(speed, "BATCH_SIZE", 30)
 
 
 def test_grid_varies_one_size_at_a_time():
     for axis, line in grid().items():
         others = {shape._replace(**{axis: 0}) for shape in line}
         assert len(others) == 1
-        assert shapes.BASE in line
+        assert speed.BASE in line
 
 
 def test_rows_as_asked_for():
@@ -61,7 +60,7 @@ def test_slope():
     line = [
         Measurement("m", Shape(100, 10, labels, 0.1), 0.0, 3.0 * labels**0.5, 0.0, None) for labels in (10, 90, 400)
     ]
-    assert slope(line, "labels", lambda m: m.total) == pytest.approx(0.5)
+    assert slope(line, "labels") == pytest.approx(0.5)
 
 
 def test_command(small, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from labelrace.report import write_report
+from labelrace.report import summarize, write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -42,7 +42,7 @@ def visit(browser, tmp_path):
     heard, contexts = [], []
 
     def open_page(run, width=1280, scheme="light"):
-        path = write_report(run, tmp_path, formats=["html"])["report.html"]
+        path = write_report(summarize(*run), tmp_path, formats=["html"])["report.html"]
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         context.set_default_timeout(8000)
         contexts.append(context)

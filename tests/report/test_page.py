@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from labelrace.report import summarize
+from labelrace.report import report_document, summarize
 from labelrace.report.page import render_page
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
@@ -42,6 +42,10 @@ class Page(HTMLParser):
         raise AssertionError(f"<{tag}/> is not HTML")
 
 
+def page_of(manifest, records):
+    return render_page(report_document(summarize(manifest, records)))
+
+
 def hostile_run(make):
     manifest, records = make.race(batches=4, runs=1, measures=("micro_f1",), models={HOSTILE: (0.4, 0.1, 0.1)})
     manifest["source"]["name"] = HOSTILE
@@ -53,7 +57,7 @@ def hostile_run(make):
 
 
 def test_page_is_well_formed_and_has_its_parts(race):
-    page = Page(render_page(summarize(*race)))
+    page = Page(page_of(*race))
     assert page._open == []
     assert page.tags.count("h1") == 1
     ids = [value for _, name, value in page.attributes if name == "id"]
@@ -64,12 +68,12 @@ def test_page_is_well_formed_and_has_its_parts(race):
 
 @pytest.mark.parametrize("kind", ["usual", "hostile"])
 def test_page_asks_for_nothing(make, race, kind):
-    text = render_page(summarize(*(race if kind == "usual" else hostile_run(make))))
+    text = page_of(*(race if kind == "usual" else hostile_run(make)))
     page = Page(text)
     for tag, name, value in page.attributes:
         assert not name.startswith("on")
         if name in {"src", "href", "action", "data", "poster", "srcset", "formaction"}:
-            assert value.startswith("data:"), (tag, name, value)
+            assert value.startswith(("data:", "#figure-")), (tag, name, value)
     assert not {"img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
     assert "@import" not in text
     assert not re.search(r"url\(\s*['\"]?http", text)
@@ -78,7 +82,7 @@ def test_page_asks_for_nothing(make, race, kind):
 
 
 def test_hostile_names_stay_text(make):
-    text = render_page(summarize(*hostile_run(make)))
+    text = page_of(*hostile_run(make))
     page = Page(text)
     assert page.tags.count("script") == 2
     assert "{{ 7 * 7 }}" in text
@@ -88,22 +92,50 @@ def test_hostile_names_stay_text(make):
 
 
 def test_policy_lets_only_our_script_run(race):
-    page = Page(render_page(summarize(*race)))
+    page = Page(page_of(*race))
     policy = next(value for tag, name, value in page.attributes if tag == "meta" and "default-src" in value)
     digest = base64.b64encode(hashlib.sha256(page.texts["script"][-1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
 
 
+def test_figures_have_the_colours_of_the_theme(race):
+    pytest.importorskip("matplotlib")
+    page = Page(page_of(*race))
+    styles = [value for tag, name, value in page.attributes if name == "style" and tag in {"path", "text", "use", "g"}]
+    assert any("var(--ink)" in style for style in styles)
+    assert any("var(--color-0)" in style for style in styles)
+    assert not any("#000000" in style or "#ffffff" in style for style in styles)
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(labels) == 2
+    assert all(label.startswith("enron: ") for label in labels)
+
+
+def test_without_matplotlib_the_page_has_its_tables_and_a_note(race, monkeypatch):
+    monkeypatch.setattr("labelrace.report.page.can_draw", lambda: False)
+    page = Page(page_of(*race))
+    assert "svg" not in page.tags
+    assert {"results", "times"} <= {value for _, name, value in page.attributes if name == "id"}
+    assert any("labelrace[plots]" in text for text in page.texts["li"])
+
+
+def test_label_names_are_shown(race):
+    manifest, records = race
+    names = [f"topic {number}" for number in range(53)]
+    manifest["source"]["label_names"] = names
+    data = json.loads(Page(page_of(manifest, records)).texts["script"][0])
+    assert data["labels"]["names"] == names
+
+
 def test_size(make):
-    text = render_page(summarize(*make.race(batches=100, runs=2)))
+    text = page_of(*make.race(batches=100, runs=2))
     assert len(text.encode()) < 500_000
 
 
 def test_best_and_missing_values_are_shown(make, race):
     manifest, records = race
     records = [record for record in records if record["model"] != "obr"]
-    text = render_page(summarize(manifest, records))
+    text = page_of(manifest, records)
     assert "Not started: obr." in text
     assert "0 of 3 runs" in text
     assert 'class="best"' in text
@@ -113,6 +145,6 @@ def test_best_and_missing_values_are_shown(make, race):
 def test_page_of_little(make, records):
     manifest = make.manifest(["race"], ["micro_f1"])
     records = records and [make.batch("race", 1, {"micro_f1": None}), make.batch("race", 2, {"micro_f1": 0.5})]
-    page = Page(render_page(summarize(manifest, records)))
+    page = Page(page_of(manifest, records))
     assert page._open == []
     assert "labels" not in [value for _, name, value in page.attributes if name == "id"]

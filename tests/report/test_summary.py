@@ -88,9 +88,7 @@ def test_times_and_ratios(make):
     assert obr["ms_per_row"]["total"] == pytest.approx(50)
     assert negative["ms_per_row"]["total"] == pytest.approx(0.5)
     assert [m["fastest"] for m in summary["models"]] == [False, True, False]
-    total = summary["heat"]["rows"][0]
-    assert (total["source"], total["phase"]) == ("enron", "total")
-    assert total["values"] == pytest.approx([1.0, 0.0, -1.0])
+    assert [m["log10_time_ratio"]["total"] for m in summary["models"]] == pytest.approx([1.0, 0.0, -1.0])
 
 
 def test_reference_is_found_by_the_kind_of_a_named_model(make):
@@ -150,6 +148,17 @@ def test_labels(make):
     assert labels["frequency"] == pytest.approx([0.4, 0.1, 0.01])
     assert labels["f1"][0] == [pytest.approx(0.7), pytest.approx(0.2), None]
     assert labels["trend"][0] == pytest.approx([0.45, 0.45, 0.2])
+    assert labels["names"] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("part", ["source", "data"])
+def test_labels_have_the_names_of_the_manifest(make, part):
+    manifest = make.manifest(["a"], ["micro_f1"])
+    manifest[part] = manifest.get(part, {}) | {"label_names": ["oven", "bread"]}
+    record = {"kind": "labels", "model": "a", "run": 0, "frequency": [0.5, 0.1, 0.2], "f1": [0.8, None, 0.1]}
+    labels = summarize(manifest, [*one_run(make, "a", [0.1]), record])["labels"]
+    # A label that came later than the manifest has its number.
+    assert labels["names"] == ["oven", "bread", "2"]
 
 
 @pytest.mark.parametrize("extra", [[], [{"kind": "labels", "model": "a", "run": 0, "frequency": [], "f1": []}]])
@@ -167,7 +176,7 @@ def test_unfinished_models_are_shown_but_not_ranked(make):
     assert [m["measures"]["micro_f1"]["mean"] for m in summary["models"]] == [0.1, 0.2, 0.8, None]
     assert [m["measures"]["micro_f1"]["rank"] for m in summary["models"]] == [2, 1, None, None]
     assert not summary["complete"]
-    assert summary["failures"] == [{"model": "c", "run": 0, "error": "MemoryError: too large"}]
+    assert summary["failures"] == [{"model": "c", "run": 0, "batches": 1, "error": "MemoryError: too large"}]
     text = "\n".join(summary["notes"])
     for part in ("Not started: d.", "b finished 1 of 2 runs", "Failed: c, run 0, after 1 batch: MemoryError", "(†)"):
         assert part in text
@@ -203,8 +212,8 @@ def test_other_formats_are_refused(make):
 
 def test_headline(make):
     assert summarize(make.manifest(), [])["headline"] == (
-        "2 models went through enron in batches of 100 rows, each batch tested first and then learned: "
-        "1,702 rows, 1,001 features, 53 labels (3.38 on a row). Values are those of a single run."
+        "2 models on enron, in batches of 100 rows, each batch tested first, then learned: "
+        "1,702 rows, 1,001 features, 53 labels (3.38 per row). Values are those of a single run."
     )
     unknown = make.manifest(source={"rows": None, "cardinality": None})
     assert "an unknown number of rows, 1,001 features, 53 labels. " in summarize(unknown, [])["headline"]

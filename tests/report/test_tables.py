@@ -9,8 +9,7 @@ import re
 import pytest
 from rich.console import Console
 
-from labelrace.report import print_table, summarize
-from labelrace.report.tables import csv_table, latex_table, markdown_table
+from labelrace.report import print_report, summarize, write_report
 
 HOSTILE = "a_b & 100% $x$ #1 {z} ~^ \\end|<b>[red]`*\n\x1b[31m"
 
@@ -30,8 +29,12 @@ def summary(make):
 
 def printed(summary, width=200, color=False):
     console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system="standard" if color else None)
-    print_table(summary, console)
+    print_report(summary, console)
     return console.file.getvalue()
+
+
+def written(summary, folder, form):
+    return write_report(summary, folder, formats=[form])[f"report.{form}"].read_text(encoding="utf-8")
 
 
 def test_terminal(summary):
@@ -61,8 +64,8 @@ def test_terminal_fits_any_width(make, width):
         assert headings.count("Time") == 1
 
 
-def test_csv(summary):
-    rows = list(csv.DictReader(io.StringIO(csv_table(summary))))
+def test_csv(summary, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(written(summary, tmp_path, "csv"))))
     assert [row["model"] for row in rows] == ["race", HOSTILE, "failed", "absent"]
     assert float(rows[0]["micro_f1"]) == 0.5
     assert rows[0]["micro_f1_rank"] == rows[1]["micro_f1_rank"] == "1"
@@ -72,8 +75,8 @@ def test_csv(summary):
     assert float(rows[0]["log10_time_ratio"]) == 0
 
 
-def test_markdown(summary):
-    text = markdown_table(summary)
+def test_markdown(summary, tmp_path):
+    text = written(summary, tmp_path, "md")
     table = [line for line in text.splitlines() if line.startswith("|")]
     # Every row has as many cells: no name breaks out of its own.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {6}
@@ -84,23 +87,27 @@ def test_markdown(summary):
     assert "- Failed: failed, run 0, after 1 batch: ValueError: &lt;x&gt; &amp; \\_y\\_" in text
 
 
-def test_latex(summary):
-    text = latex_table(summary)
-    body = [line for line in text.splitlines() if not line.startswith("%")]
-    assert body[0] == r"\begin{tabular}{l|cc|c|r}"
-    assert body[-1] == r"\end{tabular}"
-    for line in body[1:-2]:
+def test_latex(summary, tmp_path):
+    text = written(summary, tmp_path, "tex")
+    body = [line.strip() for line in text.splitlines() if line and not line.startswith("%")]
+    assert body[:2] == [r"\begin{table}", r"\centering"]
+    assert re.fullmatch(r"\\caption\{Results on enron\. Best values are bold\..*\}", body[2])
+    assert body[3:6] == [r"\label{tab:results}", r"\begin{tabular}{lrrrr}", r"\toprule"]
+    assert body[7] == r"\midrule"
+    assert body[-3:] == [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    for line in (body[6], *body[8:-3]):
         assert len(re.findall(r"(?<!\\)&", line)) == 4
         assert line.replace(r"\{", "").replace(r"\}", "").count("{") == line.replace(r"\}", "").count("}")
     assert r"a\_b \& 100\% \$x\$ \#1 \{z\} \textasciitilde{}\textasciicircum{} \textbackslash{}end$|$$<$b$>$" in text
-    assert r"\textbf{0.500 $\pm$ 0.000} $(1)$" in text
+    assert r"\textbf{0.500 $\pm$ 0.000} (1)" in text
     assert r"failed $^\dagger$ & 0.250 & -- & -- & " in text
     assert not re.search(r"[^\x00-\x7f]", "\n".join(body))
 
 
-def test_one_model_and_one_batch(make):
+def test_one_model_and_one_batch(make, tmp_path):
     manifest = make.manifest(["race"], ["coverage"])
     summary = summarize(manifest, [make.batch("race", 1, {"coverage": 143.633}), make.done("race")])
-    assert "| race | 143.6 | – | 0.900 |" in markdown_table(summary)
-    assert "bold" not in markdown_table(summary)
+    text = written(summary, tmp_path, "md")
+    assert "| race | 143.6 | – | 0.900 |" in text
+    assert "bold" not in text
     assert "best" not in printed(summary)

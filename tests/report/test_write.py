@@ -10,7 +10,6 @@ import pytest
 
 from labelrace.evaluation import run
 from labelrace.report import summarize, write_report
-from labelrace.report.figures import draw_figures
 from labelrace.streams.synthetic import SyntheticStream
 
 
@@ -36,9 +35,9 @@ def test_report_of_a_folder_cut_off(tmp_path, race):
 
 def test_formats_and_folders_are_checked(tmp_path, race):
     with pytest.raises(ValueError, match="'pdf'"):
-        write_report(race, tmp_path, formats=["pdf"])
+        write_report(summarize(*race), tmp_path, formats=["pdf"])
     with pytest.raises(ValueError, match="out"):
-        write_report(race)
+        write_report(summarize(*race))
     with pytest.raises(FileNotFoundError):
         write_report(tmp_path)
 
@@ -46,22 +45,22 @@ def test_formats_and_folders_are_checked(tmp_path, race):
 def test_figures(tmp_path, make):
     names = {"race $x$": (0.4, 0.1, 0.1), **make.models}
     race = make.race(batches=5, runs=1, measures=("micro_f1", "coverage"), models=names)
-    paths = write_report(race, tmp_path, formats=["svg"])
-    assert sorted(paths) == ["curves.svg", "labels.svg", "time.svg"]
+    paths = write_report(summarize(*race), tmp_path, formats=["svg"])
+    assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg", "time.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())
     assert "race $x$" in paths["curves.svg"].read_text(encoding="utf-8")
 
 
-def test_figures_of_little(make):
+def test_figures_of_little(make, tmp_path):
     manifest = make.manifest(["race"], ["micro_f1"])
     summary = summarize(manifest, [make.batch("race", 1, {"micro_f1": 0.3})])
-    figures = draw_figures(summary)
-    assert sorted(figures) == ["curves.png", "time.png"]
-    assert all(content.startswith(b"\x89PNG") for content in figures.values())
-    assert draw_figures(summarize(manifest, [])) == {}
+    figures = write_report(summary, tmp_path, formats=["png"])
+    assert sorted(figures) == ["curves.png", "seconds.png", "time.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.values())
+    assert write_report(summarize(manifest, []), tmp_path, formats=["png"]) == {}
 
 
-def test_missing_matplotlib_is_named(monkeypatch, race):
+def test_missing_matplotlib_is_named(monkeypatch, race, tmp_path):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
@@ -73,4 +72,5 @@ def test_missing_matplotlib_is_named(monkeypatch, race):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"labelrace\[plots\]"):
-        draw_figures(summarize(*race))
+        write_report(summarize(*race), tmp_path / "new", formats=["png"])
+    assert not (tmp_path / "new").exists()

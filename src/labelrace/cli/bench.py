@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
 from labelrace.cli.options import Seed, as_names
+
+if TYPE_CHECKING:
+    from labelrace.evaluation import Progress
+    from labelrace.report import Document
 
 __all__ = ["app"]
 
@@ -20,7 +29,8 @@ Data = Annotated[
     list[Path] | None,
     typer.Option(help="A folder with datasets, beside LABELRACE_DATA and the cache; repeatable.", show_default=False),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the runs in --out.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 
 
 @app.command()
@@ -28,16 +38,19 @@ def paper(
     data: Data = None,
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 10,
     seed: Seed = 0,
-    table: Annotated[str, typer.Option(help="Which tables, with commas between.")] = "2,3,4,sweep",
-    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a processor.", show_default=False)] = None,
+    table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,sweep",
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes; by default as many as processors.", show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "paper",
     resume: Resume = False,
     synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="Add a synthetic stream for each dataset that is not at hand.")
+        bool, typer.Option("--synthetic", help="Add a synthetic stream for each dataset that is not available.")
     ] = False,
     synthetic_rows: Annotated[
         int | None, typer.Option(help="Rows of each synthetic stream, if not the dataset's.", show_default=False)
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments and put the results beside its tables.
 
@@ -47,15 +60,14 @@ def paper(
 
     labelrace bench paper --data ~/mulan --table 2,3 --runs 3 --out quick
     """
-    from labelrace.experiments import print_paper, run_paper, write_paper
-    from labelrace.experiments.progress import PlanBar, bench_bars
+    from labelrace.experiments import paper_document, paper_records, run_paper
 
-    with bench_bars(Console(stderr=True)) as bars:
-        bar = PlanBar(bars, runs)
+    with _keeping(out), _bars() as bars:
+        bar = _PlanBar(bars, runs)
         summary = run_paper(
             out,
             data=data or (),
-            tables=[text.strip() for text in table.split(",")],
+            tables=as_names(table),
             runs=runs,
             seed=seed,
             jobs=jobs,
@@ -65,35 +77,33 @@ def paper(
             on_plan=bar.set_plan,
             on_progress=bar.show,
         )
-    written = write_paper(summary, out)
-    console = Console()
-    print_paper(summary, console)
-    console.print(f"\nThe page: {written['paper.html']}", highlight=False, soft_wrap=True)
+    _publish(paper_document(summary), paper_records(summary), out, "paper", as_json)
 
 
 @app.command()
 def quality(
     models: Annotated[
         str | None,
-        typer.Option(help="Which models, with commas between; by default all online ones.", show_default=False),
+        typer.Option(help="Which models, separated by commas; by default all online ones.", show_default=False),
     ] = None,
     data: Data = None,
     datasets: Annotated[
-        str | None, typer.Option(help="Which datasets, with commas between, if not all found.", show_default=False)
+        str | None, typer.Option(help="Which datasets, separated by commas, if not all found.", show_default=False)
     ] = None,
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; with more than one, times are not comparable.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for records, page and tables.")] = _RUNS / "quality",
+    out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "quality",
     resume: Resume = False,
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Add synthetic streams, with each kind of drift and without.")
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare online models on every dataset at hand: measures, calibration, time and ranks.
+    """Compare online models on every available dataset: measures, calibration, time and ranks.
 
-    After each dataset the files are written anew; what Ctrl-C cuts off goes on with --resume.
+    After each dataset page and CSV files are written; --resume continues after Ctrl-C.
 
     [dim]Examples:[/dim]
 
@@ -101,11 +111,11 @@ def quality(
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
     """
-    from labelrace.experiments.progress import PlanBar, bench_bars
-    from labelrace.experiments.quality import print_quality, run_quality, write_quality
+    from labelrace.experiments import quality_document, quality_records, run_quality
+    from labelrace.report import write_document
 
-    with bench_bars(Console(stderr=True)) as bars:
-        bar = PlanBar(bars, runs)
+    with _keeping(out), _bars() as bars:
+        bar = _PlanBar(bars, runs)
         summary = run_quality(
             out,
             models=as_names(models) if models is not None else None,
@@ -119,11 +129,11 @@ def quality(
             synthetic_rows=synthetic_rows,
             on_plan=bar.set_plan,
             on_progress=bar.show,
-            on_summary=lambda so_far: write_quality(so_far, out),
+            on_summary=lambda so_far: write_document(
+                quality_document(so_far), out, "quality", quality_records(so_far), ("html", "csv")
+            ),
         )
-    console = Console()
-    print_quality(summary, console)
-    console.print(f"\nThe page: {out / 'quality.html'}", highlight=False, soft_wrap=True)
+    _publish(quality_document(summary), quality_records(summary), out, "quality", as_json)
 
 
 @app.command()
@@ -131,23 +141,99 @@ def speed(
     rows: Annotated[
         list[int] | None, typer.Option(help="Numbers of rows to vary; repeatable.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the table and the plot.")] = _RUNS / "speed",
+    out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "speed",
+    as_json: AsJson = False,
 ) -> None:
     """Measure time and memory of every online model, how they grow, and other libraries beside them.
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
-    from labelrace.experiments import print_speed, run_speed, write_speed
-    from labelrace.experiments.progress import bench_bars
+    from labelrace.experiments import run_speed, speed_document, speed_records
 
-    with bench_bars(Console(stderr=True)) as bars:
+    with _bars() as bars:
         task = bars.add_task("measuring", total=None, now="")
         summary = run_speed(
             rows=rows or (),
             on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
         )
-    written = write_speed(summary, out)
+    _publish(speed_document(summary), speed_records(summary), out, "speed", as_json)
+
+
+def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:
+    """Write all files, and print the tables or, as JSON, the records."""
+    from labelrace.report import print_document, write_document
+
+    written = write_document(document, out, stem, records)
+    if as_json:
+        typer.echo(json.dumps({"notes": list(document.notes), **records}))
+        return
     console = Console()
-    print_speed(summary, console)
-    for path in written.values():
-        console.print(str(path), highlight=False, soft_wrap=True)
+    print_document(document, console)
+    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _keeping(out: Path) -> Iterator[None]:
+    """Say after Ctrl-C what is kept and how to continue, if anything is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        has_some = any(file.stat().st_size for file in out.glob("runs/**/records.jsonl"))
+        kept = f"What was finished is in {out}: repeat the command with --resume to go on."
+        raise KeyboardInterrupt(kept if has_some else "Nothing was finished yet.") from None
+
+
+@contextmanager
+def _bars() -> Iterator[Bars]:
+    """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[now]}"),
+    )
+    console = Console(stderr=True)
+    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
+    with Bars(
+        *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
+    ) as bars:
+        yield bars
+
+
+class _Part(Protocol):
+    """A part of a plan: its folder, what it is called, and about how long it takes."""
+
+    @property
+    def folder(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def cost(self) -> float: ...
+
+
+class _PlanBar:
+    """One bar for a whole plan, in which each part has the length that it is expected to take."""
+
+    def __init__(self, bars: Bars, runs: int) -> None:
+        self._bars, self._runs = bars, runs
+        self._task = bars.add_task("looking for datasets", total=None, now="")
+        self._before: dict[str, float] = {}
+
+    def set_plan(self, plan: Sequence[_Part]) -> None:
+        """Take the plan's length."""
+        total = 0.0
+        for part in plan:
+            self._before[part.folder] = total
+            total += part.cost
+        self._bars.update(self._task, total=total)
+
+    def show(self, part: _Part, progress: Progress) -> None:
+        """Show how far a part is."""
+        done = self._before[part.folder] + part.cost * progress.finished / max(progress.total, 1)
+        now = f"{progress.model}, run {progress.run + 1} of {self._runs}"
+        self._bars.update(self._task, description=part.title, completed=done, now=now)
+        if progress.kind == "failed":
+            self._bars.console.print(f"{part.title}, {now}: {progress.error}", style="red", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -22,17 +23,21 @@ def report(
         list[str] | None,
         typer.Option("--format", "-f", help=f"One of {', '.join(REPORT_FORMATS)}; repeatable.", show_default=False),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
 ) -> None:
     """Write the report of a run, or of as much of it as there is.
 
     [dim]Example:[/dim] labelrace report labelrace-runs/demo-1 -f html -f png
     """
     from labelrace.evaluation import read_run
-    from labelrace.report import print_table, summarize, write_report
+    from labelrace.report import print_report, summarize, write_report
 
-    manifest, records = read_run(folder)
-    written = write_report((manifest, records), out or folder, formats or ("html", "csv", "md", "tex"))
+    summary = summarize(*read_run(folder))
+    written = write_report(summary, out or folder, formats or ("html", "csv", "md", "tex"))
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
     console = Console()
-    print_table(summarize(manifest, records), console)
+    print_report(summary, console)
     for path in written.values():
         console.print(str(path), highlight=False, soft_wrap=True)

@@ -59,7 +59,7 @@ def run(
     from labelrace.cli.progress import run_bars
     from labelrace.evaluation import run as evaluate_models
     from labelrace.models.registry import is_online, model_names
-    from labelrace.report import print_table, summarize, write_report
+    from labelrace.report import print_report, summarize, write_report
     from labelrace.streams.synthetic import demo_stream
 
     if resume and out is None:
@@ -87,13 +87,13 @@ def run(
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(folder)) from None
-    written = write_report(folder)
     summary = summarize(manifest, records)
+    written = write_report(summary, folder)
     if as_json:
         typer.echo(json.dumps(summary))
     else:
         console = Console()
-        print_table(summary, console)
+        print_report(summary, console)
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
     if not any(record["kind"] == "done" for record in records):
         raise typer.Exit(1)  # each model has failed, and the report says why

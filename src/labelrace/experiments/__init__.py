@@ -1,14 +1,26 @@
-"""Benchmarks: the paper's tables beside ours, and the speed of the models.
+"""Experiments: the paper's tables beside ours, the quality of the online models, and their speed.
 
->>> from labelrace.experiments import run_paper, run_speed, write_paper, write_speed
+Each is run by one function; what comes out is a document of tables and charts, and records for programs to read.
+
+>>> from labelrace.experiments import paper_document, run_paper
 """
 
 from __future__ import annotations
 
 from labelrace.experiments.paper import run_paper
-from labelrace.experiments.speed import run_speed
-from labelrace.experiments.speed_report import print_speed, write_speed
-from labelrace.experiments.terminal import print_paper
-from labelrace.experiments.write import write_paper
+from labelrace.experiments.paper_report import paper_document, paper_records
+from labelrace.experiments.quality import run_quality
+from labelrace.experiments.quality_report import quality_document, quality_records
+from labelrace.experiments.speed import run_speed, speed_document, speed_records
 
-__all__ = ["print_paper", "print_speed", "run_paper", "run_speed", "write_paper", "write_speed"]
+__all__ = [
+    "paper_document",
+    "paper_records",
+    "quality_document",
+    "quality_records",
+    "run_paper",
+    "run_quality",
+    "run_speed",
+    "speed_document",
+    "speed_records",
+]

@@ -1,17 +1,32 @@
-"""The paper's tables, beside ours, by one call."""
+"""The paper's experiments: what is to be run for which of its tables, and one call that runs it."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from labelrace.experiments.perform import Watcher, perform
-from labelrace.experiments.plan import TABLES, Part, check_tables, make_plan
-from labelrace.experiments.sources import find_sources
-from labelrace.experiments.summary import PaperSummary, make_summary
+from labelrace.evaluation import ModelSpec, Progress
+from labelrace.experiments.comparison import BASELINES, HOLDOUT, SWEPT, TABLES, VARIANTS, Outcome, PaperSummary, compare
+from labelrace.experiments.datasets import Source, count_facts, find_paper_datasets
+from labelrace.experiments.parts import Part, run_part
+from labelrace.experiments.published import paper_datasets
+from labelrace.report import summarize
 
-__all__ = ["run_paper"]
+__all__ = ["check_tables", "make_plan", "run_paper"]
+
+_SWEEP_DATASETS = ("CAL500", "enron")
+_METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT}
+# In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the
+# paper's source has all, else those that it prints.
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "variants": {"measures": "all"},
+    "baselines": {"measures": "all"},
+    "holdout": {"measures": "paper", "protocol": "holdout"},
+    "sweep": {"measures": "paper"},
+}
 
 
 def run_paper(
@@ -26,50 +41,86 @@ def run_paper(
     synthetic: bool = False,
     synthetic_rows: int | None = None,
     on_plan: Callable[[Sequence[Part]], object] | None = None,
-    on_progress: Watcher | None = None,
+    on_progress: Callable[[Part, Progress], object] | None = None,
 ) -> PaperSummary:
-    """Run the paper's experiments on those of its datasets that are at hand.
+    """Run the paper's experiments on those of its datasets that are available.
 
     Parameters
     ----------
     out : path
         The folder for the records of all runs.
-    data : iterable of paths
+    data : iterable of paths, default=()
         Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
-    tables : iterable of str
-        Some of "2", "3", "4" and "sweep", the paper's figure of the number of pseudo labels.
+    tables : iterable of str, default=("2", "3", "4", "sweep")
+        "sweep" is the paper's figure of the number of pseudo labels.
     runs, seed, jobs, resume
         As `labelrace.evaluation.run` takes them.
-    synthetic : bool
-        Whether to run on a synthetic stream of the same shape for each dataset that is not at hand. Its results are
+    synthetic : bool, default=False
+        Whether to run on a synthetic stream of the same shape for each dataset that is not available. Its results are
         called synthetic, and are not compared with the paper's.
-    synthetic_rows : int or None
-        Rows of each such stream, if not as many as the dataset has.
-    on_plan : callable, optional
+    synthetic_rows : int or None, default=None
+        Rows of each such stream; None for as many as the dataset has.
+    on_plan : callable, default=None
         Called once with what is going to be run.
-    on_progress : callable, optional
+    on_progress : callable, default=None
         Called with the part of the plan and its `labelrace.evaluation.Progress`.
 
     Raises
     ------
     FileNotFoundError
-        If none of the datasets is at hand.
+        If none of the datasets is available.
     FileExistsError, ValueError
         If the folder holds runs already and they are not to be resumed, or are others.
     """
     asked = check_tables(tables)
-    sources, missing = find_sources(
-        [Path(folder) for folder in data], synthetic=synthetic, synthetic_rows=synthetic_rows
-    )
-    if not sources:
+    found = find_paper_datasets(map(Path, data), synthetic=synthetic, synthetic_rows=synthetic_rows)
+    if not found.sources:
         raise FileNotFoundError(
-            f"none of the paper's datasets is at hand ({', '.join(missing)}): see `labelrace data list`, give their "
-            "folder by --data or LABELRACE_DATA, or run on synthetic ones by --synthetic"
+            f"none of the paper's datasets is available ({', '.join(found.missing)}): see `labelrace data list`, give "
+            "their folder by --data or LABELRACE_DATA, or run on synthetic ones by --synthetic"
         )
-    plan = make_plan(sources, asked)
+    plan = make_plan(found.sources, asked)
     if not plan:
-        raise FileNotFoundError("the sweep is on CAL500 and enron, and neither is at hand")
+        raise FileNotFoundError("the sweep is on CAL500 and enron, and neither is available")
     if on_plan is not None:
         on_plan(plan)
-    outcomes = perform(plan, out, runs=runs, seed=seed, jobs=jobs, resume=resume, on_progress=on_progress)
-    return make_summary(outcomes, sources, missing, asked)
+    outcomes = []
+    for part in plan:
+        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
+        outcomes.append(Outcome(part.source, part.kind, summarize(manifest, records)))
+    facts = {source: count_facts(source) for source in found.sources}
+    return compare(outcomes, facts, found.missing, asked)
+
+
+def check_tables(texts: Iterable[str]) -> list[str]:
+    """Return the tables asked for, in the paper's order; raise ValueError for one that does not exist.
+
+    Examples
+    --------
+    >>> check_tables(["sweep", "2"])
+    ['2', 'sweep']
+    """
+    asked = list(texts)
+    for text in asked:
+        if text not in TABLES:
+            raise ValueError(f"tables must be some of {', '.join(TABLES)}, got {text!r}")
+    return [table for table in TABLES if table in asked]
+
+
+def make_plan(sources: Sequence[Source], tables: Iterable[str]) -> list[Part]:
+    """List what must be run for these tables on these datasets, small datasets first."""
+    kinds = {kind for table in check_tables(tables) for kind in TABLES[table].kinds}
+    parts = []
+    for source in sorted(sources, key=lambda source: paper_datasets()[source.name][0].rows):
+        models = {kind: [ModelSpec(name) for name in methods] for kind, methods in _METHODS.items()}
+        if source.name in _SWEEP_DATASETS:
+            models["sweep"] = _sweep(paper_datasets()[source.name][0].labels)
+        parts += [Part(source, tuple(models[kind]), _OPTIONS[kind], kind) for kind in models if kind in kinds]
+    return parts
+
+
+def _sweep(n_labels: int) -> list[ModelSpec]:
+    """List the methods of the sweep with k, 2k, … k² pseudo labels, k being the usual number of them."""
+    least = math.ceil(math.log2(n_labels))
+    counts = range(least, least**2 + 1, least)
+    return [ModelSpec(name, {"n_components": k}, f"{name} k={k}") for name in SWEPT for k in counts]

@@ -1,4 +1,4 @@
-"""What the paper printed, and what its own program gives when it is run again.
+"""What the paper printed, what its own program gives when it is run again, and whether a value agrees with these.
 
 The numbers are in four files beside this one:
 
@@ -17,15 +17,34 @@ The numbers are in four files beside this one:
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["PAPER_RUNS", "Facts", "Reference", "paper_datasets", "printed_ranks", "published", "rerun"]
+__all__ = [
+    "REASONS",
+    "Estimate",
+    "Facts",
+    "Reference",
+    "Verdict",
+    "judge",
+    "paper_datasets",
+    "printed_ranks",
+    "published",
+    "rerun",
+]
 
 # How often the authors ran each method.
-PAPER_RUNS = 10
+_PAPER_RUNS = 10
+# Why a value agrees. "rounding": it rounds to the printed one, or is as near. "chance": the rest is within two
+# standard errors of the difference of the two means. "spread": it is within one standard deviation, over runs, of the
+# printed mean, but further off than two means of ten runs should be.
+Reason: TypeAlias = Literal["rounding", "chance", "spread", "differs"]
+REASONS: tuple[Reason, ...] = ("rounding", "chance", "spread", "differs")
+_ROUND_OFF = 1e-9
+_STANDARD_ERRORS = 2
 
 
 class Reference(NamedTuple):
@@ -81,7 +100,7 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
     for row in _rows("published.csv"):
         table = row["table"].removeprefix("table")[:1]
         rank = int(row["rank"]) if row["rank"] else None
-        reference = Reference(*_number(row["value"]), _optional(row["std"]), PAPER_RUNS, rank)
+        reference = Reference(*_number(row["value"]), _optional(row["std"]), _PAPER_RUNS, rank)
         found[table, row["dataset"], row["method"], row["measure"]] = reference
     for (table, dataset, method, measure), reference in found.items():
         repeated = found.get(("2", dataset, method, measure))
@@ -131,16 +150,66 @@ def paper_datasets() -> dict[str, tuple[Facts, int]]:
     """
     found = {}
     for row in _rows("datasets.csv"):
-        facts = Facts(
-            int(row["rows"]),
-            int(row["features"]),
-            int(row["labels"]),
-            float(row["cardinality"]),
-            float(row["density"]),
-            int(row["label_sets"]),
-        )
-        found[row["dataset"]] = facts, int(row["batch_size"])
+        rows, features, labels, label_sets, batch_size = (int(row[name]) for name in _COUNTS)
+        facts = Facts(rows, features, labels, float(row["cardinality"]), float(row["density"]), label_sets)
+        found[row["dataset"]] = facts, batch_size
     return found
+
+
+_COUNTS = ("rows", "features", "labels", "label_sets", "batch_size")
+
+
+class Estimate(NamedTuple):
+    """A mean over runs, with the standard deviation over runs (None from a single run)."""
+
+    mean: float
+    sd: float | None
+    runs: int
+
+
+class Verdict(NamedTuple):
+    """Ours minus theirs, and why the two agree, or that they differ."""
+
+    difference: float
+    reason: Reason
+
+    @property
+    def agrees(self) -> bool:
+        """Whether rounding, chance or the spread over runs explains the difference."""
+        return self.reason != "differs"
+
+
+def judge(ours: Estimate, theirs: Reference) -> Verdict:
+    """Compare a mean with a printed one.
+
+    Where no standard deviation was printed, that of our runs stands in for it: if the two programs are the same, so
+    are their deviations.
+
+    Examples
+    --------
+    >>> theirs = Reference(0.22, decimals=2, sd=0.02, runs=10)
+    >>> judge(Estimate(0.2249, sd=0.01, runs=10), theirs).reason
+    'rounding'
+    >>> judge(Estimate(0.231, sd=0.01, runs=10), theirs).reason
+    'chance'
+    >>> judge(Estimate(0.243, sd=0.01, runs=10), theirs).reason
+    'spread'
+    >>> judge(Estimate(0.25, sd=0.01, runs=10), theirs).agrees
+    False
+    """
+    difference = ours.mean - theirs.value
+    # What is left after as much of the difference as rounding explains.
+    rest = abs(difference) - 0.5 * 10.0**-theirs.decimals - _ROUND_OFF
+    our_sd = ours.sd or 0.0
+    their_sd = our_sd if theirs.sd is None else theirs.sd
+    error = math.sqrt(our_sd**2 / ours.runs + their_sd**2 / theirs.runs)
+    if rest <= 0:
+        return Verdict(difference, "rounding")
+    if rest <= _STANDARD_ERRORS * error:
+        return Verdict(difference, "chance")
+    if theirs.sd is not None and rest <= theirs.sd:
+        return Verdict(difference, "spread")
+    return Verdict(difference, "differs")
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:

@@ -1,43 +1,78 @@
-"""How fast the models are, how much memory they take, and how both grow with the data."""
+"""How fast the models are, how much memory they take, and how both grow with the data, beside other libraries."""
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, memory_meter
+from labelrace import __version__
+from labelrace.evaluation import ModelSpec
 from labelrace.experiments.rivals import Rival, rivals
-from labelrace.experiments.shapes import Shape, grid, make_batches
 from labelrace.models.registry import model_names
+from labelrace.report.figures import Chart, Panel, Series, panels
+from labelrace.report.page import Document, Section
+from labelrace.report.tables import text_table
+from labelrace.report.text import as_bytes, as_significant, listing
+from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 
-__all__ = ["Measurement", "SpeedSummary", "measure", "run_speed", "slope"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-# Rivals that take each row by itself are given so many: enough to time them, and no more than one can wait for.
+__all__ = [
+    "Measurement",
+    "Shape",
+    "SpeedSummary",
+    "grid",
+    "make_batches",
+    "measure",
+    "run_speed",
+    "slope",
+    "speed_document",
+    "speed_records",
+]
+
+BATCH_SIZE = 250
+_CARDINALITY = 3.0
+# Rivals that take each row by itself get this many rows: enough to time them, in a time one can wait for.
 _ROWS_OF_RIVALS = 40
 # What rivals are compared with, besides the model that is most like them.
 _REFERENCE = "race-cls-fixed"
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Shape(NamedTuple):
+    """Rows, features and labels of a stream, and the share of non-zeros of its binary features."""
+
+    rows: int
+    features: int
+    labels: int
+    density: float
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows, {self.features} features ({self.density:.0%} non-zero), {self.labels} labels"
+
+
+BASE = Shape(rows=1500, features=300, labels=100, density=0.05)
+# What each size is varied over, one at a time; the base's own value is among them.
+AXES: dict[str, tuple[float, ...]] = {
+    "rows": (750, 1500, 3000),
+    "features": (100, 300, 900),
+    "labels": (25, 100, 400),
+    "density": (0.02, 0.05, 0.125, 0.3),
+}
+
+
+class Measurement(NamedTuple):
     """One model on one shape.
 
-    Parameters
-    ----------
-    model : str
-    shape : Shape
-    first : float
-        Seconds to learn the first batch, which is where models set themselves up.
-    predict, learn : float
-        Milliseconds a row to predict and to learn each later batch.
-    memory : int or None
-        Peak of what it allocated while it learned and predicted, in bytes.
+    ``first`` are the seconds to learn the first batch, which is where models set themselves up; ``predict`` and
+    ``learn`` milliseconds per row of each later batch; ``memory`` the peak of what it allocated meanwhile, in bytes.
     """
 
     model: str
@@ -49,26 +84,17 @@ class Measurement:
 
     @property
     def total(self) -> float:
-        """Milliseconds a row to predict and then to learn it."""
+        """Milliseconds per row to predict and then to learn it."""
         return self.predict + self.learn
 
 
 @dataclass(frozen=True)
 class SpeedSummary:
-    """All measurements: by axis and model, in the axis' order, and those of other libraries on the shapes of `labels`.
+    """All measurements."""
 
-    Parameters
-    ----------
-    axes : dict
-        Axis -> model -> measurements.
-    rivals : list of (Rival, Measurement)
-    absent : list of str
-        Libraries that are not installed.
-    """
-
-    axes: dict[str, dict[str, list[Measurement]]]
-    rivals: list[tuple[Rival, Measurement]]
-    absent: list[str]
+    axes: dict[str, dict[str, list[Measurement]]]  # by axis and model, in the axis' order
+    rivals: list[tuple[Rival, Measurement]]  # other libraries, on the shapes of the axis of labels
+    absent: list[str]  # libraries that are not installed
 
     def at_base(self) -> dict[str, Measurement]:
         """Return each model's measurement on the shape that all axes share."""
@@ -95,11 +121,11 @@ def run_speed(
 
     Parameters
     ----------
-    models : iterable of str or None
-        Names for `labelrace.make_model`; by default all that are online.
-    rows : sequence of int
-        Numbers of rows, if not the usual ones.
-    on_progress : callable, optional
+    models : iterable of str or None, default=None
+        Names for `labelrace.make_model`; None for all that are online.
+    rows : sequence of int, default=()
+        Numbers of rows; the usual ones if empty.
+    on_progress : callable, default=None
         Called with what is measured, how many measurements are done, and how many there are.
     """
     names = list(models) if models is not None else model_names(online=True)
@@ -110,17 +136,56 @@ def run_speed(
     total = len(distinct) * len(names) + len(shapes["labels"]) * len(found)
     done: dict[tuple[str, Shape], Measurement] = {}
     others: list[tuple[Rival, Measurement]] = []
+
+    def tell(name: str, shape: Shape) -> None:
+        if on_progress is not None:
+            on_progress(f"{name}, {shape}", len(done) + len(others), total)
+
     with threadpool_limits(limits=1):
         for shape in distinct:
             batches, categorical = make_batches(shape)
             for name in names:
-                _tell(on_progress, f"{name}, {_text(shape)}", len(done) + len(others), total)
+                tell(name, shape)
                 done[name, shape] = measure(name, shape, batches, categorical)
             for rival in found if shape in shapes["labels"] else ():
-                _tell(on_progress, f"{rival.name}, {_text(shape)}", len(done) + len(others), total)
+                tell(rival.name, shape)
                 others.append((rival, _measure_rival(rival, shape, batches)))
     axes = {axis: {name: [done[name, shape] for shape in line] for name in names} for axis, line in shapes.items()}
     return SpeedSummary(axes, sorted(others, key=lambda pair: pair[1].shape.labels), absent)
+
+
+def grid(rows: Sequence[int] = ()) -> dict[str, list[Shape]]:
+    """Return the shapes of each axis, the base's value among them.
+
+    Parameters
+    ----------
+    rows : sequence of int, default=()
+        What rows are varied over, if not as usual. The other axes have the first of them.
+
+    Examples
+    --------
+    >>> [shape.labels for shape in grid()["labels"]]
+    [25, 100, 400]
+    """
+    axes = {**AXES, "rows": tuple(sorted(set(rows)))} if rows else AXES
+    base = BASE._replace(rows=int(axes["rows"][0])) if rows else BASE
+    kinds = {"density": float}
+    return {
+        axis: [Shape(**{**base._asdict(), axis: kinds.get(axis, int)(value)}) for value in values]
+        for axis, values in axes.items()
+    }
+
+
+def make_batches(shape: Shape) -> tuple[list[tuple[AnyMatrix, AnyMatrix]], AnyMatrix]:
+    """Return batches of synthetic rows of a shape, and the mask of their nominal features: all of them are."""
+    stream = SyntheticStream(
+        n_rows=shape.rows,
+        n_features=shape.features,
+        n_labels=shape.labels,
+        cardinality=min(_CARDINALITY, shape.labels / 4),
+        density=shape.density,
+    )
+    return list(stream.batches(BATCH_SIZE)), stream.categorical
 
 
 def measure(
@@ -128,41 +193,36 @@ def measure(
 ) -> Measurement:
     """Time a model, then let it go through some of the batches again to trace its memory, which slows it down.
 
-    Parameters
-    ----------
-    name : str
-        For `labelrace.make_model`.
-    shape : Shape
-    batches : sequence of (X, Y)
-        The first is learned; each further one is predicted and learned.
-    categorical : mask
-        The nominal features.
+    The first batch is learned; each further one is predicted and learned.
     """
     spec = ModelSpec(name)
-    first, predict, learn = _go_through(spec.make(0, categorical), batches)
-    with memory_meter(trace=True) as peak:
+    times = _go_through(spec.make(0, categorical), batches)
+    tracemalloc.start()
+    try:
         _go_through(spec.make(0, categorical), batches[:2])
-        memory = peak()
-    return Measurement(name, shape, first, predict, learn, memory)
+        _, memory = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return Measurement(name, shape, *times, memory)
 
 
-def slope(measurements: Sequence[Measurement], axis: str, value: Callable[[Measurement], float]) -> float:
-    """Return the exponent with which a value grows along an axis: 0 does not grow, 1 is proportional.
+def slope(measurements: Sequence[Measurement], axis: str) -> float:
+    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional.
 
     Examples
     --------
     >>> shapes = [Shape(100, 10, labels, 0.1) for labels in (10, 100, 1000)]
     >>> made = [Measurement("obr", shape, 0.0, shape.labels / 10, 0.0, None) for shape in shapes]
-    >>> round(slope(made, "labels", lambda m: m.predict), 6)
+    >>> round(slope(made, "labels"), 6)
     1.0
     """
     sizes = np.log([getattr(m.shape, axis) for m in measurements])
-    values = np.log([max(value(m), 1e-12) for m in measurements])
-    return float(np.polyfit(sizes, values, 1)[0])
+    times = np.log([max(m.total, 1e-12) for m in measurements])
+    return float(np.polyfit(sizes, times, 1)[0])
 
 
 def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> tuple[float, float, float]:
-    """Return the seconds to learn the first batch, and the milliseconds a row to predict and to learn others.
+    """Return the seconds to learn the first batch, and the milliseconds per row to predict and to learn others.
 
     These are medians over batches: a batch during which the machine did something else does not count.
     """
@@ -186,10 +246,66 @@ def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     return time.perf_counter() - start
 
 
-def _tell(on_progress: Callable[[str, int, int], object] | None, text: str, done: int, total: int) -> None:
-    if on_progress is not None:
-        on_progress(text, done, total)
+def speed_records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
+    """Return what programs read, with all digits: every measurement."""
+    measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
+    measured += [("labels", m) for _, m in summary.rivals]
+    times = ("first_seconds", "predict_ms", "learn_ms", "memory")
+    return {
+        "speed": [
+            {"axis": axis, "model": m.model, **m.shape._asdict(), **dict(zip(times, m[2:], strict=True))}
+            for axis, m in measured
+        ]
+    }
 
 
-def _text(shape: Shape) -> str:
-    return f"{shape.rows} × {shape.features}, {shape.labels} labels"
+def speed_document(summary: SpeedSummary) -> Document:
+    """Return times on the base shape, how they grow, and how other libraries compare, as tables and a chart."""
+    base = summary.at_base()
+    shape = next(iter(base.values())).shape
+    shapes = list(dict.fromkeys(m.shape for _, m in summary.rivals))
+    times = {
+        name: [*map(as_significant, (m.predict, m.learn, m.first)), as_bytes(m.memory)] for name, m in base.items()
+    }
+    growth = {
+        name: [f"{slope(of[name], axis):.2f}".replace("-", "−") for axis, of in summary.axes.items()] for name in base
+    }
+    others = {
+        f"{name} / {model}": [f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" for ratio in by_shape.values()]
+        for name, model, by_shape in summary.ratios()
+    }
+    columns = ("Predict (ms/row)", "Learn (ms/row)", "First batch (s)", "Peak memory")
+    compared = "Time per row of other libraries, as a ratio to that of a model of labelrace."
+    tables = [
+        text_table("times", f"Time and memory: {shape}.", columns, times),
+        text_table("growth", "Exponents of the growth of time per row.", [f"By {a}" for a in summary.axes], growth),
+        text_table("libraries", compared, [f"{shape.labels} labels" for shape in shapes], others, "Library / model"),
+    ]
+    chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
+    hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
+    return Document(
+        title="Speed of the online models",
+        brand="labelrace bench",
+        lead=f"{len(base)} online models on synthetic streams, on one thread.",
+        footer=f"Made by labelrace {__version__}.",
+        sections=[Section("Time and memory", hint, tables, [chart])],
+        notes=[f"Not installed, and so not compared: {listing(summary.absent)}."] if summary.absent else [],
+    )
+
+
+def _figure(summary: SpeedSummary) -> Figure:
+    """Draw time and memory along every axis, on logarithmic scales."""
+    values: dict[str, Callable[[Measurement], float]] = {
+        "ms per row": lambda m: m.total,
+        "peak memory, MB": lambda m: (m.memory or 0) / 1e6,
+    }
+    shown = []
+    for label, value in values.items():
+        for axis, of in summary.axes.items():
+            sizes = [getattr(m.shape, axis) for m in next(iter(of.values()))]
+            series = [
+                Series(name, sizes, [value(m) for m in line], place, marker="o")
+                for place, (name, line) in enumerate(of.items())
+            ]
+            shown.append(Panel("", series, axis, "" if axis != "rows" else label, "xy", x_ticks=sizes))
+    return panels(shown, across=len(summary.axes), size=(2.5, 2.3))

@@ -1,4 +1,4 @@
-"""How the measures went over the stream, and how each label fared: the data of the charts."""
+"""The data of the charts: measures over the stream, and F1 of each label."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.report.collect import Run, mean, plain, value_of
+from labelrace.report.runs import Run, Runs, mean, plain, value_of
 from labelrace.typing import BoolArray, FloatArray
 
 __all__ = ["KINDS", "curves", "labels"]
 
-KINDS = ("batch", "windowed", "cumulative")
+# How the values of a curve are averaged, and what the page calls it.
+KINDS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
 _MOST_POINTS = 400
 
-_Runs = Mapping[str, Mapping[int, Run]]
 
-
-def curves(runs: _Runs, measures: Sequence[str], most_points: int = _MOST_POINTS) -> dict[str, Any]:
+def curves(runs: Runs, measures: Sequence[str], most_points: int = _MOST_POINTS) -> dict[str, Any]:
     """Return the curves of every measure and model, as means over the runs.
 
     ``batch`` is the value of each test batch; ``windowed`` the mean of the last ``window`` batches and ``cumulative``
@@ -50,25 +49,26 @@ def curves(runs: _Runs, measures: Sequence[str], most_points: int = _MOST_POINTS
     return {"rows": [ends[place] for place in last], "batches": len(ends), "window": window, "values": values}
 
 
-def labels(runs: _Runs, chosen: Mapping[str, Sequence[Run]]) -> dict[str, Any] | None:
-    """Return how often each label occurs and the F each model reached on it, as means over the runs.
+def labels(runs: Runs, chosen: Mapping[str, Sequence[Run]], names: Sequence[str] = ()) -> dict[str, Any] | None:
+    """Return how often each label occurs and the F1 each model reached on it, as means over the runs.
 
-    Frequencies are of the data, so all the models' records are averaged; F only over the chosen runs. None where no
-    run has such a record.
+    Frequencies are of the data, so all the models' records are averaged; F1 only over the chosen runs.
 
     Returns
     -------
     dict or None
-        ``frequency``: share of the tested rows, per label; ``f1`` and ``trend``: one list per model, F of each label
-        and its mean with the labels that are about as frequent.
+        ``names`` of the labels, or their column numbers where names are not known; ``frequency``: share of the tested
+        rows, per label; ``f1`` and ``trend``: one list per model, F1 of each label and its mean over labels of
+        similar frequency. None where no run has such a record.
     """
-    noted = [run.labels for of_model in runs.values() for run in of_model.values() if run.labels]
-    width = max((len(record["frequency"]) for record in noted), default=0)
+    recorded = [run.labels for of_model in runs.values() for run in of_model.values() if run.labels]
+    width = max((len(record["frequency"]) for record in recorded), default=0)
     if not width:
         return None
-    frequency = mean(_stack([record["frequency"] for record in noted], width))
+    frequency = mean(_stack([record["frequency"] for record in recorded], width))
     f1 = [mean(_stack([run.labels["f1"] for run in of_model if run.labels], width)) for of_model in chosen.values()]
     return {
+        "names": [str(names[place]) if place < len(names) else str(place) for place in range(width)],
         "frequency": [plain(value) for value in frequency],
         "f1": [[plain(value) for value in line] for line in f1],
         "trend": [[plain(value) for value in _trend(frequency, line)] for line in f1],
@@ -98,7 +98,7 @@ def _table(of_model: Mapping[int, Run], ends: Sequence[int], measure: str) -> tu
 
 
 def _running(table: FloatArray, whole: BoolArray, window: int) -> FloatArray:
-    """Return the mean of the whole ones among the last ``window`` values, NaN beyond the end of a run.
+    """Return the mean of the whole batches among the last ``window`` values, NaN beyond the end of a run.
 
     A partial batch leaves the mean as it was.
     """
@@ -125,7 +125,7 @@ def _bucket_means(line: FloatArray, last: Sequence[int]) -> FloatArray:
 
 
 def _stack(lines: Sequence[Sequence[float | None]], width: int) -> FloatArray:
-    """Return lists of labels as rows of one table; a run that met fewer labels is padded with NaN."""
+    """Return lists of labels as rows of one table; a run that had fewer labels is padded with NaN."""
     table = np.full((len(lines), width), np.nan)
     for row, line in enumerate(lines):
         table[row, : len(line)] = [np.nan if value is None else value for value in line]

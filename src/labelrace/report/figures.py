@@ -1,158 +1,444 @@
-"""Figures for papers and slides: curves, the heat map of times, the labels. They need matplotlib."""
+"""The one way to draw a chart: matplotlib, saved as a file or inlined into a page as SVG.
+
+Lines and points (`panels`), stacked bars (`bars`), a heat map (`heat_map`) and critical differences
+(`critical_differences`). Each takes plain data and returns a figure. They need the extra ``plots``.
+
+One colour and one line pattern stand for a model, in pages as in figures. The colours keep apart under the three common
+kinds of colour blindness and contrast with their ground by 3 to 1 or more. Eight colours are the most that do: the
+pattern of the line tells the rest apart.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import io
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
+from xml.etree import ElementTree
 
-from labelrace.report import palette
-from labelrace.report.canvas import FAST, INK, MIDDLE, MUTED, SLOW, add_title, as_file, line_style, literal, new_figure
-from labelrace.report.summary import Summary
-from labelrace.report.text import as_signed
+from markupsafe import Markup
+
+from labelrace.report.text import as_signed, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curves_figure", "draw_figures", "heat_figure", "labels_figure"]
+__all__ = [
+    "MUTED",
+    "PALETTE",
+    "Chart",
+    "Panel",
+    "Ranks",
+    "Series",
+    "as_file",
+    "bars",
+    "can_draw",
+    "cliques",
+    "color",
+    "critical_differences",
+    "dash",
+    "heat_map",
+    "inline_svg",
+    "new_figure",
+    "panels",
+    "styled",
+]
 
+# Of each colour, the one on light ground and the one on dark ground.
+PALETTE = (
+    ("#1858a9", "#66acfd"),
+    ("#c24a0a", "#f0792c"),
+    ("#37a48b", "#a1f8df"),
+    ("#7d1650", "#c7699a"),
+    ("#b08a12", "#f1cd38"),
+    ("#9c85e5", "#9f75ea"),
+    ("#1b839b", "#73d4f0"),
+    ("#62240d", "#eea09a"),
+)
+# The neighbours in hue are four apart, so that within the first eight they differ in pattern too.
+_DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 3), (9, 3, 2, 3))
+_INK, MUTED, _LINE = "#1b1f24", "#5a636e", "#dfe3e8"
+_FAST, _SLOW = "#4c93d9", "#e07b39"
+# What a page calls these colours, so that inlined figures follow its theme.
+_VARIABLES = {_INK: "ink", MUTED: "muted", _LINE: "line", _FAST: "fast", _SLOW: "slow"} | {
+    light: f"color-{place}" for place, (light, _) in enumerate(PALETTE)
+}
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.edgecolor": _LINE,
+    "axes.labelcolor": MUTED,
+    "axes.titlecolor": _INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _LINE,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.labelcolor": _INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    **{f"{axis}tick.{kind}.size": 0 for axis in "xy" for kind in ("major", "minor")},
+    "text.color": _INK,
+    # Text stays text, and the same data give the same file.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "labelrace",
+}
+_DOTS_PER_INCH = 160
 _STEPS = [1, 2, 2.5, 5, 10]
-_KINDS = {"batch": "per batch", "windowed": "windowed mean", "cumulative": "cumulative mean"}
+# What the id of points with tips begins with.
+_TIPS = "tips:"
+_TITLE_HEIGHT = 0.35
+_LONGEST_NAME = 40
+_INCHES_PER_LETTER = 0.075
+
+_Arguments = ParamSpec("_Arguments")
+_Drawn = TypeVar("_Drawn")
 
 
-def draw_figures(summary: Summary, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
-    """Return every figure there is data for, as files by name: ``curves.png``, ``time.png``, ``labels.png``."""
-    drawers: dict[str, tuple[Callable[[Summary], Figure], bool]] = {
-        "curves": (curves_figure, bool(summary["curves"]["rows"] and summary["measures"])),
-        "time": (heat_figure, summary["reference"] is not None),
-        "labels": (labels_figure, summary["labels"] is not None),
-    }
-    return {
-        f"{name}.{form}": as_file(draw(summary), form)
-        for name, (draw, has_data) in drawers.items()
-        if has_data
-        for form in formats
-    }
+class Chart(NamedTuple):
+    """A figure that is drawn on demand: the name of its file, what it shows, and how it is drawn."""
+
+    name: str
+    caption: str
+    draw: Callable[[], Figure]
 
 
-def curves_figure(
-    summary: Summary,
-    measures: Sequence[str] | None = None,
-    kind: Literal["batch", "windowed", "cumulative"] = "windowed",
-) -> Figure:
-    """Return the curves over the stream, one panel per measure."""
-    shown = [measure for measure in summary["measures"] if measures is None or measure["name"] in measures]
-    across = min(3, len(shown))
+@dataclass(frozen=True)
+class Series:
+    """Points of a panel, and the line through them."""
+
+    name: str  # in the legend; empty for none
+    x: Sequence[float]
+    y: Sequence[float | None]  # None is a gap
+    place: int | None = 0  # of its colour and line pattern; None is muted
+    spread: Sequence[float] | None = None  # half the height of a band around the line, or of error bars
+    line: bool = True
+    marker: str = ""  # as matplotlib has them
+    hollow: bool = False  # whether markers are rings
+    tips: Sequence[str] = ()  # what a page shows when the pointer is over a point
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes, its series, and what is special about the axes."""
+
+    title: str
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    log: Literal["", "x", "xy"] = ""  # the axes with a logarithmic scale
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float | None] | None = None
+    x_ticks: Sequence[float] = ()  # where to write numbers below, if not at round ones
+    percent: bool = False  # whether shares below are written as percentages
+    diagonal: bool = False  # whether to draw the line on which both values are equal
+
+
+class Ranks(NamedTuple):
+    """Average ranks of methods, for a critical-difference diagram: methods closer than `difference` are joined."""
+
+    title: str
+    places: Mapping[str, float]
+    difference: float
+
+
+def color(place: int | None) -> str:
+    """Return the colour of the model at this place, on light ground."""
+    return MUTED if place is None else PALETTE[place % len(PALETTE)][0]
+
+
+def dash(place: int | None) -> tuple[int, ...]:
+    """Return the lengths of strokes and gaps of the line of the model at this place; none is a solid line."""
+    return _DASHES[(place or 0) // 4 % len(_DASHES)]
+
+
+def can_draw() -> bool:
+    """Tell whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def styled(draw: Callable[_Arguments, _Drawn]) -> Callable[_Arguments, _Drawn]:
+    """Let a function draw in the style of the reports; without matplotlib it raises ImportError."""
+
+    @functools.wraps(draw)
+    def drawing(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Drawn:
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise ImportError("Figures need matplotlib: pip install 'labelrace[plots]'.") from error
+        with matplotlib.rc_context(_STYLE):
+            return draw(*arguments, **named)
+
+    return drawing
+
+
+def new_figure(down: int, across: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row; it belongs to no window and to no global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(down, across, squeeze=False).flat)
+
+
+@styled
+def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = (3.3, 2.5), columns: int = 4) -> Figure:
+    """Draw panels of `size` inches, `across` of them side by side, and one legend in `columns` for all of them."""
+    across = min(across, len(shown))
     down = -(-len(shown) // across)
-    figure, panels = new_figure(down, across, (1.0 + 3.3 * across, 0.9 + 2.2 * down))
-    for panel, measure in zip(panels, shown, strict=False):
-        lines = summary["curves"]["values"][measure["name"]][kind]
-        _draw_curves(panel, summary["curves"]["rows"], lines)
-        arrow = "↓" if measure["lower"] else "↑"
-        panel.set_title(f"{measure['label']} {arrow}", loc="left", fontsize=9.5, color=INK)
-    for panel in panels[len(shown) :]:
-        panel.remove()
-    for panel in panels[max(0, len(shown) - across) : len(shown)]:
-        panel.set_xlabel("rows of the stream")
-    _legend(figure, summary["models"], line=True)
-    add_title(figure, f"{summary['title']}: {_KINDS[kind]}")
+    entries = {series.name: series for panel in shown for series in panel.series if series.name}
+    height = size[1] * down + 0.2 * -(-len(entries) // columns)
+    figure, axes = new_figure(down, across, (size[0] * across, height))
+    for place, (panel, on) in enumerate(zip(shown, axes, strict=False)):
+        _draw_panel(on, panel)
+        on.set_title(_literal(panel.title))
+        on.set_ylabel(panel.y_label)
+        if place + across >= len(shown):
+            on.set_xlabel(panel.x_label)
+    for on in axes[len(shown) :]:
+        on.remove()
+    if len(entries) > 1:
+        from matplotlib.lines import Line2D
+
+        looks = [(name, {"color": color(s.place), "lw": 1.5, **_line_style(s)}) for name, s in entries.items()]
+        _legend(figure, [Line2D([], [], label=_name(name), **look) for name, look in looks], columns)
     return figure
 
 
-def _draw_curves(panel: Axes, rows: Sequence[int], lines: Sequence[Sequence[float | None]]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def _draw_panel(on: Axes, panel: Panel) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-    for place, line in enumerate(lines):
-        values = [float("nan") if value is None else value for value in line]
-        style = line_style(place)
-        panel.plot(rows, values, color=palette.color(place), ls=style, lw=1.5, marker="o" if len(rows) == 1 else "")
-    panel.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_STEPS))
-    panel.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    if "x" in panel.log:
+        on.set_xscale("log")
+    else:
+        on.xaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+        on.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    if "y" in panel.log:
+        on.set_yscale("log")
+    else:
+        on.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+    for series in panel.series:
+        _draw_series(on, series)
+    if panel.diagonal and panel.x_range:
+        on.plot(panel.x_range, panel.x_range, color=MUTED, lw=0.8, ls=(0, (4, 3)), zorder=1)
+        on.set_aspect("equal")
+    on.set_xlim(panel.x_range)
+    if panel.y_range:
+        on.set_ylim(*panel.y_range)
+    if panel.percent:
+        on.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,g} %"))
+    if panel.x_ticks:
+        on.set_xticks(panel.x_ticks, [f"{tick:,g}" for tick in panel.x_ticks])
+        on.xaxis.set_minor_locator(NullLocator())
 
 
-def heat_figure(summary: Summary) -> Figure:
-    """Return the heat map of log10 time ratios: models across, a row per source and phase."""
-    heat = summary["heat"]
-    table = [[float("nan") if value is None else value for value in row["values"]] for row in heat["rows"]]
-    sizes = [abs(value) for row in heat["rows"] for value in row["values"] if value is not None]
-    span = max([1.0, *sizes])
-    width = 2.2 + 0.95 * len(heat["columns"])
-    figure, (panel,) = new_figure(1, 1, (width, 1.5 + 0.5 * len(table)))
-    from matplotlib.colors import LinearSegmentedColormap
+def _draw_series(on: Axes, series: Series) -> None:
+    y = [float("nan") if value is None else value for value in series.y]
+    shade = color(series.place)
+    style = _line_style(series)
+    alone = series.line and not series.marker and len(y) == 1
+    (drawn,) = on.plot(series.x, y, color=shade, lw=1.5, zorder=3, **style | ({"marker": "o"} if alone else {}))
+    if series.tips:
+        drawn.set_gid(_TIPS + "\n".join(series.tips))
+    if series.spread is None:
+        return
+    if series.line:
+        low, high = ([v + sign * s for v, s in zip(y, series.spread, strict=True)] for sign in (-1, 1))
+        on.fill_between(series.x, low, high, color=shade, alpha=0.12, lw=0)
+    else:
+        on.errorbar(series.x, y, yerr=series.spread, color=shade, ls="", lw=0.8, alpha=0.6, zorder=2)
 
-    colors = LinearSegmentedColormap.from_list("time", [FAST, MIDDLE, SLOW])
-    image = panel.pcolormesh(table, cmap=colors, vmin=-span, vmax=span, edgecolors="white", linewidth=2)
-    panel.invert_yaxis()
-    panel.grid(False)
-    panel.spines[:].set_visible(False)
-    panel.tick_params(length=0, labelcolor=INK)
-    panel.set_xticks([place + 0.5 for place in range(len(heat["columns"]))], map(literal, heat["columns"]))
-    panel.set_yticks(
-        [place + 0.5 for place in range(len(table))],
-        [literal(f"{row['source']}, {row['phase']}") for row in heat["rows"]],
-    )
-    panel.tick_params(axis="x", labelrotation=30)
-    for label in panel.get_xticklabels():
-        label.set(ha="right", rotation_mode="anchor")
-    for down, row in enumerate(heat["rows"]):
-        for across, value in enumerate(row["values"]):
-            panel.text(across + 0.5, down + 0.5, as_signed(value), ha="center", va="center", color=INK)
-    bar = figure.colorbar(image, ax=panel, fraction=0.04, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, colors=MUTED, labelsize=9)
-    add_title(figure, f"log10 of time against {summary['reference']}")
+
+def _line_style(series: Series) -> dict[str, Any]:
+    """Return line pattern and markers, as matplotlib takes them."""
+    pattern = dash(series.place)
+    return {
+        "ls": "" if not series.line else (0, [length / 2 for length in pattern]) if pattern else "-",
+        "marker": series.marker,
+        "markersize": 4 if series.line else 5,
+        "markeredgewidth": 1.2,
+        "markerfacecolor": "none" if series.hollow else color(series.place),
+    }
+
+
+def _legend(figure: Figure, handles: Sequence[Any], columns: int) -> None:
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+@styled
+def bars(names: Sequence[str], parts: Mapping[str, Sequence[float]], texts: Sequence[str]) -> Figure:
+    """Draw a stacked bar for each name, with a text behind it; the parts are told by a legend."""
+    from matplotlib.patches import Patch
+
+    figure, (on,) = new_figure(1, 1, (6.6, 0.5 + 0.3 * len(names)))
+    ends = [0.0] * len(names)
+    for place, values in enumerate(parts.values()):
+        on.barh(range(len(names)), values, left=ends, height=0.62, color=color(place))
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    longest = max([*ends, 1e-12])
+    for place, (end, text) in enumerate(zip(ends, texts, strict=True)):
+        on.text(end + 0.01 * longest, place, text, va="center")
+    on.set_yticks(range(len(names)), list(map(_name, names)), color=_INK)
+    on.set_xlim(0, 1.18 * longest)
+    on.invert_yaxis()
+    on.grid(False)
+    on.spines[:].set_visible(False)
+    on.set_xticks([])
+    _legend(figure, [Patch(color=color(place), label=name) for place, name in enumerate(parts)], len(parts))
     return figure
 
 
-def labels_figure(summary: Summary) -> Figure:
-    """Return F1 of each label against how often it occurs."""
-    labels = summary["labels"]
-    figure, (panel,) = new_figure(1, 1, (6.4, 4.2))
-    from matplotlib.ticker import FuncFormatter
+@styled
+def heat_map(columns: Sequence[str], rows: Sequence[str], values: Sequence[Sequence[float | None]]) -> Figure:
+    """Draw log ratios: warm colours above 0, cold ones below, full from 1 or from the largest on."""
+    from matplotlib.patches import Rectangle
 
-    for place, (line, trend) in enumerate(zip(labels["f1"], labels["trend"], strict=True)):
-        color = palette.color(place)
-        panel.scatter(*_occurring(labels["frequency"], line), s=16, color=color, alpha=0.45, linewidths=0)
-        panel.plot(*_occurring(labels["frequency"], trend), color=color, ls=line_style(place), lw=1.5)
-    panel.set_xscale("log")
-    panel.set_ylim(-0.03, 1.03)
-    panel.set_ylabel("F1 of the label")
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,g} %"))
-    panel.set_xlabel("share of rows with the label")
-    _legend(figure, summary["models"], line=False)
-    add_title(figure, f"{summary['title']}: rare and frequent labels")
+    span = max([1.0, *(abs(value) for line in values for value in line if value is not None)])
+    left, below = (_INCHES_PER_LETTER * max(len(_name(name)) for name in names) for names in (rows, columns))
+    figure, (on,) = new_figure(1, 1, (0.2 + max(left, below) + 0.8 * len(columns), 0.3 + 0.36 * len(rows) + below / 2))
+    for down, line in enumerate(values):
+        for across, value in enumerate(line):
+            shade, strength = _SLOW if (value or 0) > 0 else _FAST, abs(value or 0) / span
+            # A faint line keeps cells without a ratio visible.
+            on.add_patch(Rectangle((across, down), 0.96, 0.92, fc=shade, alpha=strength, lw=0))
+            on.add_patch(Rectangle((across, down), 0.96, 0.92, fc="none", ec=_LINE, lw=0.6))
+            on.text(across + 0.48, down + 0.47, as_signed(value), ha="center", va="center")
+    on.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    on.grid(False)
+    on.spines[:].set_visible(False)
+    # Names that are long stand askew, so that they do not run into one another.
+    askew: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    on.set_xticks([place + 0.5 for place in range(len(columns))], list(map(_name, columns)), color=_INK, **askew)
+    on.set_yticks([place + 0.46 for place in range(len(rows))], list(map(_name, rows)), color=_INK)
     return figure
 
 
-def _occurring(frequency: Sequence[float | None], line: Sequence[float | None]) -> tuple[list[float], list[float]]:
-    """Return the labels that a logarithmic scale has a place for, rare ones first, and their values."""
-    pairs = [(often, value) for often, value in zip(frequency, line, strict=True) if often and value is not None]
-    pairs.sort()
-    return [often for often, _ in pairs], [value for _, value in pairs]
+@styled
+def critical_differences(shown: Sequence[Ranks]) -> Figure:
+    """Draw methods on an axis of average ranks, one panel below the other; bars join those that are not told apart."""
+    most = max(len(ranks.places) for ranks in shown)
+    figure, axes = new_figure(len(shown), 1, (6.8, (1.25 + 0.13 * most) * len(shown)))
+    for on, ranks in zip(axes, shown, strict=True):
+        on.set_title(_literal(ranks.title))
+        _draw_ranks(on, ranks.places, ranks.difference)
+    return figure
 
 
-def _legend(figure: Figure, models: Sequence[Mapping[str, Any]], line: bool) -> None:
-    from matplotlib.lines import Line2D
+def _draw_ranks(on: Axes, places: Mapping[str, float], difference: float) -> None:
+    """Draw the axis, the names on both sides of it, and the bars."""
+    count, shade = len(places), color(0)
+    ordered = sorted(places, key=lambda method: places[method])
+    half = (count + 1) // 2
+    joined = cliques(places, difference)
+    top = -0.6 - 0.35 * len(joined)
+    on.axis("off")
+    on.set(xlim=(1 - 0.55 * (count - 1), count + 0.55 * (count - 1)), ylim=(top - 0.62 * half, 1.7))
+    on.plot([1, count], [0, 0], color=_INK, lw=1)
+    for place in range(1, count + 1):
+        on.plot([place, place], [0, 0.15], color=_INK, lw=1)
+        on.text(place, 0.25, str(place), ha="center", va="bottom", color=MUTED)
+    wider = ", wider than the axis" if difference > count - 1 else ""
+    on.plot([1, min(1 + difference, count)], [1.25, 1.25], color=shade, lw=3)
+    on.text(0.9, 1.25, f"CD = {difference:.2f}{wider}", ha="right", va="center", color=MUTED)
+    for row, (low, high) in enumerate(joined):
+        on.plot([low, high], [-0.4 - 0.35 * row] * 2, color=shade, lw=3, solid_capstyle="round")
+    for number, method in enumerate(ordered):
+        left = number < half
+        down = top - 0.55 * (number if left else count - 1 - number)
+        edge = 0.9 if left else count + 0.1
+        on.plot([places[method], places[method], edge], [0, down, down], color=MUTED, lw=0.8)
+        text = f"{method}  {places[method]:.2f}" if left else f"{places[method]:.2f}  {method}"
+        on.text(edge + (-0.06 if left else 0.06), down, _literal(text), ha="right" if left else "left", va="center")
 
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=palette.color(place),
-            ls=line_style(place) if line else "",
-            lw=1.5,
-            marker="" if line else "o",
-        )
-        for place in range(len(models))
-    ]
-    names = [literal(model["name"]) for model in models]
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center",
-        ncols=min(3, len(models)),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-    )
+
+def cliques(places: Mapping[str, float], difference: float) -> list[tuple[float, float]]:
+    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart.
+
+    Examples
+    --------
+    >>> cliques({"a": 1.2, "b": 2.0, "c": 2.9, "d": 3.9}, difference=1.0)
+    [(1.2, 2.0), (2.0, 2.9)]
+    """
+    ranks = sorted(places.values())
+    spans: list[tuple[float, float]] = []
+    for start, low in enumerate(ranks):
+        high = max(rank for rank in ranks[start:] if rank - low < difference)
+        # A span inside the one before says nothing new, and one method alone is no clique.
+        if high > low and (not spans or high > spans[-1][1]):
+            spans.append((low, high))
+    return spans
+
+
+@styled
+def as_file(figure: Figure, form: str = "png", title: str = "") -> bytes:
+    """Return a figure, with a title above it, as the content of a file: ``png`` or ``svg``."""
+    if title:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + _TITLE_HEIGHT)
+        figure.suptitle(_literal(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
+    content = io.BytesIO()
+    figure.savefig(content, format=form, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
+    return content.getvalue()
+
+
+def inline_svg(figure: Figure, label: str, prefix: str) -> Markup:
+    """Return a figure as an element of a page: in the colours of its theme, without addresses or styles of its own.
+
+    The label is read to those who cannot see it; ids begin with the prefix, so that no two in a page are equal.
+    """
+    figure.patch.set_visible(False)
+    for on in figure.axes:
+        on.patch.set_visible(False)
+    root = ElementTree.fromstring(as_file(figure, "svg"))
+    for element in list(root.iter()):
+        element.tag = element.tag.rpartition("}")[2]
+        for child in list(element):
+            if child.tag.rpartition("}")[2] in ("metadata", "style"):
+                element.remove(child)
+        _adopt(element, prefix)
+    width, height = (float(root.attrib.pop(name).removesuffix("pt")) for name in ("width", "height"))
+    root.attrib |= {"class": "plot", "role": "img", "aria-label": printable(label)}
+    root.attrib |= {"width": f"{width * 4 / 3:.0f}", "height": f"{height * 4 / 3:.0f}"}
+    return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
+
+
+def _adopt(element: ElementTree.Element, prefix: str) -> None:
+    """Give an element of a figure the page's colours, ids of its own, and the tips of its points."""
+    tips = element.attrib.get("id", "").removeprefix(_TIPS).split("\n")
+    if element.attrib.get("id", "").startswith(_TIPS):
+        points = [child for child in element.iter() if child.tag.rpartition("}")[2] == "use"]
+        for point, tip in zip(points, tips, strict=False):
+            ElementTree.SubElement(point, "title").text = tip
+        del element.attrib["id"]
+    for name, value in list(element.attrib.items()):
+        del element.attrib[name]
+        value = re.sub(r"url\(#", f"url(#{prefix}-", value)
+        if name.endswith("}href"):
+            value = value.replace("#", f"#{prefix}-", 1)
+        elif name == "id":
+            value = f"{prefix}-{value}"
+        elif name == "style":
+            value = re.sub("#[0-9a-f]{6}", lambda found: _as_variable(found[0]), value)
+        element.attrib[name.rpartition("}")[2]] = value
+
+
+def _as_variable(hex_color: str) -> str:
+    return f"var(--{_VARIABLES[hex_color]})" if hex_color in _VARIABLES else hex_color
+
+
+def _literal(text: str) -> str:
+    """Return a text without matplotlib's formulas, which stand between dollar signs."""
+    return printable(text).replace("$", r"\$")
+
+
+def _name(text: str) -> str:
+    """Return a name that leaves room for what it names."""
+    return _literal(text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…")

@@ -1,169 +1,140 @@
-"""The report as one HTML page that needs nothing else: no network, no other file."""
+"""The one page that all reports share: sections of tables and figures in one HTML file that needs no other file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
 
-from labelrace.report import palette
-from labelrace.report.curves import KINDS
-from labelrace.report.shell import render
-from labelrace.report.summary import Summary
-from labelrace.report.tables import Cell, Column, grid
-from labelrace.report.text import as_bytes, as_signed, as_significant
+import jinja2
+from markupsafe import Markup
 
-__all__ = ["render_page"]
+from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
+from labelrace.report.tables import Table
+from labelrace.report.text import plural
 
-_SCRIPTS = ("theme.js", "legend.js", "table.js", "chart.js", "curves.js", "labels.js")
+__all__ = ["Document", "Section", "as_json", "made_by", "render_page"]
+
+_SCRIPTS = ("theme.js", "table.js")
+# Charts that answer to the pointer, for documents that have data for them.
+_CHART_SCRIPTS = ("legend.js", "chart.js", "curves.js", "labels.js")
+_UPLOT = "vendor/uplot/uPlot.iife.min.js"
 _STYLES = ("vendor/uplot/uPlot.min.css", "page.css", "charts.css")
-# Shown first, where it was measured.
-_DEFAULT_MEASURE = "micro_f1"
-_KIND_LABELS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
-
-_Item = TypeVar("_Item")
-
-# Colours of the heat map are full from this ratio on, or from the largest there is.
-_LEAST_HEAT_SPAN = 1.0
+_NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'labelrace[plots]'."
 
 
-def render_page(summary: Summary) -> str:
+@dataclass(frozen=True)
+class Section:
+    """A part of a document: a hint on how to read it, tables and charts.
+
+    A page shows its ``template`` instead, if it has one; ``page_only`` tables are left out of terminal, Markdown and
+    LaTeX.
+    """
+
+    title: str
+    hint: str = ""
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+    template: str = ""
+    page_only: bool = False
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is written about a run or a benchmark, whatever the format.
+
+    ``notes`` are what a reader must know before believing the rest, ``complete`` tells whether everything that was to
+    be run is in it, ``chart_data`` is for the charts of the page that answer to the pointer, and ``context`` for the
+    templates of sections.
+    """
+
+    title: str
+    brand: str
+    lead: str
+    footer: str
+    sections: Sequence[Section]
+    notes: Sequence[str] = ()
+    complete: bool = True
+    chart_data: dict[str, Any] | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the tables for terminal, Markdown and LaTeX."""
+        return (table for section in self.sections if not section.page_only for table in section.tables)
+
+    def charts(self) -> Iterator[Chart]:
+        """Yield all charts."""
+        return (chart for section in self.sections for chart in section.charts)
+
+
+def render_page(document: Document) -> str:
     """Return the whole page as text.
 
-    Parameters
-    ----------
-    summary
-        From `summarize`.
+    Without matplotlib the page has everything but its figures, and a note says so.
     """
-    return render(
-        "page.html",
-        styles=_STYLES,
-        scripts=_SCRIPTS,
-        library="vendor/uplot/uPlot.iife.min.js",
-        colors=len(summary["models"]),
-        notes=summary["notes"],
-        notes_title="Note" if summary["complete"] else "Not complete",
-        data=_chart_data(summary),
-        brand="labelrace report",
-        title=summary["title"],
-        lead=summary["headline"],
-        footer=f"Made by labelrace {summary['version']} from the run of {summary['created']}.",
-        summary=summary,
-        table=_results(summary),
-        bars=_bars(summary["models"]),
-        heat=_heat(summary["heat"]),
-        kinds=_KIND_LABELS,
-        default_measure=_DEFAULT_MEASURE,
-        facts=_facts(summary["manifest"]),
-        manifest_text=json.dumps(summary["manifest"], indent=2, ensure_ascii=False, default=str),
+    wanted = [chart for section in document.sections if not section.template for chart in section.charts]
+    drawn = {
+        chart.name: inline_svg(chart.draw(), chart.caption, f"figure-{number}")
+        for number, chart in enumerate(wanted)
+        if can_draw()
+    }
+    interactive = document.chart_data is not None
+    scripts = [*_SCRIPTS, *(_CHART_SCRIPTS if interactive else ())]
+    library = f"{_static(_UPLOT)}\n" if interactive else ""
+    script = Markup(f'{library}(() => {{\n"use strict";\n{chr(10).join(map(_static, scripts))}\n}})();\n')
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("labelrace.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html").render(
+        document=document,
+        notes=[*document.notes, *([_NO_FIGURES] if len(drawn) < len(wanted) else [])],
+        figures=drawn,
+        script=script,
+        # The page's policy lets this script run, and no other that a name may smuggle in.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=Markup("\n".join(map(_static, _STYLES))),
+        colors=[PALETTE[place % len(PALETTE)] for place in range(_count_colors(document))],
+        palette=PALETTE,
+        data=as_json(document.chart_data or {}),
+        **document.context,
     )
 
 
-def _chart_data(summary: Summary) -> dict[str, Any]:
-    """Return what the charts draw, with as many digits as can be seen."""
-    curves, labels = summary["curves"], summary["labels"]
-    values = {
-        measure: {
-            kind: [[_short(value) for value in line] for line in curves["values"][measure][kind]] for kind in KINDS
-        }
-        for measure in curves["values"]
-    }
-    return {
-        "models": [
-            {"name": model["name"], "dash": palette.dash(place)} for place, model in enumerate(summary["models"])
-        ],
-        "measures": summary["measures"],
-        "curves": {"rows": curves["rows"], "values": values},
-        "labels": labels
-        and {
-            "frequency": [_short(value) for value in labels["frequency"]],
-            **{key: [[_short(value) for value in line] for line in labels[key]] for key in ("f1", "trend")},
-        },
-    }
+def as_json(data: Any) -> Markup:
+    r"""Return data as JSON that cannot end the script element it stands in.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Markup(text)
 
 
-def _short(value: float | None) -> float | int | None:
-    if value is None:
-        return None
-    short = float(f"{value:.5g}")
-    return int(short) if short.is_integer() else short
+def made_by(manifest: Mapping[str, Any]) -> str:
+    """Return which version made the runs of a manifest, when and on which machine, for a footer."""
+    machine = manifest.get("machine") or {}
+    return (
+        f"Made by labelrace {manifest['version']} from runs started {manifest['created']} with seed {manifest['seed']} "
+        f"on {machine.get('platform', 'an unknown platform')}, {plural(machine.get('cpus') or 1, 'processor')}."
+    )
 
 
-def _results(summary: Summary) -> dict[str, Any]:
-    """Return the table: headings, and per model its cells with the numbers they are sorted by."""
-    columns, rows = grid(summary)
-    with_memory = any(model["memory"] is not None for model in summary["models"])
-    lines = []
-    for model, (name, cells) in zip(summary["models"], rows, strict=True):
-        numbers = [model["measures"][measure["name"]]["mean"] for measure in summary["measures"]]
-        numbers += [model["average_rank"], model["seconds"]["total"]]
-        extra = [(Cell(as_significant(model["ms_per_row"]["total"])), model["ms_per_row"]["total"])]
-        if with_memory:
-            extra.append((Cell(as_bytes(model["memory"])), model["memory"]))
-        paired = _overview_first(list(zip(cells, numbers, strict=True)))
-        lines.append({"name": name, "cells": [*paired, *extra], "runs": model["runs"]})
-    added = [Column("ms / row", True), *([Column("Peak memory", True)] if with_memory else [])]
-    return {
-        "columns": [*_overview_first(columns), *added],
-        "rows": lines,
-        "ranked": any(cell.rank for _, cells in rows for cell in cells),
-    }
+def _count_colors(document: Document) -> int:
+    rows = (row for section in document.sections for table in section.tables for g in table.groups for row in g.rows)
+    return 1 + max((row.color for row in rows if row.color is not None), default=-1)
 
 
-def _overview_first(cells: list[_Item]) -> list[_Item]:
-    """Move rank and time, which end a printed table, to where a narrow screen shows them."""
-    return [*cells[-2:], *cells[:-2]]
-
-
-def _bars(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the length of each phase's bar in percent of the longest, and the seconds to write beside it."""
-    longest = max((model["seconds"]["total"] or 0.0 for model in models), default=0.0) or 1.0
-    return [
-        {
-            "name": model["name"],
-            "parts": [
-                (phase, 100 * (model["seconds"][phase] or 0.0) / longest, as_significant(model["seconds"][phase]))
-                for phase in ("predict", "learn")
-            ],
-            "total": as_significant(model["seconds"]["total"]),
-            "measure": as_significant(model["seconds"]["measure"]),
-        }
-        for model in models
-        if model["seconds"]["total"] is not None
-    ]
-
-
-def _heat(heat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the heat map's cells: text, and how strong a colour of which side."""
-    sizes = [abs(value) for row in heat["rows"] for value in row["values"] if value is not None]
-    span = max([_LEAST_HEAT_SPAN, *sizes])
-    rows = [
-        {
-            **row,
-            "cells": [
-                (as_signed(value), "slow" if (value or 0) > 0 else "fast", abs(value or 0) / span)
-                for value in row["values"]
-            ],
-        }
-        for row in heat["rows"]
-    ]
-    return {"columns": heat["columns"], "rows": rows, "span": span}
-
-
-def _facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the fold-out lists before the whole manifest."""
-    source, machine = manifest["source"], manifest.get("machine") or {}
-    facts = {
-        "Source": f"{source['name']} ({source['kind']})",
-        "Checksum": source.get("checksum"),
-        "Rows × features × labels": " × ".join("?" if source.get(k) is None else f"{source[k]:,}" for k in _SIZES),
-        "Protocol": manifest["protocol"],
-        "Runs, seed": f"{manifest['runs']}, {manifest['seed']}",
-        "Batch size": manifest["batch_size"],
-        "Made": f"{manifest['created']}, labelrace {manifest['version']}",
-        "Machine": ", ".join(f"{key} {value}" for key, value in machine.items()),
-    }
-    return [(key, str(value)) for key, value in facts.items() if value not in (None, "")]
-
-
-_SIZES = ("rows", "features", "labels")
+def _static(name: str) -> str:
+    return (resources.files("labelrace.report") / "static" / name).read_text(encoding="utf-8")

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from labelrace.evaluation import is_loss, rank
-from labelrace.report.collect import PHASES, Run, collect, mean, plain, value_of
 from labelrace.report.curves import curves, labels
-from labelrace.report.notes import notes
-from labelrace.report.text import decimals_for, headline, measure_label
+from labelrace.report.runs import PHASES, Run, Runs, group_records, mean, plain, value_of
+from labelrace.report.text import as_significant, decimals_for, listing, measure_label, plural
 
 __all__ = ["Summary", "summarize"]
 
 # Values that JSON can hold. The keys are listed in `summarize`.
 Summary: TypeAlias = dict[str, Any]
 
-# What running time means: measuring is the experimenter's, not the model's.
+# Running time is the model's: measuring is not part of it.
 _TIMED = ("predict", "learn")
+# Values that differ only by the order in which they were summed are ties.
 _TIE_DIGITS = 12
 
 
@@ -32,9 +32,9 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
 
     Parameters
     ----------
-    manifest
+    manifest : mapping
         What was run, as in a run folder's ``manifest.json``.
-    records
+    records : iterable of mappings
         What came out, as in ``records.jsonl``. They may be incomplete.
 
     Returns
@@ -45,61 +45,76 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         ``measures``: ``name``, ``label``, ``lower`` (is better) and ``decimals`` of each.
         ``models``: of each ``name``, ``kind`` (the registry's name), ``parameters``, ``runs`` (counts), ``ranked``,
         ``measures`` (``mean``, ``sd`` over runs, ``rank``, ``best``), ``average_rank``, ``best_rank``, ``seconds`` of
-        a run and ``ms_per_row`` (by phase, and ``total`` without measuring), ``fastest``, ``memory`` (peak, in bytes).
-        ``reference``, ``heat``: log10 time ratios against the first RACE model.
+        a run and ``ms_per_row`` (by phase, and ``total`` without measuring), ``log10_time_ratio`` to the reference by
+        phase, ``fastest``, ``memory`` (peak, in bytes).
+        ``reference``: the model that times are compared with, the first RACE model.
         ``curves``, ``labels``: data of the charts, one line per model in the order of ``models``.
         ``manifest``: as given.
     """
-    runs = collect(manifest, records)
-    names = list(manifest["measures"])
+    runs = group_records(manifest, records)
+    measures = list(manifest["measures"])
     chosen = {name: _chosen(of_model) for name, of_model in runs.items()}
     once = _run_once(runs, manifest["runs"])
-    described = {model["name"]: model for model in manifest["models"]}
     models = [
         {
-            "name": name,
-            # A model that was given a name of its own tells in the manifest which one it is.
-            "kind": described.get(name, {}).get("model", name),
-            "parameters": described.get(name, {}).get("parameters") or {},
+            **_describe(name, manifest),
             "runs": _counts(of_model, 1 if name in once else manifest["runs"]),
             "ranked": any(run.done for run in of_model.values()),
-            "measures": {measure: _over_runs(chosen[name], measure) for measure in names},
+            "measures": {measure: _over_runs(chosen[name], measure) for measure in measures},
             **_costs(chosen[name]),
         }
         for name, of_model in runs.items()
     ]
-    _rank(models, names)
-    reference = _reference(models)
+    _rank(models, measures)
+    reference = _compare_times(models)
     return {
         "title": manifest["source"]["name"],
-        "headline": headline(manifest),
+        "headline": _headline(manifest),
         "protocol": manifest["protocol"],
         "source": manifest["source"],
         "created": manifest["created"],
         "version": manifest["version"],
         "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
-        "notes": notes(manifest, runs, models, once),
+        "notes": _notes(manifest, runs, models, once),
         "failures": _failures(runs),
-        "measures": [_measure(name, models) for name in names],
+        "measures": [_measure(name, models) for name in measures],
         "models": models,
         "reference": reference,
-        "heat": _heat(manifest["source"]["name"], models, reference),
-        "curves": curves(runs, names),
-        "labels": labels(runs, chosen),
+        "curves": curves(runs, measures),
+        "labels": labels(runs, chosen, _label_names(manifest)),
         "manifest": dict(manifest),
     }
 
 
+def _label_names(manifest: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the labels, if the manifest has them."""
+    for part in ("source", "data"):
+        names = (manifest.get(part) or {}).get("label_names")
+        if names:
+            return list(names)
+    return list(manifest.get("label_names") or ())
+
+
+def _describe(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's name, which registered model it is, and its parameters."""
+    described: Mapping[str, Any] = next((model for model in manifest["models"] if model["name"] == name), {})
+    return {
+        "name": name,
+        "kind": described.get("model", name),
+        "parameters": described.get("parameters") or {},
+    }
+
+
 def _chosen(of_model: Mapping[int, Run]) -> list[Run]:
-    """Return the finished runs, or where there is none all that left anything."""
+    """Return the finished runs, or if there is none all that left anything."""
     return [run for run in of_model.values() if run.done] or [run for run in of_model.values() if run.batches]
 
 
-def _run_once(runs: Mapping[str, Mapping[int, Run]], asked: int) -> set[str]:
+def _run_once(runs: Runs, asked: int) -> set[str]:
     """Return the models whose repeats were left out, as those of a model without randomness may be.
 
-    Runs are done one after the other for all models: where a model got through all of them, another that has run 0
-    and nothing else was not meant to have more.
+    Runs are done one after the other for all models: where one model finished all of them, another that has run 0 and
+    nothing else was not meant to have more.
     """
     if not any(sum(run.done is not None for run in of_model.values()) >= asked for of_model in runs.values()):
         return set()
@@ -112,9 +127,9 @@ def _counts(of_model: Mapping[int, Run], expected: int) -> dict[str, int]:
     return {"expected": max(expected, len(of_model)), "finished": finished, "failed": failed, "started": len(of_model)}
 
 
-def _failures(runs: Mapping[str, Mapping[int, Run]]) -> list[dict[str, Any]]:
+def _failures(runs: Runs) -> list[dict[str, Any]]:
     return [
-        {"model": name, "run": number, "error": str(run.failed["error"])}
+        {"model": name, "run": number, "batches": len(run.batches), "error": str(run.failed["error"])}
         for name, of_model in runs.items()
         for number, run in of_model.items()
         if run.failed
@@ -137,7 +152,7 @@ def _over_runs(chosen: Sequence[Run], measure: str) -> dict[str, Any]:
 
 
 def _costs(chosen: Sequence[Run]) -> dict[str, Any]:
-    """Return seconds of a run, milliseconds of a row and peak memory, as means over runs."""
+    """Return seconds of a run, milliseconds per row and peak memory, as means over runs."""
     if not chosen:
         nothing = dict.fromkeys([*PHASES, "total"])
         return {"seconds": nothing, "ms_per_row": dict(nothing), "fastest": False, "memory": None}
@@ -153,7 +168,7 @@ def _costs(chosen: Sequence[Run]) -> dict[str, Any]:
 
 
 def _rank(models: list[dict[str, Any]], measures: Sequence[str]) -> None:
-    """Fill in ranks and marks of the best. One model alone has nothing to be better than."""
+    """Fill in ranks and mark the best. A single model is not ranked."""
     ranked = [model for model in models if model["ranked"]]
     if len(ranked) < 2:
         for model in models:
@@ -174,10 +189,7 @@ def _rank(models: list[dict[str, Any]], measures: Sequence[str]) -> None:
 
 
 def _ranks(values: Sequence[float | None], lower: bool) -> list[int | None]:
-    """Return each value's rank, None for None; ties share the better one.
-
-    Values that differ only by the order in which they were summed are ties.
-    """
+    """Return each value's rank, None for None; ties share the better one."""
     numbers = [np.nan if value is None else value for value in values]
     places = rank(numbers, lower_is_better=lower, digits=_TIE_DIGITS)
     return [None if value is None else int(place) for value, place in zip(values, places, strict=True)]
@@ -192,29 +204,65 @@ def _measure(name: str, models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _reference(models: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the model that times are compared with: the first RACE model, else the first, that took any time."""
-    timed = [model for model in models if model["ms_per_row"]["total"]]
-    first = next((model for model in timed if model["kind"].startswith("race")), timed[0] if timed else None)
-    return None if first is None else first["name"]
-
-
-def _heat(source: str, models: Sequence[Mapping[str, Any]], reference: str | None) -> dict[str, Any]:
-    """Return log10 time ratios, one row per source and phase, one column per model.
+def _compare_times(models: list[dict[str, Any]]) -> str | None:
+    """Fill in log10 time ratios to the first RACE model, or else to the first model; return its name.
 
     Times are per row of data, so that a run that broke off compares with one that did not.
     """
-    base: Mapping[str, float | None] = next((model["ms_per_row"] for model in models if model["name"] == reference), {})
-    rows = [
-        {
-            "source": source,
-            "phase": phase,
-            "values": [_log_ratio(model["ms_per_row"][phase], base.get(phase)) for model in models],
+    timed = [model for model in models if model["ms_per_row"]["total"]]
+    first = next((model for model in timed if model["kind"].startswith("race")), timed[0] if timed else None)
+    base: Mapping[str, float | None] = {} if first is None else first["ms_per_row"]
+    for model in models:
+        model["log10_time_ratio"] = {
+            phase: _log_ratio(model["ms_per_row"][phase], base.get(phase)) for phase in ("total", *_TIMED)
         }
-        for phase in ("total", *_TIMED)
-    ]
-    return {"columns": [model["name"] for model in models], "rows": rows}
+    return None if first is None else first["name"]
 
 
 def _log_ratio(time: float | None, base: float | None) -> float | None:
     return math.log10(time / base) if time and base else None
+
+
+def _headline(manifest: Mapping[str, Any]) -> str:
+    """Return what was run, in two sentences."""
+    source, runs = manifest["source"], manifest["runs"]
+    how = {"holdout": "tested on rows held out", "prequential": "each batch tested first, then learned"}
+    counts = ((source[key], key) for key in ("rows", "features", "labels"))
+    size = ", ".join(f"an unknown number of {noun}" if count is None else f"{count:,} {noun}" for count, noun in counts)
+    if source.get("cardinality") is not None:
+        size += f" ({as_significant(source['cardinality'])} per row)"
+    over = f"means over {plural(runs, 'run')}" if runs > 1 else "those of a single run"
+    return (
+        f"{plural(len(manifest['models']), 'model')} on {source['name']}, in batches of "
+        f"{plural(manifest['batch_size'], 'row')}, {how[manifest['protocol']]}: {size}. Values are {over}."
+    )
+
+
+def _notes(
+    manifest: Mapping[str, Any], runs: Runs, models: Sequence[Mapping[str, Any]], once: Collection[str]
+) -> list[str]:
+    """Return what is missing or unusual about these runs, in sentences; empty when all is well."""
+    notes = []
+    if absent := [model["name"] for model in models if not model["runs"]["started"]]:
+        notes.append(f"Not started: {listing(absent)}.")
+    for model in models:
+        counts = model["runs"]
+        # A failed run is reported below, with its error.
+        broken_off = counts["started"] - counts["finished"] - counts["failed"]
+        if counts["started"] and (broken_off or counts["started"] < counts["expected"]):
+            finished = f"{counts['finished']} of {plural(counts['expected'], 'run')}"
+            notes.append(f"Interrupted: {model['name']} finished {finished}.")
+    if unranked := [model["name"] for model in models if model["runs"]["started"] and not model["ranked"]]:
+        notes.append(f"No finished run of {listing(unranked)}: shown by what there is (†), not ranked.")
+    for failure in _failures(runs):
+        batches = plural(failure["batches"], "batch", "batches")
+        notes.append(f"Failed: {failure['model']}, run {failure['run']}, after {batches}: {failure['error']}")
+    averaged = [run.averaged.values() for of_model in runs.values() for run in of_model.values()]
+    if any(not batch["whole"] for batches in averaged for batch in batches):
+        notes.append("There are runs without a whole test batch; their values are those of the partial one.")
+    if repeated := [name for name in runs if name in once]:
+        notes.append(f"Run once, without repeats: {listing(repeated)}.")
+    known = {model["name"] for model in manifest["models"]}
+    if unknown := [name for name in runs if name not in known]:
+        notes.append(f"Not in the manifest, but in the records: {listing(unknown)}.")
+    return notes

@@ -1,144 +1,199 @@
-"""The results as CSV, Markdown and LaTeX, and the grid of cells that these and the terminal's table share."""
+"""One table, many forms: terminal, CSV, Markdown and LaTeX. Pages take the same tables."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from labelrace.report.collect import PHASES
-from labelrace.report.summary import Summary
-from labelrace.report.text import as_significant, as_value, printable
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table as RichTable
+from rich.text import Text
 
-__all__ = ["UNFINISHED", "Cell", "Column", "Grid", "csv_table", "grid", "latex_table", "markdown_table"]
+from labelrace.report.text import MISSING, printable
 
-UNFINISHED = "†"
+__all__ = [
+    "Cell",
+    "Column",
+    "Group",
+    "Other",
+    "Row",
+    "Table",
+    "as_csv",
+    "escape_markdown",
+    "latex_table",
+    "markdown_table",
+    "print_table",
+    "text_table",
+]
 
 
 class Column(NamedTuple):
-    """A heading; ``lower`` is None where neither direction is better."""
+    """A heading; ``lower`` tells whether lower is better, None that neither is."""
 
     title: str
-    lower: bool | None
+    lower: bool | None = None
 
     @property
     def arrow(self) -> str:
-        """Return the direction that is better, as a sign."""
+        """The direction that is better, as a sign."""
         return "" if self.lower is None else "↓" if self.lower else "↑"
 
 
-class Cell(NamedTuple):
-    """A value as text, its standard deviation and rank where there are any, and whether it is the best."""
+class Other(NamedTuple):
+    """A value to compare with: whose it is, the number, its deviation and rank, whether the cell differs from it."""
 
+    source: str
     value: str
+    detail: str = ""
+    differs: bool = False
+
+
+class Cell(NamedTuple):
+    """A value as text, with deviation, rank, a mark for the best, values to compare with, and the number to sort by."""
+
+    value: str = MISSING
     sd: str = ""
     rank: str = ""
     best: bool = False
+    others: tuple[Other, ...] = ()
+    number: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the value differs from the first one it is compared with."""
+        return bool(self.others) and self.others[0].differs
 
 
-class Grid(NamedTuple):
-    """Headings beside the models' names, and the rows under them."""
+class Row(NamedTuple):
+    """A row; ``tag`` is a remark on it, ``color`` its place in the palette."""
 
-    columns: list[Column]
-    rows: list[tuple[str, list[Cell]]]
+    name: str
+    cells: Sequence[Cell]
+    tag: str = ""
+    color: int | None = None
 
 
-def grid(summary: Summary) -> Grid:
-    """Return what a table of results shows: a row per model; measures, average rank and running time."""
-    measures = summary["measures"]
-    columns = [Column(measure["label"], measure["lower"]) for measure in measures]
-    columns += [Column("Average rank", True), Column("Time (s)", True)]
-    rows = []
-    for model in summary["models"]:
-        cells = [_measured(model["measures"][measure["name"]], measure["decimals"]) for measure in measures]
-        cells += [
-            Cell(as_value(model["average_rank"], 2), best=model["best_rank"]),
-            Cell(as_significant(model["seconds"]["total"]), best=model["fastest"]),
+class Group(NamedTuple):
+    """Rows that belong together, with a title above them; ``tag`` and ``detail`` are remarks on it."""
+
+    rows: Sequence[Row]
+    title: str = ""
+    tag: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of results.
+
+    Parameters
+    ----------
+    label : str
+        What it is referred to by, in LaTeX and in a page.
+    caption : str
+    columns : sequence of Column
+        Without the one that names the rows.
+    groups : sequence of Group
+    first : str, default="Model"
+        The heading above the names of the rows.
+    sortable : bool, default=False
+        Whether a click on a heading of the page sorts by it.
+    overview : int, default=0
+        How many of the last columns a page shows first, where a narrow screen has room for them.
+    """
+
+    label: str
+    caption: str
+    columns: Sequence[Column]
+    groups: Sequence[Group]
+    first: str = "Model"
+    sortable: bool = False
+    overview: int = 0
+
+    def on_page(self) -> list[int]:
+        """Return the places of the columns in the order of a page."""
+        start = len(self.columns) - self.overview
+        return [*range(start, len(self.columns)), *range(start)]
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield all cells."""
+        return (cell for group in self.groups for row in group.rows for cell in row.cells)
+
+    def legend(self, best: str = "bold", others: str = "{}", *, sd: bool = True, rank: bool = True) -> str:
+        """Return a sentence for each mark: how the best are marked, what the values to compare with are."""
+        cells = list(self.cells())
+        sources = list(dict.fromkeys(other.source for cell in cells for other in cell.others))
+        parts = [
+            f"Best values are {best}." if any(cell.best for cell in cells) else "",
+            "Ranks are in parentheses." if rank and any(cell.rank for cell in cells) else "",
+            "± is the standard deviation over runs." if sd and any(cell.sd for cell in cells) else "",
+            others.format(" / ".join(sources), sources[0]) if sources else "",
+            "↑ higher, ↓ lower is better." if any(column.arrow for column in self.columns) else "",
         ]
-        rows.append((shown_name(model), cells))
-    return Grid(columns, rows)
+        return " ".join(filter(None, parts))
 
 
-def shown_name(model: Mapping[str, Any]) -> str:
-    """Return the model's name on one line, marked where its values are not of finished runs."""
-    marked = model["runs"]["started"] and not model["ranked"]
-    return f"{printable(model['name'])} {UNFINISHED}" if marked else printable(model["name"])
+def text_table(
+    label: str, caption: str, titles: Sequence[str], rows: Mapping[str, Sequence[str]], first: str = "Model"
+) -> Table:
+    """Return a table of texts without marks, a row for each name."""
+    made = [Row(name, [Cell(text) for text in texts]) for name, texts in rows.items()]
+    return Table(label, caption, [Column(title) for title in titles], [Group(made)], first)
 
 
-def _measured(cell: Mapping[str, Any], decimals: int) -> Cell:
-    sd = "" if cell["sd"] is None else as_value(cell["sd"], decimals)
-    rank = "" if cell["rank"] is None else str(cell["rank"])
-    return Cell(as_value(cell["mean"], decimals), sd, rank, cell["best"])
+def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return records as the text of a CSV file, with all digits; None is an empty cell.
 
-
-def csv_table(summary: Summary) -> str:
-    """Return one line per model with all digits, for programs to read."""
-    names = [measure["name"] for measure in summary["measures"]]
-    log_ratios = next(row["values"] for row in summary["heat"]["rows"] if row["phase"] == "total")
-    header = ["source", "model", "runs", "runs_expected"]
-    header += [f"{name}{part}" for name in names for part in ("", "_sd", "_rank")]
-    header += ["average_rank", *(f"seconds_{phase}" for phase in (*PHASES, "total"))]
-    header += ["ms_per_row", "log10_time_ratio", "memory"]
-    lines: list[list[Any]] = [header]
-    for model, log_ratio in zip(summary["models"], log_ratios, strict=True):
-        line = [summary["title"], model["name"], model["runs"]["finished"], model["runs"]["expected"]]
-        line += [model["measures"][name][part] for name in names for part in ("mean", "sd", "rank")]
-        line += [model["average_rank"], *(model["seconds"][phase] for phase in (*PHASES, "total"))]
-        line += [model["ms_per_row"]["total"], log_ratio, model["memory"]]
-        lines.append(line)
+    >>> print(as_csv([{"model": "obr", "seconds": 0.25}, {"model": "occ", "seconds": None}]), end="")
+    model,seconds
+    obr,0.25
+    occ,
+    """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
+    writer = csv.DictWriter(text, records[0].keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
     return text.getvalue()
 
 
-def markdown_table(summary: Summary) -> str:
-    """Return the results as a Markdown document: the sentence, the table, the notes."""
-    columns, rows = grid(summary)
-    lines = [f"# {_markdown(summary['title'])}", "", _markdown(summary["headline"]), ""]
-    lines.append(_piped(["Model", *(f"{column.title} {column.arrow}".rstrip() for column in columns)]))
-    lines.append(_piped(["---", *("---:" for _ in columns)]))
-    lines += [_piped([_markdown(name), *map(_markdown_cell, cells)]) for name, cells in rows]
-    if any(cell.rank for _, cells in rows for cell in cells):
-        lines += ["", "Best values are bold, ranks in brackets; ↑ higher, ↓ lower is better."]
-    if summary["notes"]:
-        lines += ["", *(f"- {_markdown(note)}" for note in summary["notes"])]
-    return "\n".join(lines) + "\n"
+# --- Markdown
 
 
-def _piped(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def markdown_table(table: Table) -> str:
+    """Return the table in Markdown, its caption above and its legend below."""
+    titles = [table.first, *(f"{column.title} {column.arrow}".rstrip() for column in table.columns)]
+    lines = [escape_markdown(table.caption), "", _piped(titles), _piped(["---", *("---:" for _ in table.columns)])]
+    for group in table.groups:
+        if group.title:
+            lines.append(_piped([f"**{escape_markdown(group.title)}**", *("" for _ in table.columns)]))
+        lines += [_piped([escape_markdown(row.name), *map(_markdown_cell, row.cells)]) for row in group.rows]
+    legend = table.legend(others=r"Values are ours / {0}; \* marks where ours differs.")
+    return "\n".join([*lines, *(["", legend] if legend else [])]) + "\n"
 
 
-def _markdown_cell(cell: Cell) -> str:
-    text = f"**{cell.value}**" if cell.best else cell.value
-    return text + (f" ± {cell.sd}" if cell.sd else "") + (f" ({cell.rank})" if cell.rank else "")
-
-
-def _markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return the text so that Markdown shows it as it is, also inside a table and where HTML is let through."""
     escaped = re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", printable(text))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def latex_table(summary: Summary) -> str:
-    r"""Return the results as a ``tabular`` that needs no package, to ``\input`` into a table."""
-    columns, rows = grid(summary)
-    arrows = {"↑": r" $\uparrow$", "↓": r" $\downarrow$", "": ""}
-    titles = ["Model", *(_latex(column.title) + arrows[column.arrow] for column in columns)]
-    measured = len(columns) - 2
-    lines = [f"% {printable(summary['headline'])}", *(f"% {printable(note)}" for note in summary["notes"])]
-    lines += [rf"\begin{{tabular}}{{l|{'c' * measured}|c|r}}", rf"{' & '.join(titles)} \\ \hline \hline"]
-    lines += [" & ".join([_latex(name), *map(_latex_cell, cells)]) + r" \\" for name, cells in rows]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+def _piped(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
-def _latex_cell(cell: Cell) -> str:
-    if cell.value == "–":
-        return "--"
-    text = cell.value + (rf" $\pm$ {cell.sd}" if cell.sd else "")
-    return (rf"\textbf{{{text}}}" if cell.best else text) + (f" $({cell.rank})$" if cell.rank else "")
+def _markdown_cell(cell: Cell) -> str:
+    text = f"**{cell.value}**" if cell.best else cell.value
+    text += (r"\*" if cell.differs else "") + (f" ± {cell.sd}" if cell.sd else "")
+    return " / ".join([text + (f" ({cell.rank})" if cell.rank else ""), *(other.value for other in cell.others)])
+
+
+# --- LaTeX
 
 
 _LATEX = {
@@ -149,11 +204,174 @@ _LATEX = {
     ">": r"$>$",
     "|": r"$|$",
     '"': r"{''}",
-    UNFINISHED: r"$^\dagger$",
+    "†": r"$^\dagger$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "→": r"$\rightarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "−": "$-$",
+    MISSING: "--",
     **{char: f"\\{char}" for char in "&%$#_{}"},
 }
+
+
+def latex_table(table: Table) -> str:
+    r"""Return the table as a LaTeX ``table`` with caption and label; it needs the package booktabs.
+
+    >>> table = Table("demo", "Two models.", [Column("Micro F1", lower=False)], [Group([Row("obr", [Cell("0.5")])])])
+    >>> print(latex_table(table), end="")
+    \begin{table}
+      \centering
+      \caption{Two models. $\uparrow$ higher, $\downarrow$ lower is better.}
+      \label{tab:demo}
+      \begin{tabular}{lr}
+        \toprule
+        Model & Micro F1 $\uparrow$ \\
+        \midrule
+        obr & 0.5 \\
+        \bottomrule
+      \end{tabular}
+    \end{table}
+    """
+    legend = table.legend(others="In parentheses: {1}; an asterisk marks where ours differs.")
+    titles = [table.first, *(f"{column.title} {column.arrow}".rstrip() for column in table.columns)]
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+        r"  \toprule",
+        f"  {_latex_row(map(_latex, titles))}",
+    ]
+    for group in table.groups:
+        lines.append(r"  \midrule")
+        if group.title:
+            lines.append(rf"  \multicolumn{{{len(titles)}}}{{l}}{{\textit{{{_latex(group.title)}}}}} \\")
+        lines += [f"  {_latex_row([_latex(row.name), *map(_latex_cell, row.cells)])}" for row in group.rows]
+    lines += [r"  \bottomrule", r"\end{tabular}"]
+    caption = _latex(" ".join(filter(None, [table.caption, legend])))
+    head = [r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{table.label}}}"]
+    return "\n".join([r"\begin{table}", *(f"  {line}" for line in [*head, *lines]), r"\end{table}"]) + "\n"
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return rf"{' & '.join(cells)} \\"
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = _latex(cell.value) + (rf" $\pm$ {_latex(cell.sd)}" if cell.sd else "")
+    text = rf"\textbf{{{text}}}" if cell.best else text
+    # Parentheses are either for ranks or for the value to compare with.
+    if cell.others:
+        return f"{text} ({_latex(cell.others[0].value)})" + (r"$^\ast$" if cell.differs else "")
+    return text + (f" ({cell.rank})" if cell.rank else "")
 
 
 def _latex(text: str) -> str:
     """Return the text so that LaTeX sets it as it is."""
     return "".join(_LATEX.get(char, char) for char in printable(text))
+
+
+# --- Terminal
+
+
+class _Form(NamedTuple):
+    """How much of a table is shown, and how far apart its columns are."""
+
+    sd: bool
+    rank: bool
+    short: bool
+    gap: int
+
+
+# From the fullest to the narrowest; only the last two are split over several tables.
+_FORMS = (
+    _Form(True, True, False, 1),
+    _Form(False, True, False, 1),
+    _Form(False, True, True, 1),
+    _Form(False, False, True, 0),
+)
+_SPLIT = _FORMS[2:]
+# Titles of groups are folded beyond this width, or that of the longest name.
+_GROUP_WIDTH = 24
+# Longer words of headings are cut in narrow terminals.
+_SHORT_WORD = 6
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print the table, its caption above and its legend below.
+
+    Where the terminal is too narrow the standard deviations are left out first, then headings are shortened, then
+    ranks are left out, and at last the columns are split over several tables.
+    """
+    console.print()
+    console.print(Text(printable(table.caption), style="bold"))
+    form, parts = _fitting(table, console)
+    for part in parts:
+        console.print(part)
+    others = "Second line: {1}; ours is red where it differs."
+    if legend := table.legend("green", others, sd=form.sd, rank=form.rank):
+        console.print(Text(legend, style="dim"))
+
+
+def _fitting(table: Table, console: Console) -> tuple[_Form, list[RichTable]]:
+    """Return the fullest form of the table that fits the console, in one or more parts."""
+    count = len(table.columns)
+    for form in _FORMS:
+        if _fits(whole := _rich(table, form), console):
+            return form, [whole]
+    for form in _SPLIT:
+        for parts in range(2, count + 1):
+            size = -(-count // parts)
+            tables = [_rich(_columns(table, start, start + size), form) for start in range(0, count, size)]
+            if all(_fits(part, console) for part in tables):
+                return form, tables
+    # Not even one column at a time fits: the console shortens the cells.
+    return _FORMS[-1], [_rich(table, _FORMS[-1])]
+
+
+def _fits(table: RichTable, console: Console) -> bool:
+    return Measurement.get(console, console.options.update(width=10_000), table).maximum <= console.width
+
+
+def _columns(table: Table, start: int, stop: int) -> Table:
+    """Return the table with some of its columns only."""
+    groups = [
+        group._replace(rows=[row._replace(cells=row.cells[start:stop]) for row in group.rows]) for group in table.groups
+    ]
+    return replace(table, columns=table.columns[start:stop], groups=groups)
+
+
+def _rich(table: Table, form: _Form) -> RichTable:
+    names = [printable(row.name) for group in table.groups for row in group.rows]
+    width = max(map(len, [table.first, *names]))
+    made = RichTable(box=box.SIMPLE_HEAD, padding=(0, form.gap, 0, 0), pad_edge=False, header_style="bold")
+    made.add_column(f"\n{table.first}", min_width=width, max_width=max(width, _GROUP_WIDTH), overflow="fold")
+    for column in table.columns:
+        made.add_column(_heading(column, form), justify="right", no_wrap=True)
+    for group in table.groups:
+        made.add_section()
+        if group.title:
+            made.add_row(Text(printable(group.title), style="bold"))
+        for row in group.rows:
+            made.add_row(Text(printable(row.name)), *(_rich_cell(cell, form) for cell in row.cells))
+    return made
+
+
+def _heading(column: Column, form: _Form) -> Text:
+    """Return the title on two lines, as titles are wider than numbers."""
+    words = column.title.split()
+    if form.short:
+        words = [word if len(word) <= _SHORT_WORD else f"{word[: _SHORT_WORD - 2]}." for word in words]
+        return Text("\n".join([" ".join(words[:-1]), words[-1]]), justify="right")
+    first, rest = " ".join(words[:-1]), words[-1]
+    lines = (f"{first} {column.arrow}", rest) if first else ("", f"{rest} {column.arrow}")
+    return Text("\n".join(map(str.rstrip, lines)), justify="right")
+
+
+def _rich_cell(cell: Cell, form: _Form) -> Text:
+    style = "bold green" if cell.best else "red" if cell.differs else ""
+    text = Text.assemble((printable(cell.value), style), (f" ±{cell.sd}", "dim") if form.sd and cell.sd else "")
+    if form.rank and cell.rank:
+        text.append(f" ({cell.rank})", style="dim")
+    if cell.others:
+        text.append(f"\n{cell.others[0].value}", style="dim")
+    return text

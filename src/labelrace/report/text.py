@@ -1,24 +1,24 @@
-"""Words and numbers as people read them: names of measures, decimals, times, the sentence on what was run."""
+"""Words and numbers as people read them: names of measures, decimals, times, sizes, enumerations."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 __all__ = [
+    "MISSING",
     "as_bytes",
-    "as_count",
     "as_signed",
     "as_significant",
     "as_value",
     "decimals_for",
-    "headline",
     "listing",
     "measure_label",
     "plural",
     "printable",
 ]
+
+MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC"}
 _MOST_DECIMALS = 5
@@ -30,8 +30,7 @@ def measure_label(name: str) -> str:
     >>> measure_label("micro_f1"), measure_label("hamming_loss")
     ('Micro F1', 'Hamming loss')
     """
-    words = [_WORDS.get(word, word) for word in name.split("_")]
-    text = " ".join(words)
+    text = " ".join(_WORDS.get(word, word) for word in name.split("_"))
     return text[:1].upper() + text[1:]
 
 
@@ -48,12 +47,12 @@ def decimals_for(values: Iterable[float | None]) -> int:
     return _MOST_DECIMALS if largest > 0 else 3
 
 
-def as_value(value: float | None, decimals: int, missing: str = "–") -> str:
+def as_value(value: float | None, decimals: int, missing: str = MISSING) -> str:
     """Return a number with a fixed count of decimals, or the mark for a missing one."""
     return missing if value is None else f"{value:,.{decimals}f}"
 
 
-def as_significant(value: float | None, missing: str = "–") -> str:
+def as_significant(value: float | None, missing: str = MISSING) -> str:
     """Return a number with three significant digits and no exponent, for times.
 
     >>> [as_significant(x) for x in (0.012345, 3.14159, 24.6789, 59603.26)]
@@ -67,7 +66,7 @@ def as_significant(value: float | None, missing: str = "–") -> str:
     return "0" if value == 0 else f"{value:.2g}"
 
 
-def as_signed(value: float | None, missing: str = "–") -> str:
+def as_signed(value: float | None, missing: str = MISSING) -> str:
     """Return a number with its sign, for log ratios.
 
     >>> [as_signed(x) for x in (1.5, -0.25, 0.001)]
@@ -78,12 +77,7 @@ def as_signed(value: float | None, missing: str = "–") -> str:
     return "0" if round(value, 2) == 0 else f"{value:+.2f}".replace("-", "−")
 
 
-def as_count(value: float | None, missing: str = "an unknown number of") -> str:
-    """Return a whole number with its thousands set apart."""
-    return missing if value is None else f"{value:,.0f}"
-
-
-def as_bytes(value: float | None, missing: str = "–") -> str:
+def as_bytes(value: float | None, missing: str = MISSING) -> str:
     """Return a size in the unit that suits it.
 
     >>> as_bytes(3_500_000)
@@ -124,21 +118,3 @@ def printable(text: str) -> str:
 
 def _is_plain(char: str) -> bool:
     return unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
-
-
-def headline(manifest: Mapping[str, Any]) -> str:
-    """Return what was run, in one or two sentences."""
-    source, runs = manifest["source"], manifest["runs"]
-    models = plural(len(manifest["models"]), "model")
-    batches = f"batches of {plural(manifest['batch_size'], 'row')}"
-    if manifest["protocol"] == "holdout":
-        story = f"{models} learned {source['name']} in {batches}, tested on rows held out"
-    else:
-        story = f"{models} went through {source['name']} in {batches}, each batch tested first and then learned"
-    size = (
-        f"{as_count(source['rows'])} rows, {as_count(source['features'])} features, {as_count(source['labels'])} labels"
-    )
-    if source.get("cardinality") is not None:
-        size += f" ({as_significant(source['cardinality'])} on a row)"
-    over = f"means over {plural(runs, 'run')}" if runs > 1 else "those of a single run"
-    return f"{story}: {size}. Values are {over}."

@@ -1,77 +1,93 @@
-"""A run folder -> files of its report."""
+"""Documents as files, and in the terminal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from labelrace.evaluation import read_run
+from rich.console import Console
+from rich.text import Text
+
 from labelrace.files import write_whole
-from labelrace.report.page import render_page
-from labelrace.report.summary import Summary, summarize
-from labelrace.report.tables import csv_table, latex_table, markdown_table
+from labelrace.report.figures import as_file, can_draw
+from labelrace.report.page import Document, render_page
+from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table
+from labelrace.report.text import printable
 
-__all__ = ["FORMATS", "write_report"]
+__all__ = ["FORMATS", "print_document", "write_document"]
 
-_Source: TypeAlias = str | os.PathLike[str] | tuple[Mapping[str, Any], Iterable[Mapping[str, Any]]]
-
-_RENDERERS: dict[str, Callable[[Summary], str]] = {
-    "html": render_page,
-    "csv": csv_table,
-    "md": markdown_table,
-    "tex": latex_table,
-}
 _FIGURES = ("png", "svg")
-FORMATS = (*_RENDERERS, *_FIGURES)
 
 
-def write_report(
-    source: _Source,
-    out: str | os.PathLike[str] | None = None,
-    formats: Sequence[str] = ("html", "csv", "md", "tex"),
+def write_document(
+    document: Document,
+    out: str | os.PathLike[str],
+    stem: str,
+    data: Mapping[str, Sequence[Mapping[str, Any]]],
+    formats: Sequence[str] | None = None,
 ) -> dict[str, Path]:
-    """Write a report of a run, or of as much of it as there is.
+    """Write a document in some formats, each file whole or not at all.
 
     Parameters
     ----------
-    source
-        A run folder, or its manifest and records.
-    out
-        The folder to write into; made if it is not there. The run folder itself if not given.
-    formats
-        Any of ``html`` (one page that needs nothing else), ``csv``, ``md``, ``tex`` (tables), ``png`` and ``svg``
-        (figures; they need ``labelrace[plots]``).
+    document : Document
+    out : path
+        The folder; it is made if it does not exist.
+    stem : str
+        The name of page and tables, before the dot.
+    data : mapping
+        Name of each CSV file, before the dot, and its records. A file without records is not written.
+    formats : sequence of str or None, default=None
+        Some of `FORMATS`; None for page, tables and, if matplotlib is installed, figures as PNG.
 
     Returns
     -------
     dict
-        Name of each file -> its path: ``report.html``, …, ``curves.png``, ….
+        Name of each file -> its path.
     """
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown:
-        raise ValueError(f"formats: {', '.join(map(repr, unknown))} is not known; there are {', '.join(FORMATS)}.")
-    if isinstance(source, tuple):
-        manifest, records = source
-    else:
-        manifest, records = read_run(source)
-    if out is None:
-        if isinstance(source, tuple):
-            raise ValueError("out: a folder to write into is needed when the source is not a run folder.")
-        out = source
+    if formats is None:
+        formats = (*_TEXTS, "csv", *(["png"] if can_draw() else []))
+    if unknown := [form for form in formats if form not in FORMATS]:
+        raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(map(repr, unknown))}.")
+    contents = {f"{stem}.{form}": _TEXTS[form](document).encode() for form in formats if form in _TEXTS}
+    if "csv" in formats:
+        contents |= {f"{name}.csv": as_csv(records).encode() for name, records in data.items() if records}
+    for form in (form for form in formats if form in _FIGURES):
+        contents |= {f"{chart.name}.{form}": as_file(chart.draw(), form, chart.caption) for chart in document.charts()}
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    return _write(summarize(manifest, records), folder, formats)
-
-
-def _write(summary: Summary, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
-    contents = {f"report.{name}": _RENDERERS[name](summary).encode() for name in formats if name in _RENDERERS}
-    figures = [name for name in formats if name in _FIGURES]
-    if figures:
-        from labelrace.report.figures import draw_figures
-
-        contents |= draw_figures(summary, figures)
     for name, content in contents.items():
         write_whole(folder / name, content)
     return {name: folder / name for name in contents}
+
+
+def print_document(document: Document, console: Console | None = None) -> None:
+    """Print lead, tables and notes, fitted to the width of the console; to standard output if none is given."""
+    console = console or Console()
+    console.print(Text(printable(document.lead)))
+    for table in document.tables():
+        print_table(table, console)
+    if document.notes:
+        console.print()
+    for note in document.notes:
+        console.print(Text(f"! {printable(note)}", style="yellow"))
+
+
+def _markdown(document: Document) -> str:
+    parts = [f"# {escape_markdown(document.title)}\n", f"{escape_markdown(document.lead)}\n"]
+    parts += map(markdown_table, document.tables())
+    if document.notes:
+        parts.append("".join(f"- {escape_markdown(note)}\n" for note in document.notes))
+    return "\n".join(parts)
+
+
+def _latex(document: Document) -> str:
+    comments = [r"Tables need \usepackage{booktabs}.", document.lead, *document.notes]
+    head = "".join(f"% {printable(comment)}\n" for comment in comments)
+    return "\n".join([head, *map(latex_table, document.tables())])
+
+
+_TEXTS: dict[str, Callable[[Document], str]] = {"html": render_page, "md": _markdown, "tex": _latex}
+FORMATS = ("html", "csv", "md", "tex", *_FIGURES)

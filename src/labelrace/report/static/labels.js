@@ -2,7 +2,7 @@
 
 function startLabels(element) {
   const status = document.getElementById("labels-status");
-  const { frequency, f1, trend } = data.labels;
+  const { names, frequency, f1, trend } = data.labels;
   // A log scale has no place for labels that never occurred.
   const order = [...frequency.keys()].filter((label) => frequency[label] > 0);
   order.sort((a, b) => frequency[a] - frequency[b]);
@@ -19,7 +19,7 @@ function startLabels(element) {
   function read() {
     legend.write(y.map((line) => (at === null ? "" : line[at]?.toFixed(3) ?? "–")));
     status.textContent =
-      at === null ? "Hover, tap or use the arrow keys to read a label" : `Label ${order[at]}, on ${percent(x[at])} of rows`;
+      at === null ? "Hover, tap or use the arrow keys to read a label" : `Label ${names[order[at]]}, on ${percent(x[at])} of rows`;
   }
 
   /** The label whose dot, of any model that is shown, is nearest to the cursor. */

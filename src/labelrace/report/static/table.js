@@ -1,14 +1,12 @@
-// Tables: sorting the results by a click on a heading, and a fading edge where there is more to scroll to.
+// Tables: sorting by a click on a heading, and a fading edge where there is more to scroll to.
 
-const results = document.getElementById("results");
-
-/** Sort by a column; models without a value stay last. */
-function sortBy(heading, column) {
+/** Sort by a column; rows without a value stay last. */
+function sortBy(table, heading, column) {
   const button = heading.querySelector("button");
   const opposite = { ascending: "descending", descending: "ascending" };
   const current = heading.getAttribute("aria-sort");
   const direction = opposite[current] ?? button.dataset.first ?? "ascending";
-  for (const other of results.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");
+  for (const other of table.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");
   heading.setAttribute("aria-sort", direction);
   const sign = direction === "ascending" ? 1 : -1;
   const isText = button.dataset.kind === "text";
@@ -18,13 +16,15 @@ function sortBy(heading, column) {
     if (a === "" || b === "") return (a === "") - (b === "");
     return sign * (a - b);
   };
-  const body = results.tBodies[0];
+  const body = table.tBodies[0];
   body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b))));
 }
 
-[...results.tHead.rows[0].cells].forEach((heading, column) => {
-  heading.querySelector("button").addEventListener("click", () => sortBy(heading, column));
-});
+for (const table of document.querySelectorAll("table.sortable")) {
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    heading.querySelector("button").addEventListener("click", () => sortBy(table, heading, column));
+  });
+}
 
 for (const box of document.querySelectorAll(".scroll")) {
   const update = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);

@@ -1,15 +1,19 @@
 """Made-up outcomes are compared with the right numbers, and synthetic ones with none."""
 
-from pathlib import Path
-
 import pytest
 
 from labelrace.experiments.ranking import OVERALL
-from labelrace.experiments.sources import BenchSource
 from labelrace.streams.synthetic import like
 
-CAL500 = BenchSource("CAL500", Path("cal500.arff"))
-ENRON = BenchSource("enron", Path("enron.arff"))
+
+@pytest.fixture
+def cal500(source):
+    return source("CAL500")
+
+
+@pytest.fixture
+def enron(source):
+    return source("enron")
 
 
 def test_the_papers_own_values_all_agree(make_up, all_sources):
@@ -19,33 +23,33 @@ def test_the_papers_own_values_all_agree(make_up, all_sources):
         assert table.verdicts().total() == {"2": 120, "3": 180, "4": 39}[table.number]
 
 
-def test_shifted_values_differ(make_up):
-    for table in make_up([CAL500], shift=0.2).tables:
+def test_shifted_values_differ(make_up, cal500):
+    for table in make_up([cal500], shift=0.2).tables:
         assert set(table.verdicts()) == {"differs"}
 
 
-def test_missing_datasets_are_named(make_up):
-    summary = make_up([CAL500, ENRON])
+def test_missing_datasets_are_named(make_up, cal500, enron):
+    summary = make_up([cal500, enron])
     assert summary.missing == ["delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
-    assert "Not at hand, and so not compared: delicious, mediamill, NUS-WIDE and rcv1v2." in summary.notes
+    assert "Not available, and so not compared: delicious, mediamill, NUS-WIDE and rcv1v2." in summary.notes
 
 
-def test_synthetic_data_is_compared_with_nothing(make_up):
-    synthetic = BenchSource("enron", like("enron", n_rows=300))
-    summary = make_up([CAL500, synthetic])
+def test_synthetic_data_is_compared_with_nothing(make_up, cal500, source):
+    synthetic = source("enron", like("enron", n_rows=300))
+    summary = make_up([cal500, synthetic])
     for table in summary.tables:
         cells = [cell for cell in table.cells() if cell.source is synthetic]
         assert cells
         assert all(cell.paper is None and cell.rerun is None and cell.verdict is None for cell in cells)
         for ranks in table.ranks[:2]:
             assert ranks.datasets == ("CAL500",)
-    assert [row.whose for row in summary.heat if row.source is synthetic] == ["ours"]
+    assert [whose for of, whose, _ in summary.time_ratios() if of is synthetic] == ["ours"]
     assert any("synthetic" in note.lower() and "enron" in note for note in summary.notes)
 
 
-def test_failures_are_told(make_up):
+def test_failures_are_told(make_up, cal500):
     failure = {"model": "race-reg-fixed", "run": 3, "error": "DivergenceError: too large"}
-    summary = make_up([CAL500], tables=("2",), failures=(failure,))
+    summary = make_up([cal500], tables=("2",), failures=(failure,))
     assert summary.notes[-1] == "race-reg-fixed failed on CAL500, in 1 run: DivergenceError: too large"
 
 
@@ -66,25 +70,25 @@ def test_average_ranks_show_where_the_paper_miscounted(make_up, all_sources):
     assert online.ranks[-1].averages["negative", OVERALL] == 3.96
 
 
-def test_friedmans_test_needs_two_datasets(make_up, all_sources):
-    [table] = make_up([CAL500], tables=("2",)).tables
-    assert table.ranks[0].comparison is None
+def test_friedmans_test_needs_two_datasets(make_up, cal500, all_sources):
+    [table] = make_up([cal500], tables=("2",)).tables
+    assert table.ranks[0].friedman is None
     [table] = make_up(all_sources, tables=("3",)).tables
-    comparison = table.ranks[0].comparison
+    comparison = table.ranks[0].friedman
     assert comparison.p_value == pytest.approx(0.008, abs=5e-4)
     assert comparison.difference == pytest.approx(3.078, abs=1e-3)
     assert sum(comparison.places.values()) == pytest.approx(21)
 
 
-def test_rerun_of_the_authors_program_is_compared(make_up):
-    variants, online, holdout = make_up([CAL500, ENRON]).tables
+def test_rerun_of_the_authors_program_is_compared(make_up, cal500, enron):
+    variants, online, holdout = make_up([cal500, enron]).tables
     assert variants.rerun_verdicts().total() == 40
     assert online.rerun_verdicts().total() == 25
     assert not holdout.rerun_verdicts()
 
 
-def test_sweep(make_up):
-    summary = make_up([CAL500, ENRON], tables=("sweep",))
+def test_sweep(make_up, cal500, enron):
+    summary = make_up([cal500, enron], tables=("sweep",))
     assert [(sweep.source.name, sweep.method) for sweep in summary.sweeps] == [
         (name, method) for name in ("CAL500", "enron") for method in ("race-cls-adaptive", "race-reg-fixed")
     ]

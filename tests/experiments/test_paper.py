@@ -1,16 +1,20 @@
 """The whole benchmark, on tiny data: run, cut off, resumed, by function and by command."""
 
 import csv
+import json
+import signal
 
 import pytest
 from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
-from labelrace.experiments.perform import perform
-from labelrace.experiments.plan import make_plan
-from labelrace.experiments.sources import BenchSource
-from labelrace.experiments.summary import make_summary
+from labelrace.experiments.comparison import HOLDOUT, Outcome, compare
+from labelrace.experiments.datasets import count_facts
+from labelrace.experiments.paper import make_plan
+from labelrace.experiments.parts import run_part
+from labelrace.models.base import OnlineClassifier
+from labelrace.report import summarize
 from labelrace.streams.synthetic import like
 
 
@@ -42,6 +46,37 @@ def test_command_from_data_to_page_and_on(tiny, tmp_path):
     assert resumed["3", "oecc", "micro_f1"]["runs"] == "2"
 
 
+def test_json_is_all_of_standard_output(tiny, tmp_path):
+    arguments = ["paper", "--data", str(tiny), "--runs", "1", "--jobs", "1", "--out", str(tmp_path), "--table", "4"]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [cell["method"] for cell in told["cells"][:4]] == list(HOLDOUT)
+    assert all(0 <= cell["ours"] <= 1 for cell in told["cells"])
+    assert any("not the paper's" in note for note in told["notes"])
+
+
+@pytest.mark.parametrize(("at", "kept"), [(1, False), (7, True)])
+def test_after_ctrl_c_only_what_was_kept_is_claimed(tiny, tmp_path, monkeypatch, at, kept):
+    # The first four predictions are those of warming up, which records nothing.
+    calls, original = [], OnlineClassifier.predict
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == at:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(OnlineClassifier, "predict", interrupted)
+    out = tmp_path / "out"
+    arguments = ["quality", "--models", "obr", "--data", str(tiny), "--out", str(out)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code != 0
+    assert result.stdout == ""
+    assert any(file.stat().st_size for file in out.glob("runs/*/records.jsonl")) == kept
+    assert ("kept in" in result.stderr) == kept
+
+
 def test_another_number_of_runs_cannot_be_resumed(tiny, tmp_path):
     run_paper(tmp_path / "out", data=[tiny], tables=["4"], runs=1, jobs=1)
     with pytest.raises(ValueError, match="runs is 1 there and 2 now"):
@@ -64,12 +99,13 @@ def test_progress_tells_the_part(tiny, tmp_path):
     assert [kind for _, kind in told].count("done") == len(part.models)
 
 
-def test_synthetic_stream_is_run_and_marked(tmp_path):
-    source = BenchSource("CAL500", like("CAL500", n_rows=160))
-    outcomes = perform(make_plan([source], ["2"]), tmp_path, runs=1, jobs=1)
+def test_synthetic_stream_is_run_and_marked(tmp_path, source):
+    stream = source("CAL500", like("CAL500", n_rows=160))
+    [part] = make_plan([stream], ["2"])
+    outcome = Outcome(stream, part.kind, summarize(*run_part(part, tmp_path, None, runs=1, jobs=1)))
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
-    assert outcomes[0].manifest["source"]["kind"] == "synthetic"
-    summary = make_summary(outcomes, [source], ["CAL500"], ["2"])
+    assert outcome.summary["source"]["kind"] == "synthetic"
+    summary = compare([outcome], {stream: count_facts(stream)}, ["CAL500"], ["2"])
     assert not summary.tables[0].verdicts()
     assert summary.tables[0].cells()[0].ours is not None
 

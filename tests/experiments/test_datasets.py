@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from labelrace.experiments.plan import make_plan
+from labelrace.experiments.datasets import count_facts, find_paper_datasets
+from labelrace.experiments.paper import make_plan
 from labelrace.experiments.published import paper_datasets
-from labelrace.experiments.sources import BenchSource, find_sources, source_facts
 from labelrace.streams.synthetic import like
 
 
 def test_missing_datasets_are_named(tiny):
-    sources, missing = find_sources([tiny])
+    sources, missing, _ = find_paper_datasets([tiny])
     assert [source.name for source in sources] == ["enron"]
     assert missing == ["CAL500", "delicious", "mediamill", "NUS-WIDE", "rcv1v2"]
 
@@ -18,7 +18,7 @@ def test_missing_datasets_are_named(tiny):
 def test_names_differ_in_case_and_hyphens_and_arff_comes_first(tmp_path):
     for name in ("cal500.arff", "CAL500.mat", "nus_wide.svm.gz", "rcv1s1.mat", "enron.xml"):
         (tmp_path / name).touch()
-    sources, missing = find_sources([tmp_path])
+    sources, missing, _ = find_paper_datasets([tmp_path])
     assert {source.name: source.data.name for source in sources} == {
         "CAL500": "cal500.arff",
         "NUS-WIDE": "nus_wide.svm.gz",
@@ -32,17 +32,17 @@ def test_given_folders_come_before_the_environment(tiny, tmp_path, monkeypatch):
     other.mkdir()
     (other / "enron.arff").touch()
     monkeypatch.setenv("LABELRACE_DATA", str(other))
-    assert find_sources([tiny])[0][0].data.parent == tiny
-    assert find_sources()[0][0].data.parent == other
+    assert find_paper_datasets([tiny]).sources[0].data.parent == tiny
+    assert find_paper_datasets().sources[0].data.parent == other
 
 
 def test_a_folder_that_does_not_exist(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        find_sources([tmp_path / "nowhere"])
+        find_paper_datasets([tmp_path / "nowhere"])
 
 
 def test_synthetic_streams_are_called_so_and_the_datasets_stay_missing(tiny):
-    sources, missing = find_sources([tiny], synthetic=True, synthetic_rows=300)
+    sources, missing, _ = find_paper_datasets([tiny], synthetic=True, synthetic_rows=300)
     assert missing == [source.name for source in sources if source.synthetic]
     assert [source.title for source in sources if not source.synthetic] == ["enron"]
     assert {source.name for source in sources} == set(paper_datasets())
@@ -50,32 +50,25 @@ def test_synthetic_streams_are_called_so_and_the_datasets_stay_missing(tiny):
         assert source.synthetic == ("synthetic" in source.title) == ("synthetic" in source.folder)
 
 
-def test_facts_are_counted(tiny):
-    fact = source_facts(BenchSource("enron", tiny / "enron.arff"))
-    assert fact.measured[:3] == (250, 8, 5)
-    assert fact.measured.density == pytest.approx(fact.measured.cardinality / 5)
-    assert 1 < fact.measured.label_sets <= 32
-    assert not fact.same
+def test_facts_are_counted(tiny, source):
+    facts = count_facts(source("enron", tiny / "enron.arff"))
+    assert facts[:3] == (250, 8, 5)
+    assert facts.density == pytest.approx(facts.cardinality / 5)
+    assert 1 < facts.label_sets <= 32
 
 
-def test_label_sets_do_not_depend_on_how_labels_are_stored(tmp_path):
+def test_label_sets_do_not_depend_on_how_labels_are_stored(source):
     stream = like("CAL500", n_rows=30)
     distinct = len(np.unique(stream.load().Y.toarray(), axis=0))
-    fact = source_facts(BenchSource("CAL500", stream))
-    assert fact.measured.label_sets == distinct
-    assert not fact.same
+    assert count_facts(source("CAL500", stream)).label_sets == distinct
 
 
 def test_plan_has_the_papers_batch_sizes_and_protocols(all_sources):
     plan = make_plan(all_sources, ["2", "3", "4", "sweep"])
     sizes = {part.source.name: part.source.batch_size for part in plan}
     assert sizes == {"CAL500": 50, "enron": 100, "delicious": 500, "mediamill": 500, "NUS-WIDE": 500, "rcv1v2": 500}
-    assert {part.kind: part.protocol for part in plan} == {
-        "variants": "prequential",
-        "baselines": "prequential",
-        "holdout": "holdout",
-        "sweep": "prequential",
-    }
+    assert {part.kind for part in plan if part.options.get("protocol") == "holdout"} == {"holdout"}
+    assert {part.kind for part in plan} == {"variants", "baselines", "holdout", "sweep"}
     assert plan[0].source.name == "CAL500"
     assert len({part.folder for part in plan}) == len(plan) == 6 * 3 + 2
 

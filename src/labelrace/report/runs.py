@@ -1,11 +1,11 @@
-"""Records as they were written -> the runs of each model."""
+"""Records, as they were written, grouped by model and run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,21 +13,22 @@ from labelrace.evaluation import FORMAT
 from labelrace.exceptions import DataFormatError
 from labelrace.typing import FloatArray
 
-__all__ = ["PHASES", "Run", "collect", "mean", "plain", "value_of"]
+__all__ = ["PHASES", "Run", "Runs", "group_records", "mean", "plain", "value_of"]
 
 PHASES = ("predict", "learn", "measure")
 
 
 @dataclass
 class Run:
-    """What the records say of one run of one model."""
+    """The records of one run of one model."""
 
     batches: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     labels: Mapping[str, Any] | None = None
+    calibration: Mapping[str, Any] | None = None
     done: Mapping[str, Any] | None = None
     failed: Mapping[str, Any] | None = None
 
-    # Asked for once per measure, after all records are in.
+    # These are read once per measure, after all records are in.
     @cached_property
     def tested(self) -> dict[int, Mapping[str, Any]]:
         """The batches with any value, by the row they end at; numbers differ where a model learns all at once."""
@@ -35,11 +36,11 @@ class Run:
 
     @cached_property
     def averaged(self) -> dict[int, Mapping[str, Any]]:
-        """Those of the tested batches that count in means: the whole ones, or all where none is whole."""
+        """The tested batches that count in means: the whole ones, or all if none is whole."""
         return {end: batch for end, batch in self.tested.items() if batch["whole"]} or self.tested
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each phase, from the closing record or else from what the batches add up to."""
+        """Return the seconds of each phase, from the closing record, or else the sum over batches."""
         parts = [self.done["seconds"]] if self.done else [batch["seconds"] for batch in self.batches.values()]
         return {phase: float(sum(part.get(phase) or 0.0 for part in parts)) for phase in PHASES}
 
@@ -50,26 +51,28 @@ class Run:
         return sum(int(batch["end"]) - int(batch["start"]) for batch in self.batches.values())
 
     def memory(self) -> float:
-        """Return the most memory that was noted, in bytes; NaN where none was."""
-        noted = [record.get("memory") for record in [*self.batches.values(), *([self.done] if self.done else [])]]
-        return max((float(size) for size in noted if size is not None), default=np.nan)
+        """Return the peak memory in bytes; NaN if none was recorded."""
+        records = [*self.batches.values(), *([self.done] if self.done else [])]
+        sizes = [record.get("memory") for record in records]
+        return max((float(size) for size in sizes if size is not None), default=np.nan)
 
 
-def _any_value(batch: Mapping[str, Any]) -> bool:
-    """Return whether the batch was tested: one that was only learned has no value."""
-    return any(value is not None for value in (batch.get("measures") or {}).values())
+# By the model's name and the run's number.
+Runs: TypeAlias = dict[str, dict[int, Run]]
 
 
-def collect(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, Run]]:
-    """Return the runs of every model, by the model's name and the run's number, models in the manifest's order.
+def group_records(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Runs:
+    """Return the runs of every model, models in the manifest's order.
 
-    A record that comes again, as after a run was taken up once more, replaces the earlier one.
+    A record that comes again, as after a run was resumed, replaces the earlier one. Kinds of records that a later
+    version may add are ignored.
     """
     if manifest.get("format") != FORMAT:
         raise DataFormatError(
-            f"The manifest is of format {manifest.get('format')!r}; this version reads format {FORMAT}."
+            f"The manifest must be of format {FORMAT}, got format {manifest.get('format')!r}; "
+            "read it with the version of labelrace that wrote it."
         )
-    runs: dict[str, dict[int, Run]] = {model["name"]: {} for model in manifest["models"]}
+    runs: Runs = {model["name"]: {} for model in manifest["models"]}
     for record in records:
         run = runs.setdefault(record["model"], {}).setdefault(record["run"], Run())
         match record["kind"]:
@@ -77,18 +80,17 @@ def collect(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -
                 run.batches[record["batch"]] = record
             case "labels":
                 run.labels = record
+            case "calibration":
+                run.calibration = record
             case "done":
                 run.done, run.failed = record, None
             case "failed":
                 run.failed = record
-            # Kinds that a later version may add are no concern of this report.
-            case _:
-                pass
     return runs
 
 
 def value_of(batch: Mapping[str, Any], measure: str) -> float:
-    """Return one value of a batch, NaN where there is none."""
+    """Return one value of a batch, NaN if there is none."""
     value = (batch.get("measures") or {}).get(measure)
     return np.nan if value is None or not np.isfinite(value) else float(value)
 
@@ -104,3 +106,8 @@ def mean(values: FloatArray, axis: int = 0) -> FloatArray:
 def plain(value: Any) -> float | None:
     """Return a number as JSON can hold it: no NaN, no infinity, no NumPy type."""
     return float(value) if np.isfinite(value) else None
+
+
+def _any_value(batch: Mapping[str, Any]) -> bool:
+    """Return whether the batch was tested: one that was only learned has no value."""
+    return any(value is not None for value in (batch.get("measures") or {}).values())

@@ -1,0 +1,237 @@
+"""The data of the experiments: which datasets are available, what is in them, and synthetic streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.exceptions import DataFormatError
+from labelrace.experiments.published import Facts, paper_datasets
+from labelrace.streams import open_stream
+from labelrace.streams.catalog import catalog, data_folders, find_labels
+from labelrace.streams.formats import has_format
+from labelrace.streams.synthetic import SyntheticStream, like
+from labelrace.typing import AnyMatrix
+
+__all__ = ["DRIFTS", "Found", "Source", "count_facts", "drifting_streams", "find_datasets", "find_paper_datasets"]
+
+DRIFTS: tuple[Literal["none", "sudden", "gradual", "incremental", "recurring"], ...] = (
+    *("none", "sudden", "gradual", "incremental", "recurring"),
+)
+# The paper has batches of 500 rows from 6,000 rows on, and smaller ones below.
+_MANY_ROWS, _LARGE_BATCH, _SMALL_BATCH = 5000, 500, 100
+_ROWS_AT_ONCE = 2000
+# Share of a stream that is looked at before its drift, and after it.
+_SPAN = 0.2
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data for an experiment: a file, or a synthetic stream."""
+
+    name: str  # the dataset's name in the paper, or that of its file
+    data: Path | SyntheticStream
+    batch_size: int  # the paper's, if it has the dataset
+    labels: Path | None = None  # the file that names the labels, if the data file does not tell by itself
+    facts: Facts | None = field(default=None, compare=False)  # sizes, if they have been counted
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether this is a synthetic stream and not a dataset."""
+        return isinstance(self.data, SyntheticStream)
+
+    @property
+    def title(self) -> str:
+        """What to call it wherever it is shown."""
+        return f"synthetic like {self.name}" if self.synthetic and self.name in paper_datasets() else self.name
+
+    @property
+    def folder(self) -> str:
+        """The folder its runs are recorded in."""
+        return self.title.replace(", ", "-").replace(" ", "-")
+
+    @property
+    def drift(self) -> str | None:
+        """How it drifts, if that is known."""
+        return self.data.drift if isinstance(self.data, SyntheticStream) else None
+
+    @property
+    def windows(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Rows before the first drift begins and after the last one ends; without drift, around the middle.
+
+        Examples
+        --------
+        >>> [sudden] = [source for source in drifting_streams(1000) if source.drift == "sudden"]
+        >>> sudden.windows
+        ((300.0, 500.0), (500.0, 700.0))
+        """
+        if not isinstance(self.data, SyntheticStream):
+            return None
+        drifts, half = self.data.drifts or (0.5,), self.data.drift_takes / 2
+        begins, over = drifts[0] - half, drifts[-1] + half
+        shares = (max(begins - _SPAN, 0.0), begins), (over, min(over + _SPAN, 1.0))
+        (a, b), (c, d) = (tuple(round(share * self.data.n_rows, 6) for share in pair) for pair in shares)
+        return (a, b), (c, d)
+
+
+class Found(NamedTuple):
+    """The datasets found, the names of the paper's that are not, and sentences on files that cannot be read."""
+
+    sources: list[Source]
+    missing: list[str]
+    unreadable: list[str]
+
+
+def find_paper_datasets(
+    folders: Iterable[Path] = (), *, synthetic: bool = False, synthetic_rows: int | None = None
+) -> Found:
+    """Look for the paper's datasets, by the names of files alone.
+
+    Parameters
+    ----------
+    folders : iterable of paths, default=()
+        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
+    synthetic : bool, default=False
+        Whether to make a synthetic stream of the same shape for each dataset that is not found.
+    synthetic_rows : int or None, default=None
+        Rows of such a stream; None for as many as the dataset has.
+
+    Returns
+    -------
+    Found
+        In the paper's order.
+    """
+    files = _data_files(folders)
+    sources, missing = [], []
+    for name, (_, batch_size) in paper_datasets().items():
+        if _key(name) in files:
+            sources.append(Source(name, files[_key(name)], batch_size))
+            continue
+        missing.append(name)
+        if synthetic:
+            sources.append(Source(name, like(name, n_rows=synthetic_rows), batch_size))
+    return Found(sources, missing, [])
+
+
+def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Found:
+    """Look for all datasets, and count what is in them.
+
+    Parameters
+    ----------
+    folders : iterable of paths, default=()
+        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
+    names : sequence of str, default=()
+        Which datasets; all that are found if empty. Case and hyphens do not matter.
+
+    Returns
+    -------
+    Found
+        Small datasets first.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder, or no dataset of a name.
+    """
+    files = _data_files(folders)
+    missing = [name for name in paper_datasets() if _key(name) not in files]
+    if unknown := [name for name in names if _key(name) not in files]:
+        available = ", ".join(map(_name, files.values())) or "none"
+        raise FileNotFoundError(
+            f"no dataset {unknown[0]!r} is available; there is {available}: see `labelrace data list`"
+        )
+    wanted = {_key(name) for name in names} or set(files)
+    sources, unreadable = [], []
+    for key in sorted(files.keys() & wanted):
+        try:
+            sources.append(_describe(files[key]))
+        except (DataFormatError, ValueError, OSError) as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            unreadable.append(f"{files[key]} was left out, as it cannot be read: {reason}.")
+    return Found(sorted(sources, key=lambda source: _size(source.facts)), missing, unreadable)
+
+
+def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
+    """Make a synthetic stream without drift and one with each kind of drift, all else equal."""
+    sources = []
+    for kind in DRIFTS:
+        name = f"synthetic, {'no' if kind == 'none' else kind} drift"
+        stream = SyntheticStream(n_rows=rows, drift=kind, seed=seed, name=name)
+        sizes = stream.n_rows, stream.n_features, stream.n_labels
+        facts = Facts(*sizes, stream.cardinality, stream.cardinality / stream.n_labels, 0)
+        sources.append(Source(name, stream, _batch_size(rows), facts=facts))
+    return sources
+
+
+def count_facts(source: Source) -> Facts:
+    """Read a source and count what Table 1 of the paper has of a dataset."""
+    stream: Any = source.data if isinstance(source.data, SyntheticStream) else open_stream(source.data, source.labels)
+    rows, ones = 0, 0
+    label_sets: set[bytes] = set()
+    for _, Y in stream.batches(_ROWS_AT_ONCE):
+        rows += Y.shape[0]
+        ones += int(Y.sum())
+        label_sets.update(_label_sets(Y))
+    labels = len(stream.label_names)
+    cardinality = ones / max(rows, 1)
+    return Facts(rows, len(stream.feature_names), labels, cardinality, cardinality / labels, len(label_sets))
+
+
+def _label_sets(Y: AnyMatrix) -> list[bytes]:
+    labels = scipy.sparse.csr_array(Y)
+    labels.eliminate_zeros()
+    labels.sort_indices()
+    indices = labels.indices.astype(np.int64)
+    return [indices[start:end].tobytes() for start, end in zip(labels.indptr[:-1], labels.indptr[1:], strict=True)]
+
+
+def _data_files(given: Iterable[Path]) -> dict[str, Path]:
+    """Return the first file of each name; ARFF, the paper's own format, before others of a folder."""
+    given = list(given)
+    for folder in given:
+        if not folder.is_dir():
+            raise FileNotFoundError(f"no such folder: {folder}")
+    found: dict[str, Path] = {}
+    for folder in [*given, *data_folders()]:
+        files = [file for file in folder.iterdir() if _is_data(file)] if folder.is_dir() else []
+        for file in sorted(files, key=lambda file: (".arff" not in file.name.lower(), file.name)):
+            found.setdefault(_key(_stem(file)), file)
+    return found
+
+
+def _is_data(file: Path) -> bool:
+    return file.is_file() and has_format(file) and not file.name.startswith(".")
+
+
+def _describe(file: Path) -> Source:
+    # Some datasets share the file that names their labels, as the catalog knows.
+    labels = next((find_labels(entry.name) for entry in catalog() if entry.found == file), None)
+    facts = count_facts(Source(_name(file), file, 0, labels))
+    _, batch_size = paper_datasets().get(_name(file), (None, _batch_size(facts.rows)))
+    return Source(_name(file), file, batch_size, labels, facts)
+
+
+def _size(facts: Facts | None) -> int:
+    return facts.rows * facts.labels if facts else 0
+
+
+def _batch_size(rows: int) -> int:
+    return _LARGE_BATCH if rows >= _MANY_ROWS else _SMALL_BATCH
+
+
+def _name(file: Path) -> str:
+    """Return the paper's name for a dataset, or the file's."""
+    return next((name for name in paper_datasets() if _key(name) == _key(_stem(file))), _stem(file))
+
+
+def _stem(file: Path) -> str:
+    return Path(file.name.removesuffix(".gz").removesuffix(".bz2")).stem
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

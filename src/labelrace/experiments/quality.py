@@ -1,0 +1,306 @@
+"""How good, how calibrated and how fast the online models are, on every dataset that is available."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank
+from labelrace.experiments.comparison import estimate
+from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
+from labelrace.experiments.parts import Part, run_part
+from labelrace.experiments.published import Estimate
+from labelrace.experiments.ranking import RankTable, average_ranks
+from labelrace.measures import PAPER_MEASURES
+from labelrace.measures.calibration import Reliability, merge
+from labelrace.models import RACEClassifier
+from labelrace.models.registry import is_online, model_names
+from labelrace.report import summarize
+from labelrace.report.runs import Run, group_records, value_of
+from labelrace.report.text import listing, plural
+from labelrace.streams.synthetic import SyntheticStream
+
+__all__ = [
+    "CALIBRATION",
+    "MEASURES",
+    "REFERENCE",
+    "QualityBlock",
+    "QualityRow",
+    "QualitySummary",
+    "lower_is_better",
+    "quality_models",
+    "run_quality",
+]
+
+CALIBRATION = "calibration_error"
+MEASURES = (*PAPER_MEASURES, CALIBRATION)
+# The model that times are compared with: it is run and shown, and not ranked.
+REFERENCE = "race-cls-fixed, fast"
+# What makes the published form slower, and exact to the digit of the authors' program.
+_PUBLISHED = ("learner", "start", "zero_score")
+# Values that differ only by the order in which they were summed are ties.
+_TIE_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class QualityRow:
+    """One model on one dataset: means over the runs that were finished."""
+
+    model: str
+    values: dict[str, Estimate | None]  # of each of `MEASURES`
+    reliability: Reliability | None  # over all runs; None for a model that gives no probabilities
+    seconds: float | None  # of a run, to predict label sets and to learn
+    ratio: float | None  # to those of the reference: the median over runs, each compared with the same run of it
+    before: float | None  # example F1 just before the drift of a synthetic stream
+    after: float | None  # and just after it
+    failed: str  # why the first of its runs that failed did
+
+
+class QualityBlock(NamedTuple):
+    """One dataset: its rows by model, the reference's last, and the rank of each model by measure."""
+
+    source: Source
+    rows: dict[str, QualityRow]
+    ranks: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class QualitySummary:
+    """What is known so far. `manifest` is that of the last dataset: runs, seed and machine are those of all."""
+
+    manifest: dict[str, Any]
+    models: tuple[str, ...]
+    blocks: list[QualityBlock]
+    ranks: list[RankTable]
+    notes: list[str]
+    complete: bool
+
+
+def run_quality(
+    out: str | os.PathLike[str],
+    *,
+    models: Iterable[str] | None = None,
+    data: Iterable[str | os.PathLike[str]] = (),
+    datasets: Sequence[str] = (),
+    runs: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    resume: bool = False,
+    synthetic: bool = False,
+    synthetic_rows: int = 4000,
+    on_plan: Callable[[Sequence[Part]], object] | None = None,
+    on_progress: Callable[[Part, Progress], object] | None = None,
+    on_summary: Callable[[QualitySummary], object] | None = None,
+) -> QualitySummary:
+    """Compare online models on all datasets that are available: quality, calibration, time and ranks.
+
+    Parameters
+    ----------
+    out : path
+        The folder for the records of all runs.
+    models : iterable of str or None, default=None
+        Names for `labelrace.make_model`; None for all that are online.
+    data : iterable of paths, default=()
+        Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
+    datasets : sequence of str, default=()
+        Which datasets; all that are found if empty.
+    runs, seed, resume
+        As `labelrace.evaluation.run` takes them.
+    jobs : int, default=1
+        As `labelrace.evaluation.run` takes it. Times are comparable if it is 1: no other model runs at the same time.
+    synthetic : bool, default=False
+        Whether to add synthetic streams, without drift and with each kind of it.
+    synthetic_rows : int, default=4000
+        Rows of each such stream.
+    on_plan : callable, default=None
+        Called once with what is going to be run.
+    on_progress : callable, default=None
+        Called with the part of the plan and its `labelrace.evaluation.Progress`.
+    on_summary : callable, default=None
+        Called after each dataset with what is known so far.
+
+    Raises
+    ------
+    FileNotFoundError
+        If no dataset is available and there are no synthetic streams.
+    FileExistsError, ValueError
+        If the folder holds runs already and they are not to be resumed, or are others; if a model is not known.
+    """
+    specs = quality_models(models)
+    found = find_datasets(map(Path, data), datasets)
+    sources = [*found.sources, *(drifting_streams(synthetic_rows, seed) if synthetic else ())]
+    plan = [Part(source, tuple(specs), {"calibration": True}) for source in sources]
+    if not plan:
+        raise FileNotFoundError(
+            "no dataset is available: see `labelrace data list`, give a folder of them by --data or LABELRACE_DATA, "
+            "or run on synthetic streams by --synthetic"
+        )
+    if on_plan is not None:
+        on_plan(plan)
+    if jobs == 1:
+        _warm_up(specs)
+    blocks: list[QualityBlock] = []
+    for part in plan:
+        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
+        blocks.append(_read_block(part.source, manifest, records))
+        summary = _summarize(blocks, manifest, found, len(plan))
+        if on_summary is not None:
+            on_summary(summary)
+    return summary
+
+
+def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
+    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`.
+
+    Examples
+    --------
+    >>> reference, obr = quality_models(["obr"])
+    >>> reference.make(0)
+    RACEClassifier(random_state=0)
+    """
+    chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
+    for name in chosen:
+        if not is_online(name):
+            raise ValueError(f"models must learn batch by batch, and {name} learns all data at once; leave it out")
+    if not chosen:
+        raise ValueError("there must be models to run, got no models")
+    defaults = RACEClassifier().get_params(deep=False)
+    reference = ModelSpec("race-cls-fixed", {name: defaults[name] for name in _PUBLISHED}, REFERENCE)
+    return [reference, *map(ModelSpec, chosen)]
+
+
+def lower_is_better(measure: str) -> bool:
+    """Tell whether lower values of one of `MEASURES` are better."""
+    return measure == CALIBRATION or is_loss(measure)
+
+
+def _warm_up(specs: Iterable[ModelSpec]) -> None:
+    """Let every model learn a few rows, so that none is charged for what is imported when it is first used."""
+    sizes: dict[str, Any] = {"n_rows": 60, "n_features": 8, "n_labels": 6, "cardinality": 2.0}
+    with threadpool_limits(limits=1):
+        for stream in (SyntheticStream(**sizes), SyntheticStream(**sizes, density=0.3)):
+            for spec in specs:
+                # What goes wrong here goes wrong on the datasets too, and is recorded there.
+                with suppress(Exception):
+                    list(prequential(spec.make(0, stream.categorical), stream, 30))
+
+
+def _read_block(source: Source, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
+    """Read the records of all models on a dataset, and rank the models."""
+    runs = group_records(manifest, records)
+    described = {model["name"]: model for model in summarize(manifest, records)["models"]}
+    models = [name for name in described if name != REFERENCE]
+    rows = {name: _row(source, described[name], runs[name], runs[REFERENCE]) for name in (*models, REFERENCE)}
+    return QualityBlock(source, rows, {m: _places([rows[model] for model in models], m) for m in MEASURES})
+
+
+def _row(
+    source: Source, described: Mapping[str, Any], runs: Mapping[int, Run], reference: Mapping[int, Run]
+) -> QualityRow:
+    finished = {number: run for number, run in runs.items() if run.done}
+    bins = [_reliability(run.calibration) for run in finished.values() if run.calibration]
+    before, after = (_window(finished.values(), span) for span in source.windows or (None, None))
+    return QualityRow(
+        described["name"],
+        {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: _calibration_error(bins)},
+        reduce(merge, bins) if bins else None,
+        described["seconds"]["total"] if finished else None,
+        _ratio(finished, reference),
+        before,
+        after,
+        next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
+    )
+
+
+def _reliability(record: Mapping[str, Any]) -> Reliability:
+    entries, present = (np.array(record[name], dtype=np.intp) for name in ("entries", "present"))
+    return Reliability(entries, np.array(record["probability"], dtype=np.float64), present)
+
+
+def _calibration_error(bins: Sequence[Reliability]) -> Estimate | None:
+    errors = np.array([one.error for one in bins if not np.isnan(one.error)])
+    if not errors.size:
+        return None
+    return Estimate(float(errors.mean()), float(errors.std(ddof=1)) if errors.size > 1 else None, errors.size)
+
+
+def _ratio(runs: Mapping[int, Run], reference: Mapping[int, Run]) -> float | None:
+    """Compare times run by run, so that what slows the machine down for a while slows both."""
+    ratios = [
+        _model_seconds(run) / _model_seconds(reference[number])
+        for number, run in runs.items()
+        if number in reference and reference[number].done
+    ]
+    return float(np.median(ratios)) if ratios else None
+
+
+def _model_seconds(run: Run) -> float:
+    seconds = run.seconds()
+    return seconds["predict"] + seconds["learn"]
+
+
+def _window(runs: Iterable[Run], span: tuple[float, float] | None) -> float | None:
+    """Return the mean example F1 of the batches that lie in a span of rows, over runs."""
+    if span is None:
+        return None
+    low, high = span
+    values = [
+        value_of(batch, "example_f1")
+        for run in runs
+        for batch in run.tested.values()
+        if batch["start"] >= low and batch["end"] <= high
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def _places(rows: Sequence[QualityRow], measure: str) -> dict[str, float]:
+    """Rank the models on one dataset by one measure; no model is ranked if there is no value at all."""
+    ranked = [row for row in rows if row.failed or row.values[measure] is not None]
+    estimates = [row.values[measure] for row in ranked]
+    if not any(estimates):
+        return {}
+    values = [np.nan if value is None else value.mean for value in estimates]
+    ranks = rank(values, lower_is_better=lower_is_better(measure), ties="average", digits=_TIE_DIGITS)
+    return {row.model: float(place) for row, place in zip(ranked, ranks, strict=True)}
+
+
+def _summarize(
+    blocks: Sequence[QualityBlock], manifest: Mapping[str, Any], found: Found, planned: int
+) -> QualitySummary:
+    """Put together what is known after some of the planned datasets and streams."""
+    models = tuple(name for name in blocks[0].rows if name != REFERENCE)
+    ranks = []
+    for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
+        of_kind = [block for block in blocks if block.source.synthetic == synthetic]
+        if of_kind and len(models) > 1:
+            places = [[[b.ranks[m].get(model, np.nan) for model in models] for m in MEASURES] for b in of_kind]
+            names = [block.source.name for block in of_kind]
+            ranks.append(average_ranks(kind, names, np.array(places), models, MEASURES))
+    notes = _notes(blocks, found, planned)
+    return QualitySummary(dict(manifest), models, list(blocks), ranks, notes, len(blocks) == planned)
+
+
+def _notes(blocks: Sequence[QualityBlock], found: Found, planned: int) -> list[str]:
+    """Return what a reader must know before believing the numbers, in sentences."""
+    notes = []
+    if len(blocks) < planned:
+        notes.append(f"Not complete: {len(blocks)} of {plural(planned, 'dataset')} so far.")
+    if found.missing:
+        notes.append(f"Datasets of the paper that are not available: {listing(found.missing)}.")
+    notes += found.unreadable
+    if any(block.source.synthetic for block in blocks):
+        notes.append("Synthetic streams are marked, and ranked by themselves.")
+    for block in blocks:
+        if not any(row.values[PAPER_MEASURES[0]] for row in block.rows.values()):
+            notes.append(f"{block.source.title} gave no values: it has no second batch, or every model failed.")
+        failed = [row for row in block.rows.values() if row.failed]
+        notes += [f"{row.model} failed on {block.source.title}: {row.failed}" for row in failed]
+    return notes
