@@ -12,7 +12,7 @@ import pytest
 from labelrace.evaluation import read_run, run
 from labelrace.evaluation import sources as sources_module
 from labelrace.streams import write_dataset
-from labelrace.streams.stream import FileStream
+from labelrace.streams.dataset import FileStream
 from labelrace.streams.synthetic import SyntheticStream
 
 MEGABYTE = 1024**2

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
-from labelrace.streams.stream import FileStream
+from labelrace.streams.dataset import FileStream
 
 BATCH, FEATURES, LABELS = 100, 6, 3
 NOISE = 100_000  # bytes: when garbage goes, and the footer of a Parquet file

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 from labelrace.exceptions import DataFormatError
 from labelrace.files import whole_file
 from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
-from labelrace.streams.formats import FORMATS
+from labelrace.streams.load import FORMATS
 
 WRITTEN = [suffix for suffix, form in FORMATS.items() if form.write]
 NAMED = [".arff", ".csv", ".tsv", ".jsonl", ".parquet"]

@@ -12,7 +12,7 @@ from labelrace.evaluation.examine import Examiner, Observer
 from labelrace.evaluation.hiding import LabelHider
 from labelrace.evaluation.meters import Stopwatch, memory_meter
 from labelrace.evaluation.rows import all_rows
-from labelrace.streams.batch import check_batch_size
+from labelrace.streams.dataset import check_batch_size
 from labelrace.typing import AnyMatrix, IntArray
 
 __all__ = ["holdout"]

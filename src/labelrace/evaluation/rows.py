@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from labelrace.streams.batch import check_batch_size
+from labelrace.streams.dataset import check_batch_size
 from labelrace.typing import AnyMatrix
 
 __all__ = ["all_rows", "batches_of", "row_count"]

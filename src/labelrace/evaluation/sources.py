@@ -14,7 +14,7 @@ import scipy.sparse
 
 from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
-from labelrace.streams.stream import collect
+from labelrace.streams.dataset import collect
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from labelrace.experiments.published import Facts, paper_datasets
 from labelrace.streams import open_stream
 from labelrace.streams.catalog import data_folders
-from labelrace.streams.formats import has_format
+from labelrace.streams.load import has_format
 from labelrace.streams.synthetic import SyntheticStream, like
 from labelrace.typing import AnyMatrix
 

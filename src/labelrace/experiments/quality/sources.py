@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, get_args
 from labelrace.evaluation.sources import open_source
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import paper_datasets
-from labelrace.streams._source import plain_path
-from labelrace.streams._synthetic_model import Drift
 from labelrace.streams.catalog import catalog, data_folders, find_labels
-from labelrace.streams.formats import has_format
-from labelrace.streams.synthetic import SyntheticStream
+from labelrace.streams.files import plain_path
+from labelrace.streams.load import has_format
+from labelrace.streams.synthetic import Drift, SyntheticStream
 
 __all__ = ["DRIFTS", "Found", "QualitySource", "drifting_streams", "find_datasets"]
 

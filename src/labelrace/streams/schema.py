@@ -1,4 +1,4 @@
-"""What most formats cannot say about their columns, kept as JSON beside the file or within it.
+"""Names and kinds of columns that most formats cannot state, kept as JSON beside the file or within it.
 
 A CSV file does not tell labels from features, nor the code 1 from the number 1; svmlight has no names at all.
 `labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside
@@ -8,17 +8,73 @@ an ARFF file. Whoever opens the file without saying what its labels are gets the
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, overload
+
+import numpy as np
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams._source import MOST_COLUMNS, plain_path
-from labelrace.streams.stream import NumberedNames, Stream, nominal_texts
+from labelrace.streams.dataset import Stream, nominal_texts
+from labelrace.streams.files import MOST_COLUMNS, plain_path
 
-__all__ = ["Schema", "read_schema", "schema_from", "schema_of", "schema_path", "schema_text"]
+__all__ = [
+    "LabelSource",
+    "NumberedNames",
+    "Schema",
+    "label_names_from",
+    "read_schema",
+    "schema_from",
+    "schema_of",
+    "schema_path",
+    "schema_text",
+]
+
+# What `labels=` may be: a count, a path, a prefix or a column, or names.
+LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
 
 _VERSION = 1
+
+
+@dataclass(frozen=True)
+class NumberedNames(Sequence[str]):
+    """The names of columns that have numbers only, made when asked for: there may be millions.
+
+    Examples
+    --------
+    >>> names = NumberedNames("x", first=1, length=944)
+    >>> names[0], names[-1], len(names)
+    ('x1', 'x944', 944)
+    >>> NumberedNames("x", 0, 2) == ("x0", "x1")
+    True
+    """
+
+    prefix: str
+    first: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        numbers = range(self.first, self.first + self.length)
+        if isinstance(index, slice):
+            return tuple(f"{self.prefix}{number}" for number in numbers[index])
+        return f"{self.prefix}{numbers[index]}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames):
+            return (self.prefix, self.first, self.length) == (other.prefix, other.first, other.length)
+        return isinstance(other, (tuple, list)) and len(other) == len(self) and all(map(str.__eq__, self, other))
+
+    def __hash__(self) -> int:
+        return hash((self.prefix, self.first, self.length))
 
 
 class Schema(NamedTuple):
@@ -104,6 +160,18 @@ def schema_from(text: bytes, origin: Path) -> Schema:
             "remove it and give labels=, or write the data again"
         ) from error
     return schema
+
+
+def label_names_from(labels: int | Sequence[str] | None, n_labels: int, first: int, path: Path) -> Sequence[str]:
+    """Return the names that were given for the labels, else their numbers."""
+    if isinstance(labels, (str, os.PathLike)):
+        raise ValueError(f"{path}: labels= must be a list of names, or their number, for a file without names")
+    given = n_labels if labels is None else int(labels) if isinstance(labels, (int, np.integer)) else len(labels)
+    if given != n_labels:
+        raise ValueError(f"{path}: labels= tells {given} labels, but there are {n_labels}")
+    if labels is None or isinstance(labels, (int, np.integer)):
+        return NumberedNames("y", first, n_labels)
+    return tuple(labels)
 
 
 def _names_to_json(names: Sequence[str]) -> Any:
