@@ -232,8 +232,6 @@ def _csv_options(layout: Layout) -> Any:
 def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batch | None:
     """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
     text = b"\n".join([*lines, b""])
-    if b"'" not in text:
-        text = text.replace(b", ", b",")
     strange = b'"' in text or b"\\" in text or text.startswith(b"{") or b"\n{" in text
     if strange or not has_plain_quotes(text, b"'", b","):
         return None
@@ -258,14 +256,24 @@ def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batc
     for position, target in zip(order, targets, strict=True):
         column = table.column(position)
         if layout.codes[position] is not None:
-            codes = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
-            if codes.null_count != column.null_count:
-                return None  # an unknown value, or an empty one
-            column = codes.cast(pa.float64())
+            column = _codes(column, layout.texts[layout.domain[position]], spaced=b"'" not in text)
+            if column is None:
+                return None
         target[:] = column.to_numpy()
     if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
         return None
     return X, csr_array(labels.astype(np.int8) ^ layout.inverted)
+
+
+def _codes(column: Any, values: Any, spaced: bool) -> Any:
+    """Return the numbers of nominal values, or None if one is unknown or empty; if `spaced`, spaces do not count."""
+    codes = pc.index_in(column, value_set=values)
+    if spaced and codes.null_count != column.null_count:
+        column = pc.utf8_trim_whitespace(column)
+        if pc.any(pc.equal(column, "?")).as_py():
+            return None
+        codes = pc.index_in(column, value_set=values)
+    return codes.cast(pa.float64()) if codes.null_count == column.null_count else None
 
 
 # Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each

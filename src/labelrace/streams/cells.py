@@ -125,12 +125,11 @@ def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
     >>> has_plain_quotes(b"1,'red'\n", b"'", b","), has_plain_quotes(b"1,'red'x\n", b"'", b",")
     (True, False)
     """
-    count = text.count(quote)
-    if count == 0:
+    if quote not in text:
         return True
     opening = text.startswith(quote) + text.count(delimiter + quote) + text.count(b"\n" + quote)
     closing = text.endswith(quote) + sum(text.count(quote + end) for end in (delimiter, b"\n", b"\r\n"))
-    return 2 * opening == 2 * closing == count
+    return 2 * opening == 2 * closing == text.count(quote)
 
 
 class Pieces(NamedTuple):

@@ -34,7 +34,7 @@ MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
 # The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
-_BLOCK_BYTES = (1 << 16, 1 << 22)
+_BLOCK_BYTES = (1 << 16, 1 << 20)
 
 
 class Place(NamedTuple):
@@ -139,7 +139,7 @@ def block_rows(batch_size: int, line_length: int) -> int:
     Examples
     --------
     >>> block_rows(100, 50), block_rows(4000, 50), block_rows(4000, 10**6)
-    (1310, 4000, 4)
+    (1310, 4000, 1)
     """
     smallest, largest = (size // max(line_length, 1) for size in _BLOCK_BYTES)
     return max(min(max(batch_size, smallest), largest), 1)

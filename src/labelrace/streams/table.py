@@ -212,6 +212,8 @@ class CsvTable:
         text = b"".join(block)
         if not self.delimiter.isascii() or not has_plain_quotes(text, b'"', self.delimiter.encode()):
             return None
+        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+            return None  # for pyarrow, a lone carriage return ends a line
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(text),
@@ -222,7 +224,7 @@ class CsvTable:
         except pa.ArrowInvalid:
             return None
         filled = [raw not in (b"\n", b"\r\n") for raw in block]
-        if table.num_rows != sum(filled) or _has_infinite(table):
+        if table.num_rows == 0 or table.num_rows != sum(filled):
             return None
         numbers = range(line + 1, line + 1 + len(block))
         [batch] = table.combine_chunks().to_batches()
@@ -373,8 +375,3 @@ def _kind(cells: list[str | None]) -> Any:
     if numbers is None:
         return pa.string()
     return pa.float64() if np.isfinite(numbers).any() else pa.null()
-
-
-def _has_infinite(table: Any) -> bool:
-    columns = (column for column in table.columns if pa.types.is_floating(column.type))
-    return any(np.isinf(column.to_numpy()).any() for column in columns)

@@ -516,7 +516,8 @@ def _numbers(column: Any, name: str, layout: _Layout) -> FloatArray:
     """Return a column as numbers, NaN where there are none."""
     texts, noun = layout.codes.get(name), layout.table.noun
     if texts is None:
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        number = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
+        values = number.to_numpy(zero_copy_only=False)
         if np.isinf(values).any():
             what = f"{noun} {name!r} holds an infinite number; make it finite, or null if it is missing"
             raise _CellError(int(np.argmax(np.isinf(values))), what)
