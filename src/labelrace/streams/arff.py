@@ -15,7 +15,6 @@ from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +25,23 @@ from scipy.sparse import csr_array, hstack, issparse
 from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
-from labelrace.streams.arff_header import Header, find_labels, quoted, read_header, scan, skip_space
+from labelrace.streams.arff_header import (
+    Header,
+    find_labels,
+    header_text,
+    label_file,
+    quoted,
+    read_header,
+    scan,
+    skip_space,
+)
 from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
     check_distinct,
     code_texts,
+    cut_plain,
+    delimiter_rules,
     entry_texts,
     floats,
     has_plain_quotes,
@@ -42,7 +52,7 @@ from labelrace.streams.cells import (
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
 from labelrace.streams.files import Place, block_rows, line_chunks, new_data, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
-from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = ["open_arff", "write_arff"]
 
@@ -52,7 +62,6 @@ _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
 _MOST_DIGITS = 4000
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
-_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
@@ -108,11 +117,11 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
 def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an ARFF file, the labels last, and the XML file that names them; return the rows."""
     check_distinct(stream)
-    labels = _label_file(stream)
+    labels = label_file(stream)
     values = {column: tuple(map(quoted, texts)) for column, texts in nominal_texts(stream).items()}
     rows = 0
     with new_data(path) as file:
-        file.write(_header(stream, values).encode())
+        file.write(header_text(stream, values).encode())
         for X, Y in stream.batches(batch_size):
             rows += X.shape[0]
             lines = _sparse_lines if issparse(X) else _dense_lines
@@ -136,7 +145,7 @@ class Layout(NamedTuple):
     domain: IntArray
     table: FloatArray
     texts: tuple[Any, ...]
-    inverted: IntArray
+    inverted: Array
 
     def place(self, line: int) -> Place:
         """Return a line of this file, to name in an error."""
@@ -168,7 +177,7 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
     # An empty value must be quoted: a newline, which no value can be, keeps its place.
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
-    inverted = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
+    inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
     return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
 
 
@@ -279,48 +288,26 @@ def _codes(column: Any, values: Any, spaced: bool) -> Any:
 # Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each
 # must follow its predecessor with a value between them, or without one; the values of rows that keep to the pattern
 # lie at known positions. Nearly all of them have one byte, which a table turns into a number.
-_EMPTY, _FILLED, _NEVER = 0, 1, 2
-_IN_VALUE, _NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(7)
-_KINDS = 7
-
-
-def _kinds_of_bytes() -> bytes:
-    # Underscores are excluded as Python's float() would pass over them.
-    plain = [33 <= byte < 127 and chr(byte) not in "{}\\'\"%_" for byte in range(256)]
-    kinds = bytearray(_IN_VALUE if is_plain else _OTHER for is_plain in plain)
-    for delimiter, kind in zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True):
-        kinds[delimiter] = kind
-    return bytes(kinds)
-
-
-def _between_delimiters() -> bytes:
-    """Return, for each pair of delimiters, whether a value must stand between them, or must not."""
-    rules = bytearray([_NEVER]) * 256
-    for before, after in ((_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)):
-        rules[_KINDS * before + after] = _EMPTY
-    for before, after in ((_OPEN, _SPACE), (_SPACE, _COMMA), (_COMMA, _SPACE), (_SPACE, _CLOSE)):
-        rules[_KINDS * before + after] = _FILLED
-    return bytes(rules)
-
-
-_KIND_OF_BYTE = _kinds_of_bytes()
-_RULES = _between_delimiters()
+_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
+_DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
+# Underscores are excluded as Python's float() would pass over them.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_")
+_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
+_RULES = delimiter_rules(
+    empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
+    filled=[(_OPEN, _SPACE), (_SPACE, _COMMA), (_COMMA, _SPACE), (_SPACE, _CLOSE)],
+)
 
 
 def parse_sparse(lines: list[bytes], layout: Layout) -> Entries | None:
     """Return the values of sparse rows, or None if the rows are not plain."""
     text = b"\n".join([*lines, b""]).replace(b", ", b",")
-    kinds = np.frombuffer(text.translate(_KIND_OF_BYTE), dtype=np.uint8)
-    ends = np.flatnonzero(kinds != _IN_VALUE)
-    delimiters = kinds[ends]
-    # The last delimiter is a newline, as if it stood before the first.
-    starts = np.roll(ends, 1) + 1
-    starts[0] = 0
-    filled = ends > starts
-    pairs = _KINDS * np.roll(delimiters, 1) + delimiters
-    if pairs.tobytes().translate(_RULES) != filled.tobytes():
+    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
+    if cut is None:
         return None
-    starts, row_ends, ends = starts[filled], ends[delimiters == _NEWLINE], ends[filled]
+    starts, ends, delimiters = cut
+    row_ends, filled = ends[delimiters == _NEWLINE], ends > starts
+    starts, ends = starts[filled], ends[filled]
     indices, values = (Pieces(text, starts[i::2], ends[i::2]) for i in (0, 1))
     row_starts = np.concatenate(([0], np.searchsorted(indices.starts, row_ends)))
     columns = integers(indices)
@@ -474,23 +461,6 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
     if layout.is_label[column] and number not in (0, 1):
         raise place.error(f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels=")
     return number
-
-
-def _label_file(stream: Stream) -> bytes:
-    for name in stream.label_names:
-        if _NOT_IN_XML.search(name):
-            raise ValueError(f"the label {name!r} has a character that no XML file can hold; rename it")
-    lines = "".join(f"<label name={quoteattr(name)}></label>\n" for name in stream.label_names)
-    root = '<labels xmlns="http://mulan.sourceforge.net/labels">'
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{root}\n{lines}</labels>\n'.encode()
-
-
-def _header(stream: Stream, values: dict[int, tuple[str, ...]]) -> str:
-    nominal = {column: "{" + ",".join(texts) + "}" for column, texts in values.items()}
-    types = (nominal.get(column, "numeric") for column in range(stream.n_features))
-    features = (f"@attribute {quoted(name)} {kind}\n" for name, kind in zip(stream.feature_names, types, strict=True))
-    labels = (f"@attribute {quoted(name)} {{0,1}}\n" for name in stream.label_names)
-    return f"@relation {quoted(stream.name)}\n\n{''.join(features)}{''.join(labels)}\n@data\n"
 
 
 def _dense_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The header of an ARFF file: the relation's name, the attributes, and which of them are labels."""
+"""The header of an ARFF file: the relation's name, the attributes, and which of them are labels; read and written."""
 
 from __future__ import annotations
 
@@ -8,21 +8,34 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import BoolArray
 
-__all__ = ["Attribute", "Header", "find_labels", "quoted", "read_header", "scan", "skip_space"]
+__all__ = [
+    "Attribute",
+    "Header",
+    "find_labels",
+    "header_text",
+    "label_file",
+    "quoted",
+    "read_header",
+    "scan",
+    "skip_space",
+]
 
 _NUMERIC = ("numeric", "real", "integer")
 _BARE_NAME = re.compile(r"[^\s{]*")
 _BARE_VALUE = re.compile(r"[^,{}]*")
 _BARE_RELATION = re.compile(r".*")
 _BLOCK = 1 << 16
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _ESCAPE = re.compile(r"\\(.)")
@@ -303,3 +316,22 @@ def quoted(text: str) -> str:
     hue 'it\'s, well'
     """
     return text if _PLAIN.fullmatch(text) else f"'{text.translate(_ESCAPED)}'"
+
+
+def header_text(stream: Stream, values: dict[int, tuple[str, ...]]) -> str:
+    """Return the header of a stream, the labels last; `values` are the quoted values of its nominal features."""
+    nominal = {column: "{" + ",".join(texts) + "}" for column, texts in values.items()}
+    types = (nominal.get(column, "numeric") for column in range(stream.n_features))
+    features = (f"@attribute {quoted(name)} {kind}\n" for name, kind in zip(stream.feature_names, types, strict=True))
+    labels = (f"@attribute {quoted(name)} {{0,1}}\n" for name in stream.label_names)
+    return f"@relation {quoted(stream.name)}\n\n{''.join(features)}{''.join(labels)}\n@data\n"
+
+
+def label_file(stream: Stream) -> bytes:
+    """Return the Mulan XML file that names the labels of a stream."""
+    for name in stream.label_names:
+        if _NOT_IN_XML.search(name):
+            raise ValueError(f"the label {name!r} has a character that no XML file can hold; rename it")
+    lines = "".join(f"<label name={quoteattr(name)}></label>\n" for name in stream.label_names)
+    root = '<labels xmlns="http://mulan.sourceforge.net/labels">'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{root}\n{lines}</labels>\n'.encode()

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +19,8 @@ __all__ = [
     "canonical_rows",
     "check_distinct",
     "code_texts",
+    "cut_plain",
+    "delimiter_rules",
     "entry_texts",
     "floats",
     "has_plain_quotes",
@@ -26,6 +28,8 @@ __all__ = [
     "integers",
     "number_texts",
 ]
+
+Pairs: TypeAlias = Iterable[tuple[int, int]]
 
 _MOST_DIGITS = 9
 _EXACT_DIGITS = 15
@@ -142,6 +146,43 @@ class Pieces(NamedTuple):
     def first_bytes(self) -> Array:
         """Return the first byte of each piece."""
         return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
+
+
+def cut_plain(text: bytes, kind_of_byte: bytes, rules: bytes) -> tuple[IntArray, IntArray, Array] | None:
+    """Cut a text at its delimiters, if these form a given pattern.
+
+    Parameters
+    ----------
+    text : bytes
+        It ends with a delimiter, which also counts as the one before its beginning.
+    kind_of_byte : bytes
+        For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 15.
+    rules : bytes
+        For delimiters of kinds b and then a, byte ``16 * b + a`` says what must be between them: nothing (1), a value
+        (2), either (3); they must not follow each other (0).
+
+    Returns
+    -------
+    starts, ends, delimiters : arrays, or None
+        Where each value, or the lack of one, begins and ends, and the delimiter that ends it.
+    """
+    kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
+    ends = np.flatnonzero(kinds)
+    delimiters = kinds[ends]
+    starts = np.roll(ends, 1) + 1
+    starts[0] = 0
+    allowed = np.frombuffer((16 * np.roll(delimiters, 1) + delimiters).tobytes().translate(rules), dtype=np.uint8)
+    found = np.uint8(1) << (ends > starts).view(np.uint8)
+    return (starts, ends, delimiters) if (allowed & found).all() else None
+
+
+def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
+    """Return the rules of `cut_plain` from the pairs of delimiters with nothing, a value, or either between them."""
+    rules = bytearray(256)
+    for allowed, pairs in enumerate((empty, filled, either), start=1):
+        for before, after in pairs:
+            rules[16 * before + after] = allowed
+    return bytes(rules)
 
 
 def integers(pieces: Pieces) -> IntArray | None:

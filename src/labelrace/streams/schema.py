@@ -1,4 +1,4 @@
-"""Names and kinds of columns that most formats cannot state, kept as JSON beside the file or within it.
+"""Names and kinds of columns, and which columns are labels.
 
 A CSV file does not tell labels from features, nor the code 1 from the number 1; svmlight has no names at all.
 `labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside
@@ -12,19 +12,23 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
-from labelrace.streams.files import MOST_COLUMNS, plain_path
+from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
 
 __all__ = [
+    "Choice",
+    "Given",
     "LabelSource",
     "NumberedNames",
     "Schema",
+    "choose_labels",
     "label_names_from",
+    "list_column",
     "read_schema",
     "schema_from",
     "schema_of",
@@ -160,6 +164,73 @@ def schema_from(text: bytes, origin: Path) -> Schema:
             "remove it and give labels=, or write the data again"
         ) from error
     return schema
+
+
+class Given(NamedTuple):
+    """What the caller, or the schema of the file, says about the columns: the parameters of the tables' readers."""
+
+    labels: LabelSource
+    label_names: Sequence[str] | None = None
+    values: Mapping[str, Sequence[str]] | None = None
+    nominal: Sequence[str] = ()
+
+    def or_schema(self, schema: Schema | None) -> Given:
+        """Return what the schema says instead, if there is one and the caller did not name the labels."""
+        if self.labels is not None or schema is None:
+            return self
+        lists = schema.options.get("label_column")
+        values = {schema.features[column]: texts for column, texts in schema.nominal.items()}
+        return Given(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
+
+
+class Choice(NamedTuple):
+    """The columns of features and of labels; ``lists`` is the one that holds label lists."""
+
+    features: tuple[str, ...]
+    labels: tuple[str, ...]
+    lists: str | None
+
+
+def choose_labels(names: Sequence[str], labels: LabelSource, path: Path) -> Choice:
+    """Return which columns are features and which tell the labels."""
+    lists = list_column(labels, path)
+    if lists is not None:
+        wanted = {lists}
+    elif isinstance(labels, str):
+        wanted = {name for name in names if name.startswith(labels.removesuffix("*"))}
+    elif isinstance(labels, (int, np.integer)):
+        wanted = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
+    else:
+        wanted = set(cast("Sequence[str]", labels))
+    _check_wanted(names, wanted, labels, path)
+    chosen = () if lists is not None else tuple(name for name in names if name in wanted)
+    return Choice(tuple(name for name in names if name not in wanted), chosen, lists)
+
+
+def list_column(labels: LabelSource, path: Path) -> str | None:
+    """Return the column that holds label lists, if `labels` names one; raise if it does not tell the labels at all."""
+    if labels is None or isinstance(labels, os.PathLike):
+        raise DataFormatError(
+            f"{path}: cannot tell which columns are labels, as there is no {schema_path(path).name} beside the file; "
+            "give labels= a list of names, a prefix such as 'label_*', a count (n > 0: the last n columns, n < 0: the "
+            "first), or the name of one column that holds label lists"
+        )
+    return labels if isinstance(labels, str) and not labels.endswith("*") else None
+
+
+def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path) -> None:
+    absent = sorted(wanted.difference(names))
+    if absent:
+        raise DataFormatError(
+            f"{path}: {len(absent)} of the labels are not among the columns: {shown(absent)}; the columns are "
+            f"{shown(tuple(names))}"
+        )
+    # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
+    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
+    if unfit or (isinstance(labels, str) and not wanted):
+        raise DataFormatError(f"{path}: labels={labels!r} does not fit the {len(names)} columns {shown(tuple(names))}")
+    if len(wanted) == len(names):
+        raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
 
 
 def label_names_from(labels: int | Sequence[str] | None, n_labels: int, first: int, path: Path) -> Sequence[str]:

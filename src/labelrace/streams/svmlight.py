@@ -23,7 +23,16 @@ from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
-from labelrace.streams.cells import Pieces, canonical_rows, floats, increase_within_rows, integers, number_texts
+from labelrace.streams.cells import (
+    Pieces,
+    canonical_rows,
+    cut_plain,
+    delimiter_rules,
+    floats,
+    increase_within_rows,
+    integers,
+    number_texts,
+)
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
 from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data, plain_path
 from labelrace.streams.schema import (
@@ -40,6 +49,8 @@ from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatri
 __all__ = ["is_xc", "open_svmlight", "open_xc", "write_svmlight", "write_xc"]
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
+# The smallest and the largest number.
+_Span: TypeAlias = tuple[int, int]
 
 _CHUNK_ROWS = 1024
 # Blank lines, and comments.
@@ -112,11 +123,11 @@ def open_svmlight(
     # Labels mostly begin with 0 and features with 1, where no scan tells.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        extent = _scan(path)
+        features, found_labels = _scan(path)
         if n_features is None:
-            first, n_features = _columns(extent.features, zero_based, path, "feature")
+            first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
-            first_label, n_labels = _columns(extent.labels, zero_based_labels, path, "label")
+            first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
     frame = _Frame(path, n_features, n_labels, first, first_label)
     names = NumberedNames("x", first, n_features)
     mask = nominal_mask(n_features, {})
@@ -227,32 +238,25 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
     return rows
 
 
-class _Span(NamedTuple):
-    smallest: int
-    largest: int
-
-
-class _Extent(NamedTuple):
-    features: _Span | None
-    labels: _Span | None
-
-
-def _scan(path: Path) -> _Extent:
+def _scan(path: Path) -> tuple[_Span, _Span]:
     """Go through the file for the smallest and largest numbers of features and labels."""
-    features, labels = list[int](), list[int]()
+    features = labels = (MOST_COLUMNS + 1, -1)
     for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
-        for found, ids in ((features, pairs.columns), (labels, pairs.labels)):
-            if ids.size:
-                found[:] = [min([*found[:1], int(ids.min())]), max([*found[1:], int(ids.max())])]
-    return _Extent(_Span(*features) if features else None, _Span(*labels) if labels else None)
+        features, labels = _extended(features, pairs.columns), _extended(labels, pairs.labels)
+    return features, labels
 
 
-def _columns(span: _Span | None, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
+def _extended(span: _Span, ids: IntArray) -> _Span:
+    return min(span[0], int(ids.min(initial=span[0]))), max(span[1], int(ids.max(initial=span[1])))
+
+
+def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
     """Return the number of the first column, and how many there are, from what the scan found."""
-    if span is None:
+    smallest, largest = span
+    if largest < 0:
         raise DataFormatError(f"{path}: no row has any {what}s; if that is meant, give n_{what}s=")
-    first = int(span.smallest > 0 if zero_based == "auto" else not zero_based)
-    return first, span.largest + 1 - first
+    first = int(smallest > 0 if zero_based == "auto" else not zero_based)
+    return first, largest + 1 - first
 
 
 def _stream_by_schema(path: Path, schema: Schema) -> FileStream:
@@ -297,19 +301,16 @@ def _xc_batches(frame: _Frame, n_rows: int, size: int) -> Iterator[Batch]:
         _read_sizes(file, path)
         for numbers, lines in line_chunks(file, size, line=1, skipped=()):
             if rows + len(lines) > n_rows:
-                _check_surplus(lines[n_rows - rows :], n_rows, path)
+                if any(lines[n_rows - rows :]):  # blank lines may follow the last row
+                    raise DataFormatError(
+                        f"{path}: more rows than the {n_rows} that the header says; correct the header"
+                    )
                 lines, numbers = lines[: n_rows - rows], numbers[: n_rows - rows]
             rows += len(lines)
             if lines:
                 yield _batch_from(_parse(lines, numbers, path), numbers, frame)
     if rows < n_rows:
         raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {rows}; the file is cut")
-
-
-def _check_surplus(lines: list[bytes], n_rows: int, path: Path) -> None:
-    """Raise unless the lines below the last row are blank."""
-    if any(lines):
-        raise DataFormatError(f"{path}: more rows than the {n_rows} that the header says; correct the header")
 
 
 class Pairs(NamedTuple):
@@ -382,35 +383,19 @@ def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool
     return parse_lines(lines, numbers, path) if pairs is None else pairs
 
 
-_IN_VALUE, _NEWLINE, _COMMA, _COLON, _SPACE, _STRANGE = range(6)
-_KINDS = 6
-_EMPTY, _FILLED, _EITHER = 1, 2, 3
-
-
-def _kinds() -> bytes:
-    # Underscores are strange as Python's float() would pass over them.
-    plain = [33 <= byte < 127 and chr(byte) not in "#_" for byte in range(256)]
-    kinds = bytearray(_IN_VALUE if is_plain else _STRANGE for is_plain in plain)
-    for kind, delimiters in ((_NEWLINE, b"\n"), (_COMMA, b","), (_COLON, b":"), (_SPACE, b" \t\r\v\f")):
-        for delimiter in delimiters:
-            kinds[delimiter] = kind
-    return bytes(kinds)
-
-
-def _between() -> Array:
-    """Return, for a pair of delimiters, whether a value must, may or cannot stand between them (0: never)."""
-    rules = np.zeros(_KINDS * _KINDS, dtype=np.uint8)
-    label_ends = [(before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)]
-    pairs = [(_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)]
-    for before, after in label_ends + pairs:
-        rules[_KINDS * before + after] = _FILLED
-    rules[_KINDS * _NEWLINE + _NEWLINE] = _EITHER
-    rules[_KINDS * _SPACE + _SPACE] = _EMPTY
-    return rules
-
-
-_KIND_OF_BYTE = _kinds()
-_RULES = _between()
+_NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
+_DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
+# Underscores are excluded as Python's float() would pass over them.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_")
+_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
+_RULES = delimiter_rules(
+    empty=[(_SPACE, _SPACE)],
+    filled=[
+        *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
+        *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
+    ],
+    either=[(_NEWLINE, _NEWLINE)],
+)
 
 
 def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
@@ -424,16 +409,11 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
         Without, no text is turned into a value, and there are no values in what is returned.
     """
     text = b"\n".join([*lines, b""])
-    kinds = np.frombuffer(text.translate(_KIND_OF_BYTE), dtype=np.uint8)
-    ends = np.flatnonzero(kinds != _IN_VALUE)
-    after = kinds[ends]
-    # The last delimiter is a newline, as if it stood before the first.
-    before = np.roll(after, 1)
-    starts = np.roll(ends, 1) + 1
-    starts[0] = 0
-    filled = ends > starts
-    if (after == _STRANGE).any() or not (_RULES[_KINDS * before + after] & np.where(filled, _FILLED, _EMPTY)).all():
+    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
+    if cut is None:
         return None
+    starts, ends, after = cut
+    before, filled = np.roll(after, 1), ends > starts
 
     def pieces(wanted: BoolArray) -> Pieces:
         return Pieces(text, starts[wanted], ends[wanted])

@@ -17,7 +17,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, nominal_mask, rebatch
 from labelrace.streams.files import plain_path, shown
 from labelrace.streams.jsonl import JsonTable
-from labelrace.streams.schema import LabelSource, Schema, read_schema, schema_from, schema_path
+from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, list_column, read_schema, schema_from
 from labelrace.streams.table import ArrowTable, CsvTable, Table, Types, as_numbers
 from labelrace.typing import FloatArray, SparseMatrix
 
@@ -95,7 +95,7 @@ def open_csv(
         raise ValueError("separator= must not be empty")
     table = CsvTable(path, delimiter=delimiter, missing=missing)
     given = Given(labels, label_names, values, nominal).or_schema(schema)
-    choice = _choose(table.names, given.labels, path)
+    choice = choose_labels(table.names, given.labels, path)
     types = dict[str, Any].fromkeys(choice.labels, pa.bool_())
     if choice.lists is not None:
         types[choice.lists] = pa.string()
@@ -133,23 +133,15 @@ def open_jsonl(
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str, str, int or None, default=None
-        The keys of labels, which hold 0 and 1 (or true and false): their names; a prefix, as ``"label_*"``; or
-        a count in the order in which keys first appear (n > 0: the last n, n < 0: the first). Or the one key that
-        holds label lists, where null or no key means no labels. By default the schema that
-        `labelrace.streams.write_dataset` left beside the file tells, and all else too.
+    labels, label_names, values, nominal
+        As for `open_csv`, with keys for columns. A count of `labels` is in the order in which keys first appear. A
+        label list is a JSON list; null or no key means no labels.
     sparse : bool, default=False
         What the lack of a key means. By default a missing value, NaN. If true, zero: X is sparse, a text that
         lacks is the empty text "" (the first value, if `values` says which there are), and a label is absent.
         A null is a missing value in either case.
-    label_names : sequence of str or None, default=None
-        The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
     feature_names : sequence of str or None, default=None
         The keys of features, in the order of X's columns; by default those found, in the order they appear in.
-    values : mapping from str to sequence of str, or None, default=None
-        The nominal keys and their values, in the order of their codes; all others are numeric.
-    nominal : sequence of str, default=()
-        Keys that are nominal though they hold numbers.
 
     Raises
     ------
@@ -174,7 +166,7 @@ def open_jsonl(
         given = given.or_schema(schema)
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
     table = JsonTable(path, nominal=nominal)
-    lists = _list_column(given.labels, path)
+    lists = list_column(given.labels, path)
     names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
     types = {} if lists is None else {lists: _LISTS}
     found = _Found({}, set())
@@ -186,7 +178,7 @@ def open_jsonl(
             types[name] = pa.string()
         elif name not in types or (given.values is not None and types[name] == pa.string()):
             types[name] = pa.float64()
-    choice = _choose(names, given.labels, path)
+    choice = choose_labels(names, given.labels, path)
     types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
     layout = _make_layout(table, {name: types[name] for name in names}, given, choice, found)
     return _as_stream(layout, sparse=sparse)
@@ -209,16 +201,9 @@ def open_arrow(
     Parameters
     ----------
     path : path
-    labels : sequence of str, str, int or None, default=None
-        The columns of labels, which hold 0 and 1, or truths: their names; a prefix, as ``"label_*"``; or a count
-        (n > 0: the last n columns, n < 0: the first). Or the name of one column that holds label lists. By default
-        what `labelrace.streams.write_dataset` left in the file tells, and all else too.
-    label_names : sequence of str or None, default=None
-        The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
-    values : mapping from str to sequence of str, or None, default=None
-        The nominal columns and their values, in the order of their codes; all others are numeric.
-    nominal : sequence of str, default=()
-        Columns that are nominal though they hold numbers.
+    labels, label_names, values, nominal
+        As for `open_csv`. The schema that `labelrace.streams.write_dataset` leaves is within the file; a label list is
+        a list of texts or whole numbers.
 
     Raises
     ------
@@ -230,7 +215,7 @@ def open_arrow(
     metadata, types = table.schema.metadata or {}, table.types()
     schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
     given = Given(labels, label_names, values, nominal).or_schema(schema)
-    choice = _choose(tuple(types), given.labels, path)
+    choice = choose_labels(tuple(types), given.labels, path)
     if choice.lists is not None and not _is_list(types[choice.lists]):
         raise DataFormatError(
             f"{path}: column {choice.lists!r} holds {types[choice.lists]}, not label lists; if it holds 0 and 1, give "
@@ -250,31 +235,6 @@ def open_arrow(
     return _as_stream(layout)
 
 
-class Given(NamedTuple):
-    """What the caller, or the schema of the file, says about the columns: the parameters of `open_csv`."""
-
-    labels: LabelSource
-    label_names: Sequence[str] | None = None
-    values: _Values | None = None
-    nominal: Sequence[str] = ()
-
-    def or_schema(self, schema: Schema | None) -> Given:
-        """Return what the schema says instead, if there is one and the caller did not name the labels."""
-        if self.labels is not None or schema is None:
-            return self
-        lists = schema.options.get("label_column")
-        values = {schema.features[column]: texts for column, texts in schema.nominal.items()}
-        return Given(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
-
-
-class _Choice(NamedTuple):
-    """The columns of features and of labels; ``lists`` is the one that holds label lists."""
-
-    features: tuple[str, ...]
-    labels: tuple[str, ...]
-    lists: str | None
-
-
 class _Found(NamedTuple):
     """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
 
@@ -287,7 +247,7 @@ class _Layout(NamedTuple):
 
     table: Table
     types: Types
-    choice: _Choice
+    choice: Choice
     codes: dict[str, tuple[str, ...]]
     label_names: tuple[str, ...]
     separator: str | None
@@ -300,48 +260,6 @@ class _CellError(Exception):
         self.row, self.message = row, message
 
 
-def _choose(names: Sequence[str], labels: LabelSource, path: Path) -> _Choice:
-    """Return which columns are features and which tell the labels."""
-    lists = _list_column(labels, path)
-    if lists is not None:
-        wanted = {lists}
-    elif isinstance(labels, str):
-        wanted = {name for name in names if name.startswith(labels.removesuffix("*"))}
-    elif isinstance(labels, (int, np.integer)):
-        wanted = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
-    else:
-        wanted = set(cast("Sequence[str]", labels))
-    _check_wanted(names, wanted, labels, path)
-    chosen = () if lists is not None else tuple(name for name in names if name in wanted)
-    return _Choice(tuple(name for name in names if name not in wanted), chosen, lists)
-
-
-def _list_column(labels: LabelSource, path: Path) -> str | None:
-    """Return the column that holds label lists, if `labels` names one; raise if it does not tell the labels at all."""
-    if labels is None or isinstance(labels, os.PathLike):
-        raise DataFormatError(
-            f"{path}: cannot tell which columns are labels, as there is no {schema_path(path).name} beside the file; "
-            "give labels= a list of names, a prefix such as 'label_*', a count (n > 0: the last n columns, n < 0: the "
-            "first), or the name of one column that holds label lists"
-        )
-    return labels if isinstance(labels, str) and not labels.endswith("*") else None
-
-
-def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path) -> None:
-    absent = sorted(wanted.difference(names))
-    if absent:
-        raise DataFormatError(
-            f"{path}: {len(absent)} of the labels are not among the columns: {shown(absent)}; the columns are "
-            f"{shown(tuple(names))}"
-        )
-    # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
-    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
-    if unfit or (isinstance(labels, str) and not wanted):
-        raise DataFormatError(f"{path}: labels={labels!r} does not fit the {len(names)} columns {shown(tuple(names))}")
-    if len(wanted) == len(names):
-        raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
-
-
 def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
     if lists is not None:
         return [lists]
@@ -351,7 +269,7 @@ def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
 
 
 def _make_layout(
-    table: Table, types: Types, given: Given, choice: _Choice, found: _Found, separator: str | None = None
+    table: Table, types: Types, given: Given, choice: Choice, found: _Found, separator: str | None = None
 ) -> _Layout:
     """Put together what was given and what the scan found."""
     path = table.path
