@@ -305,8 +305,8 @@ def parse_sparse(lines: list[bytes], layout: Layout) -> Entries | None:
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
         return None
-    starts, ends, delimiters = cut
-    row_ends, filled = ends[delimiters == _NEWLINE], ends > starts
+    starts, ends, delimiters, filled = cut
+    row_ends = ends[delimiters == _NEWLINE]
     starts, ends = starts[filled], ends[filled]
     indices, values = (Pieces(text, starts[i::2], ends[i::2]) for i in (0, 1))
     row_starts = np.concatenate(([0], np.searchsorted(indices.starts, row_ends)))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from labelrace.streams.dataset import Stream
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
     "Pieces",
@@ -148,7 +148,7 @@ class Pieces(NamedTuple):
         return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
 
 
-def cut_plain(text: bytes, kind_of_byte: bytes, rules: bytes) -> tuple[IntArray, IntArray, Array] | None:
+def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
     """Cut a text at its delimiters, if these form a given pattern.
 
     Parameters
@@ -156,33 +156,32 @@ def cut_plain(text: bytes, kind_of_byte: bytes, rules: bytes) -> tuple[IntArray,
     text : bytes
         It ends with a delimiter, which also counts as the one before its beginning.
     kind_of_byte : bytes
-        For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 15.
-    rules : bytes
-        For delimiters of kinds b and then a, byte ``16 * b + a`` says what must be between them: nothing (1), a value
-        (2), either (3); they must not follow each other (0).
+        For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 7.
+    allowed : bytes
+        Which delimiters may follow each other, from `delimiter_rules`.
 
     Returns
     -------
-    starts, ends, delimiters : arrays, or None
-        Where each value, or the lack of one, begins and ends, and the delimiter that ends it.
+    starts, ends, delimiters, filled : arrays, or None
+        Where each value begins and ends, the delimiter that ends it, and whether there is a value at all.
     """
     kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
     ends = np.flatnonzero(kinds)
     delimiters = kinds[ends]
     starts = np.roll(ends, 1) + 1
     starts[0] = 0
-    allowed = np.frombuffer((16 * np.roll(delimiters, 1) + delimiters).tobytes().translate(rules), dtype=np.uint8)
-    found = np.uint8(1) << (ends > starts).view(np.uint8)
-    return (starts, ends, delimiters) if (allowed & found).all() else None
+    filled = ends > starts
+    # Each pair of delimiters, with 128 added where there is a value between them.
+    pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
+    if pairs.tobytes().translate(None, allowed):
+        return None
+    return starts, ends, delimiters, filled
 
 
 def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
-    """Return the rules of `cut_plain` from the pairs of delimiters with nothing, a value, or either between them."""
-    rules = bytearray(256)
-    for allowed, pairs in enumerate((empty, filled, either), start=1):
-        for before, after in pairs:
-            rules[16 * before + after] = allowed
-    return bytes(rules)
+    """Return what `cut_plain` allows, from the pairs of delimiters with nothing, a value, or either between them."""
+    without = [8 * before + after for before, after in (*empty, *either)]
+    return bytes([*without, *(128 + 8 * before + after for before, after in (*filled, *either))])
 
 
 def integers(pieces: Pieces) -> IntArray | None:

@@ -27,8 +27,8 @@ _Objects: TypeAlias = tuple[list[int], list[_Row]]
 
 _NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
-# Lines with more brackets than this are left to `json`: pyarrow's types are nested as deeply as the values.
-_MOST_BRACKETS = 64
+# Lines with more lists than this are left to `json`: pyarrow's types are nested as deeply as the values.
+_MOST_LISTS = 64
 
 
 class JsonTable:
@@ -166,7 +166,7 @@ class JsonTable:
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
     """Return a block of lines as a record batch, or None if pyarrow cannot be trusted with it."""
-    if max(line.count(b"[") + line.count(b"{") for line in lines) > _MOST_BRACKETS:
+    if not all(map(_is_flat, lines)):
         return None
     known = dict(types)
     table = _parsed(lines, known, grow)
@@ -193,6 +193,12 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
     types.update(found)
     [batch] = pa.table(columns, names=table.schema.names).combine_chunks().to_batches() if columns else [None]
     return batch
+
+
+def _is_flat(line: bytes) -> bool:
+    """Return whether a line can be nothing but one object without objects in it: pyarrow may crash over a bare null."""
+    enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
+    return enclosed and line.count(b"[") <= _MOST_LISTS
 
 
 def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:

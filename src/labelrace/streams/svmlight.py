@@ -412,8 +412,8 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
         return None
-    starts, ends, after = cut
-    before, filled = np.roll(after, 1), ends > starts
+    starts, ends, after, filled = cut
+    before = np.roll(after, 1)
 
     def pieces(wanted: BoolArray) -> Pieces:
         return Pieces(text, starts[wanted], ends[wanted])

@@ -1,4 +1,4 @@
-"""Parquet files: what types become, label lists, row groups, and pyarrow as the judge."""
+"""Parquet and Arrow files: what types become, label lists, row groups, and pyarrow as the judge."""
 
 from decimal import Decimal
 
@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
@@ -110,3 +111,17 @@ def test_pyarrow_reads_what_we_write(parquet, tmp_path):
     columns = {"x": [1.5, None], "hue": ["red", None], "tags": [["b", "a"], []]}
     write_dataset(load_dataset(parquet(columns), "tags"), tmp_path / "new.parquet", label_column="tags")
     assert pq.read_table(tmp_path / "new.parquet").to_pydict() == columns | {"tags": [["a", "b"], []]}
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".feather"])
+def test_arrow_files(tmp_path, suffix):
+    path = tmp_path / f"test{suffix}"
+    columns = {"x": [1.5, None, 3], "hue": ["red", "blue", None], "tags": [["b", "a"], [], None]}
+    feather.write_feather(pa.table(columns), path, chunksize=2)
+    data = load_dataset(path, "tags")
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [nan, 0], [3, nan]])
+    assert data.Y.toarray().tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert [X.shape[0] for X, _ in open_stream(path, "tags").batches(1)] == [1, 1, 1]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataFormatError, match="not a readable Arrow file, or a damaged one"):
+        load_dataset(path, "tags")
