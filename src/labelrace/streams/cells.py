@@ -166,7 +166,7 @@ def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArra
         Where each value begins and ends, the delimiter that ends it, and whether there is a value at all.
     """
     kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
-    ends = np.flatnonzero(kinds)
+    ends = np.flatnonzero(kinds != 0)  # far faster for truths than for numbers
     delimiters = kinds[ends]
     starts = np.roll(ends, 1) + 1
     starts[0] = 0
@@ -197,7 +197,7 @@ def integers(pieces: Pieces) -> IntArray | None:
         digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
         if (digits > 9).any():
             return None
-        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
+        total += np.multiply(np.where(lengths > place, digits, np.uint8(0)), 10**place, dtype=np.intp)
     return total
 
 

@@ -357,7 +357,7 @@ def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[A
         if numbers is None:
             wrong.append((next(i for i, text in enumerate(texts) if as_numbers((text,)) is None), name))
         else:
-            arrays.append(pa.array(numbers))
+            arrays.append(pa.array(numbers, mask=np.array([text is None for text in texts], dtype=bool)))
     if not wrong:
         return pa.record_batch(arrays, names=list(columns)), None
     end, name = min(wrong, key=lambda cell: cell[0])
