@@ -176,7 +176,7 @@ def find_labels(header: Header, labels: LabelSource) -> BoolArray:
     ----------
     header : Header
     labels : int, path, sequence of str or None
-        See `labelrace.streams.arff.read_arff`.
+        See `labelrace.streams.arff.open_arff`.
     """
     if labels is None:
         mask = _by_file(header)

@@ -197,7 +197,7 @@ def integers(pieces: Pieces) -> IntArray | None:
         digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
         if (digits > 9).any():
             return None
-        total += np.multiply(np.where(lengths > place, digits, np.uint8(0)), 10**place, dtype=np.intp)
+        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
     return total
 
 
