@@ -11,7 +11,7 @@ import pytest
 
 from labelrace.evaluation import experiment, read_run, run
 from labelrace.streams import write_dataset
-from labelrace.streams.stream import FileStream
+from labelrace.streams.dataset import FileStream
 from labelrace.streams.synthetic import SyntheticStream
 
 MEGABYTE = 1024**2

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.arff import iter_arff, read_arff
+from labelrace.streams import load_dataset, open_stream
 
 ATTRIBUTES = ["a numeric", "b {x,y}", "c {0,1}", "l {0,1}", "m numeric"]
 FIRST_ROW = 8  # @relation, five attributes, @data
@@ -83,7 +83,7 @@ HEADER_ERRORS = {
 
 def check(path, line, message):
     with pytest.raises(DataFormatError, match=re.escape(message)) as caught:
-        read_arff(path, 2)
+        load_dataset(path, 2)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
@@ -119,12 +119,12 @@ def test_cut_or_foreign_header(tmp_path, text, line, message):
 
 def test_line_numbers_hold_in_later_batches(arff):
     path = arff(["a numeric", "l {0,1}"], ["1,0", "% note", "2,1", "3,1", "4,2"])
-    batches = iter_arff(path, 1, batch_size=2)
+    batches = open_stream(path, 1).batches(2)
     assert next(batches)[0].tolist() == [[1], [2]]
     with pytest.raises(DataFormatError, match="line 9: '2' is not a declared value of attribute 'l'"):
         next(batches)
 
 
 def test_missing_file():
-    with pytest.raises(FileNotFoundError, match=r"no such ARFF file: nowhere\.arff"):
-        read_arff("nowhere.arff")
+    with pytest.raises(FileNotFoundError, match=r"no such data file: nowhere\.arff"):
+        load_dataset("nowhere.arff")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.arff import read_arff
+from labelrace.streams import load_dataset
 
 ATTRIBUTES = ["a {0,1}", "b {0,1}", "c {0,1}", "d {0,1}"]
 XML = '<?xml version="1.0"?>\n<labels xmlns="http://mulan.sourceforge.net/labels">{}</labels>'
@@ -29,7 +29,7 @@ def path(arff):
     ],
 )
 def test_counts_and_names(path, labels, expected):
-    data = read_arff(path, labels)
+    data = load_dataset(path, labels)
     assert "".join(data.label_names) == expected
     assert "".join(data.feature_names) == "".join(sorted(set("abcd") - set(expected)))
 
@@ -38,7 +38,7 @@ def test_xml_beside_the_file(path):
     # Nested labels count, and the order is that of the attributes.
     text = XML.format('<label name="d"><label name="b"></label></label>')
     path.with_suffix(".xml").write_text(text)
-    data = read_arff(path)
+    data = load_dataset(path)
     assert data.label_names == ("b", "d")
     assert data.Y.toarray().tolist() == [[1, 1]]
 
@@ -46,8 +46,8 @@ def test_xml_beside_the_file(path):
 def test_xml_elsewhere_without_namespace(path, tmp_path):
     other = tmp_path / "other.xml"
     other.write_text('<labels><label name="a"/></labels>')
-    assert read_arff(path, other).label_names == ("a",)
-    assert read_arff(path, str(other)).label_names == ("a",)
+    assert load_dataset(path, other).label_names == ("a",)
+    assert load_dataset(path, str(other)).label_names == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -55,73 +55,73 @@ def test_xml_elsewhere_without_namespace(path, tmp_path):
     [("'Music: -C 2'", "ab"), ("'Music: -C -1 -split 50'", "d"), ('"x:-C 3"', "abc"), ("-C 1", "a")],
 )
 def test_meka_option(arff, relation, expected):
-    assert "".join(read_arff(arff(ATTRIBUTES, [], relation)).label_names) == expected
+    assert "".join(load_dataset(arff(ATTRIBUTES, [], relation)).label_names) == expected
 
 
 def test_xml_comes_before_the_meka_option(arff):
     path = arff(ATTRIBUTES, [], "'x: -C 2'")
     path.with_suffix(".xml").write_text(XML.format('<label name="d"/>'))
-    assert read_arff(path).label_names == ("d",)
+    assert load_dataset(path).label_names == ("d",)
 
 
 def test_no_way_to_tell(path):
     with pytest.raises(DataFormatError, match=r"test\.arff: cannot tell .* no test\.xml .*give labels="):
-        read_arff(path)
+        load_dataset(path)
 
 
 @pytest.mark.parametrize("labels", [0, 5, -5])
 def test_count_out_of_range(path, labels):
     with pytest.raises(DataFormatError, match=rf"test\.arff: labels={labels} does not fit.* 4 attributes"):
-        read_arff(path, labels)
+        load_dataset(path, labels)
 
 
 @pytest.mark.parametrize("labels", [4, -4, list("abcd")])
 def test_no_feature_left(path, labels):
     with pytest.raises(DataFormatError, match="none is left as a feature"):
-        read_arff(path, labels)
+        load_dataset(path, labels)
 
 
 def test_empty_list(path):
-    data = read_arff(path, [])
+    data = load_dataset(path, [])
     assert data.Y.shape == (len(data), 0)
-    assert data.n_features == read_arff(path, 1).n_features + 1
+    assert data.n_features == load_dataset(path, 1).n_features + 1
 
 
 def test_unknown_names_are_listed(path):
     with pytest.raises(DataFormatError, match=r"7 of the labels .*'r', 's', 't', 'u', 'v' and 2 more"):
-        read_arff(path, ["a", *"rstuvwx"])
+        load_dataset(path, ["a", *"rstuvwx"])
 
 
 def test_unknown_names_in_xml(path):
     path.with_suffix(".xml").write_text(XML.format('<label name="a"/><label name="q"/>'))
     with pytest.raises(DataFormatError, match=r"1 of the labels in .*test\.xml .*: 'q'"):
-        read_arff(path)
+        load_dataset(path)
 
 
 def test_xml_without_labels(path):
     path.with_suffix(".xml").write_text(XML.format(""))
     with pytest.raises(DataFormatError, match=r"test\.xml: there is no <label> element"):
-        read_arff(path)
+        load_dataset(path)
 
 
 def test_xml_label_without_name(path):
     path.with_suffix(".xml").write_text(XML.format('<label name="a"/><label/>'))
     with pytest.raises(DataFormatError, match=r"test\.xml: <label> element 2 has no name"):
-        read_arff(path)
+        load_dataset(path)
 
 
 def test_broken_xml(path):
     path.with_suffix(".xml").write_text('<labels>\n<label name="a">\n</labels>')
     with pytest.raises(DataFormatError, match=r"test\.xml, line 3: not a valid XML file"):
-        read_arff(path)
+        load_dataset(path)
 
 
 def test_missing_xml(path):
     with pytest.raises(FileNotFoundError, match=r"no such label file: nowhere\.xml .*give a list"):
-        read_arff(path, "nowhere.xml")
+        load_dataset(path, "nowhere.xml")
 
 
 @pytest.mark.parametrize("values", ["{0,1,2}", "{false,true}", "{0}"])
 def test_label_must_be_binary(arff, values):
     with pytest.raises(DataFormatError, match=r"line 3: label 'y' must be numeric or declare \{0,1\}"):
-        read_arff(arff(["a numeric", f"y {values}"], []), 1)
+        load_dataset(arff(["a numeric", f"y {values}"], []), 1)

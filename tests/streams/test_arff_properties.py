@@ -1,7 +1,6 @@
 """Random files: as liac-arff reads them, and the same by both of our parsers."""
 
 import re
-from pathlib import Path
 
 import arff as liac
 import numpy as np
@@ -10,10 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import _arff_bulk, _arff_lines
-from labelrace.streams._arff_header import Attribute, Header
-from labelrace.streams._arff_layout import make_layout
-from labelrace.streams.arff import read_arff
+from labelrace.streams import arff, load_dataset
 
 NUMBERS = st.one_of(
     st.integers(-(10**17), 10**17).map(str),
@@ -85,7 +81,7 @@ def path(tmp_path_factory):
 def test_dense_as_liac_arff(path, table):
     domains, rows = table
     write(path, domains, [",".join(map(text_of, row)) for row in rows])
-    check_against(read_arff(path, 2), load_with_liac(path, liac.DENSE), domains)
+    check_against(load_dataset(path, 2), load_with_liac(path, liac.DENSE), domains)
 
 
 @given(table=tables(), data=st.data())
@@ -98,44 +94,41 @@ def test_sparse_as_liac_arff(path, table, data):
     write(path, domains, ["{" + separator.join(text) + "}" for text in texts])
     zeros = [0 if domain is None else domain[0] for domain in domains]
     read = load_with_liac(path, liac.LOD)
-    check_against(read_arff(path, 2), [[row.get(i, zero) for i, zero in enumerate(zeros)] for row in read], domains)
+    check_against(load_dataset(path, 2), [[row.get(i, zero) for i, zero in enumerate(zeros)] for row in read], domains)
 
 
-VALUES_OF = [(), ("0", "1"), ("1", "0"), ("x", "0", "?", "10"), ("0", "1"), ()]
-ATTRIBUTES = tuple(Attribute(f"a{i}", values, i + 2) for i, values in enumerate(VALUES_OF))
-HEADER = Header(Path("test.arff"), "", ATTRIBUTES, "utf-8", 0, 9)
-LAYOUT = make_layout(HEADER, np.array([False, False, False, False, True, True]))
+DOMAINS_OF = [None, ["0", "1"], ["1", "0"], ["x", "0", "'?'", "10"], ["0", "1"], None]
 TOKEN = st.one_of(NUMBERS, st.sampled_from(["0", "1", "x", "10", "?", "nan", "1_0", "'1'", "", " ", "é"]))
 PLAIN_TOKEN = st.sampled_from("01")
 
 
-def same_by_both(bulk, careful, lines):
-    """Check that what the bulk parser reads, the careful one reads alike; return whether it read it."""
-    fast = bulk(lines, LAYOUT)
+def outcome(path):
+    """Load a file with two labels; return its numbers, with the signs of zeros, or its error."""
     try:
-        slow = careful(lines, list(range(len(lines))), LAYOUT)
-    except DataFormatError:
-        assert fast is None
-        return False
-    if fast is not None:
-        for one, other in zip(fast, slow, strict=True):
-            np.testing.assert_array_equal(one, other)
-            np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
-    return fast is not None
+        data = load_dataset(path, 2)
+    except DataFormatError as error:
+        return str(error)
+    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    return [list(map(repr, row)) for row in X.tolist()], data.Y.toarray().tolist()
 
 
-def encoded(lines):
-    stripped = [line.encode().strip() for line in lines]
-    return [line for line in stripped if line] or [b"0"]
+def same_by_both(path, lines):
+    """Check that rows are read alike in bulk and one by one, or refused with the same error."""
+    write(path, DOMAINS_OF, lines)
+    fast = outcome(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arff, "parse_dense", lambda *_: None)
+        patch.setattr(arff, "parse_sparse", lambda *_: None)
+        assert outcome(path) == fast
 
 
-@given(st.lists(st.lists(PLAIN_TOKEN | TOKEN, min_size=5, max_size=7).map(",".join), min_size=1, max_size=4))
-@example(["-0.0,0,1,x,0,1.0", "123456789.123456,1,0,0,1,0"])
-@example(["1,0,0,?,0,1"])
-@example(["1,0,0,0,0", "0,0,0,0,0,0,0"])
+@given(lines=st.lists(st.lists(PLAIN_TOKEN | TOKEN, min_size=5, max_size=7).map(",".join), min_size=1, max_size=4))
+@example(lines=["-0.0,0,1,x,0,1.0", "123456789.123456,1,0,0,1,0"])
+@example(lines=["1,0,0,?,0,1"])
+@example(lines=["1,0,0,0,0", "0,0,0,0,0,0,0"])
 @settings(max_examples=300, deadline=None)
-def test_both_parsers_agree_on_dense_rows(lines):
-    same_by_both(_arff_bulk.parse_dense, _arff_lines.parse_dense, encoded(lines))
+def test_both_parsers_agree_on_dense_rows(path, lines):
+    same_by_both(path, lines)
 
 
 ENTRY = st.tuples(st.integers(0, 6).map(str) | TOKEN, PLAIN_TOKEN | TOKEN).map(" ".join)
@@ -145,34 +138,43 @@ SPARSE_ROW = st.one_of(
 )
 
 
-@given(st.lists(SPARSE_ROW, min_size=1, max_size=3))
-@example(["{0 -1.50,1 1, 5 1}", "{}", "{4 1}"])
-@example(["{1 1,0 1}"])
-@example(["{,2 3,4 5}"])
-@example(["{1 }1"])
+@given(lines=st.lists(SPARSE_ROW, min_size=1, max_size=3))
+@example(lines=["{0 -1.50,1 1, 5 1}", "{}", "{4 1}"])
+@example(lines=["{1 1,0 1}"])
+@example(lines=["{,2 3,4 5}"])
+@example(lines=["{1 }1"])
 @settings(max_examples=300, deadline=None)
-def test_both_parsers_agree_on_sparse_rows(lines):
-    same_by_both(_arff_bulk.parse_sparse, _arff_lines.parse_sparse, encoded(lines))
+def test_both_parsers_agree_on_sparse_rows(path, lines):
+    same_by_both(path, lines)
 
 
-@given(NUMBERS)
-@settings(max_examples=300)
-def test_numbers_are_read_to_the_last_bit(number):
-    rows = _arff_bulk.parse_dense([f"{number},0,1,x,0,1".encode()], LAYOUT)
-    assert rows is not None
-    assert rows[0, 0].hex() == float(number).hex()
+@pytest.fixture
+def only_bulk(monkeypatch):
+    """Refuse rows that are not read in bulk."""
+    for name in ("parse_dense_lines", "parse_sparse_lines"):
+        monkeypatch.setattr(arff, name, lambda *_: pytest.fail("a row was parsed alone"))
 
 
-def test_fractions_of_any_length_are_read_to_the_last_bit():
+@given(number=NUMBERS)
+@settings(max_examples=200, deadline=None)
+def test_numbers_are_read_to_the_last_bit(path, number):
+    write(path, DOMAINS_OF, [f"{number},0,1,x,0,1"])
+    assert load_dataset(path, 2).X[0, 0].hex() == float(number).hex()
+
+
+def test_fractions_of_any_length_are_read_to_the_last_bit(path, only_bulk):
     random = np.random.default_rng(0)
     numbers = [f"{x:.{random.integers(1, 19)}f}" for x in random.normal(scale=100, size=3000)]
-    rows = _arff_bulk.parse_dense([f"{number},0,1,x,0,1".encode() for number in numbers], LAYOUT)
-    assert rows is not None
-    assert rows[:, 0].tolist() == list(map(float, numbers))
+    write(path, DOMAINS_OF, [f"{number},0,1,x,0,1" for number in numbers])
+    assert load_dataset(path, 2).X[:, 0].tolist() == list(map(float, numbers))
 
 
-def test_plain_rows_are_read_in_bulk():
-    dense = [b"1.5,1,0,x,0,1", b"-2e3, 0, 1, 0, 1, 0"]
-    sparse = [b"{0 1.5,1 1,3 x}", b"{}", b"{2 0, 5 1}"]
-    assert same_by_both(_arff_bulk.parse_dense, _arff_lines.parse_dense, dense)
-    assert same_by_both(_arff_bulk.parse_sparse, _arff_lines.parse_sparse, sparse)
+DENSE = ["1.5,1,0,x,0,1", "-2e3, 0, 1, 0, 1, 0", "?,?,0,10,1,1"]
+
+
+@pytest.mark.parametrize(
+    "rows", [DENSE, ["1,'1',0,'?',0,1", "'2.5',?,1,x,'0',0"], ["{0 1.5,1 1,3 x}", "{}", "{2 0, 5 1}"]]
+)
+def test_plain_rows_are_read_in_bulk(path, only_bulk, rows):
+    write(path, DOMAINS_OF, rows)
+    assert len(load_dataset(path, 2)) == len(rows)

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from labelrace.streams import _arff_bulk, load_dataset
-from labelrace.streams.arff import iter_arff, read_arff
+from labelrace.streams import arff, load_dataset, open_stream
 
 SHAPES = {
     "cal500": (502, 68, 174, False),
@@ -32,7 +31,7 @@ def dense(X):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(real_data, name):
-    data = read_arff(real_data(name))
+    data = load_dataset(real_data(name))
     rows, features, labels, sparse = SHAPES[name]
     assert data.X.shape == (rows, features)
     assert data.Y.shape == (rows, labels)
@@ -43,12 +42,12 @@ def test_shapes(real_data, name):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_labels_equal_the_reference(real_data, golden, name):
     with np.load(golden(GOLDEN[name])) as reference:
-        np.testing.assert_array_equal(read_arff(real_data(name)).Y.toarray(), reference["Y"])
+        np.testing.assert_array_equal(load_dataset(real_data(name)).Y.toarray(), reference["Y"])
 
 
 @pytest.mark.parametrize("name", ["cal500", "emotions"])
 def test_dense_as_liac_arff(real_data, name):
-    data = read_arff(real_data(name))
+    data = load_dataset(real_data(name))
     reference = load_with_liac(real_data(name), liac.DENSE)
     names = [attribute for attribute, _ in reference["attributes"]]
     features = [names.index(feature) for feature in data.feature_names]
@@ -61,7 +60,7 @@ def test_dense_as_liac_arff(real_data, name):
 
 @pytest.mark.parametrize("name", ["enron", "delicious"])
 def test_sparse_as_liac_arff(real_data, name):
-    data = read_arff(real_data(name))
+    data = load_dataset(real_data(name))
     reference = load_with_liac(real_data(name), liac.LOD)
     names = [attribute for attribute, _ in reference["attributes"]]
     labels = [names.index(label) for label in data.label_names]
@@ -78,29 +77,29 @@ def test_sparse_as_liac_arff(real_data, name):
 
 def test_enron_repr(real_data):
     expected = "Dataset('enron': 1702 rows, 1001 features (1001 categorical), 53 labels, cardinality 3.38)"
-    assert repr(read_arff(real_data("enron"))) == expected
+    assert repr(load_dataset(real_data("enron"))) == expected
 
 
 def test_delicious_label_names(real_data):
-    data = read_arff(real_data("delicious"))
+    data = load_dataset(real_data("delicious"))
     assert len(data.label_names) == 983
     assert "TAG_m\\'usica" in data.label_names
 
 
 @pytest.mark.parametrize("name", ["enron", "cal500"])
 def test_bulk_and_line_parsers_agree(real_data, monkeypatch, name):
-    fast = read_arff(real_data(name))
-    monkeypatch.setattr(_arff_bulk, "parse_dense", lambda lines, layout: None)
-    monkeypatch.setattr(_arff_bulk, "parse_sparse", lambda lines, layout: None)
-    slow = read_arff(real_data(name))
+    fast = load_dataset(real_data(name))
+    monkeypatch.setattr(arff, "parse_dense", lambda *_: None)
+    monkeypatch.setattr(arff, "parse_sparse", lambda *_: None)
+    slow = load_dataset(real_data(name))
     np.testing.assert_array_equal(dense(fast.X), dense(slow.X))
     np.testing.assert_array_equal(fast.Y.toarray(), slow.Y.toarray())
 
 
 @pytest.mark.parametrize("name", ["enron", "cal500"])
 def test_iterating_gives_the_same(real_data, name):
-    data = read_arff(real_data(name))
-    batches = list(iter_arff(real_data(name), batch_size=100))
+    data = load_dataset(real_data(name))
+    batches = list(open_stream(real_data(name)).batches(100))
     assert {X.shape[0] for X, _ in batches[:-1]} == {100}
     np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in batches]), dense(data.X))
     np.testing.assert_array_equal(np.vstack([dense(Y) for _, Y in batches]), dense(data.Y))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labelrace.exceptions import LabelraceError
-from labelrace.streams import _catalog_table, catalog
+from labelrace.streams import catalog
 
 DATA, LABELS, MATRIX = b"@relation toy\n" * 20_000, b"<labels/>\n", b"MATLAB" * 9
 
@@ -21,11 +21,9 @@ def git_id(content: bytes) -> str:
     return hashlib.sha1(b"blob " + str(len(content)).encode() + b"\0" + content).hexdigest()
 
 
-def toy(name: str, *files: tuple[str, str, str]) -> _catalog_table.Entry:
-    remote = tuple(
-        _catalog_table.RemoteFile(local, "http://nowhere.invalid", path, sum_) for local, path, sum_ in files
-    )
-    return _catalog_table.Entry(name, 1, 1, 1, remote, "for tests")
+def toy(name: str, *files: tuple[str, str, str]) -> catalog.CatalogEntry:
+    remote = tuple(catalog.RemoteFile(local, "http://nowhere.invalid", path, sum_) for local, path, sum_ in files)
+    return catalog.CatalogEntry(name, 1, 1, 1, remote, "for tests")
 
 
 DATA_SUM, LABEL_SUM = (f"sha256:{hashlib.sha256(content).hexdigest()}" for content in (DATA, LABELS))

@@ -12,9 +12,9 @@ from scipy.sparse import csr_array, issparse
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
 
-SUFFIXES = [".arff", ".svm", ".xc", ".txt", ".csv", ".tsv", ".jsonl", ".parquet", ".npz", ".mat"]
+SUFFIXES = [".arff", ".svm", ".xc", ".txt", ".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".npz", ".mat"]
 # How to read a file that has lost what lies beside it.
-LABELS = {".arff": 2, ".csv": 2, ".tsv": "label_*", ".jsonl": "labels", ".parquet": ["label_a", "label_b"]}
+LABELS = {".arff": 2, ".csv": 2, ".tsv": "label_*", ".jsonl": "labels", ".parquet": ["label_a", "label_b"], ".arrow": 2}
 
 # What tends to break parsers: far too large numbers, NUL, text that is not UTF-8, deep nesting, odd numbers.
 NASTY = [
@@ -48,6 +48,7 @@ NASTY = [
     b"#",
     b"%",
     b"null",
+    b"{} null {}",
     b"true",
     b"5 5 5\n",
     b"1000000000000000000 1000000000000000000 1000000000000000000\n",

@@ -9,7 +9,8 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset, Stream, load_dataset, open_stream
-from labelrace.streams.stream import NumberedNames, collect
+from labelrace.streams.dataset import collect
+from labelrace.streams.schema import NumberedNames
 
 HEADER = "@relation t\n@attribute size numeric\n@attribute hue {red,blue}\n@attribute l {0,1}\n@data\n"
 ARFF = HEADER + "1,red,1\n2,blue,0\n3,?,1\n"

@@ -7,11 +7,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from labelrace.streams import CategoricalMask, Dataset, load_dataset, open_stream, write_dataset
-from labelrace.streams.stream import FileStream
+from labelrace.streams.dataset import FileStream
 
 BATCH, FEATURES, LABELS = 100, 6, 3
 NOISE = 100_000  # bytes: when garbage goes, and the footer of a Parquet file
-SUFFIXES = [".arff", ".svm", ".xc", ".csv", ".jsonl", ".parquet", ".svm.gz"]
+SUFFIXES = [".arff", ".svm", ".xc", ".csv", ".jsonl", ".parquet", ".arrow", ".svm.gz"]
 
 
 def repeated(times):
@@ -37,7 +37,7 @@ def peak(action):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_reading_is_flat(tmp_path, suffix):
     path = tmp_path / f"long{suffix}"
-    labels = {".csv": LABELS, ".jsonl": "labels", ".parquet": LABELS}.get(suffix)
+    labels = {".csv": LABELS, ".jsonl": "labels", ".parquet": LABELS, ".arrow": LABELS}.get(suffix)
 
     def stream():  # with its scan, where there is one
         return sum(X.shape[0] for X, _ in open_stream(path, labels).batches(BATCH))

@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import _pairs_bulk, _pairs_lines, load_dataset, open_stream
+from labelrace.streams import load_dataset, open_stream, svmlight
 
 
 @pytest.fixture
@@ -200,9 +200,9 @@ PLAIN = st.tuples(
 @settings(max_examples=300, deadline=None)
 def test_both_parsers_agree(lines):
     encoded = [line.strip().encode() for line in lines]
-    fast = _pairs_bulk.parse(encoded)
+    fast = svmlight.parse_bulk(encoded)
     try:
-        slow = _pairs_lines.parse(encoded, list(range(len(encoded))), "test.svm")
+        slow = svmlight.parse_lines(encoded, list(range(len(encoded))), "test.svm")
     except DataFormatError:
         assert fast is None
         return
@@ -212,11 +212,11 @@ def test_both_parsers_agree(lines):
 
 
 def test_plain_rows_are_read_in_bulk():
-    assert _pairs_bulk.parse([b"1,2 3:4.5 6:7", b"", b"1", b"2:1e5", b"3\t4:nan"]) is not None
+    assert svmlight.parse_bulk([b"1,2 3:4.5 6:7", b"", b"1", b"2:1e5", b"3\t4:nan"]) is not None
 
 
 def test_scan_needs_no_values(svm, monkeypatch):
-    monkeypatch.setattr(_pairs_bulk, "floats", lambda pieces: pytest.fail("a value was parsed"))
+    monkeypatch.setattr(svmlight, "floats", lambda pieces: pytest.fail("a value was parsed"))
     assert open_stream(svm("1 1:1\n")).n_features == 1
 
 

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array, issparse
 from labelrace.exceptions import DataFormatError
 from labelrace.files import whole_file
 from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
-from labelrace.streams.formats import FORMATS
+from labelrace.streams.load import FORMATS
 
 WRITTEN = [suffix for suffix, form in FORMATS.items() if form.write]
-NAMED = [".arff", ".csv", ".tsv", ".jsonl", ".parquet"]
+NAMED = [".arff", ".csv", ".tsv", ".jsonl", ".parquet", ".feather"]
 SPARSE_ONLY = [".svm", ".libsvm", ".svmlight", ".txt", ".xc"]
 
 TEXT = st.text(
@@ -81,7 +81,7 @@ def test_round_trip(folder, suffix, data):
         assert issparse(again.X) == issparse(data.X)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".arrow"])
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=datasets())
 def test_round_trip_by_label_lists_or_columns(folder, suffix, data):
@@ -171,7 +171,7 @@ def test_mat_files_are_not_written(tmp_path, toy):
         write_dataset(toy, tmp_path / "toy.mat")
 
 
-@pytest.mark.parametrize("suffix", [".arff", ".svm", ".xc", ".csv", ".jsonl", ".parquet", ".npz"])
+@pytest.mark.parametrize("suffix", [".arff", ".svm", ".xc", ".csv", ".jsonl", ".parquet", ".arrow", ".npz"])
 def test_an_error_midway_leaves_the_old_file(tmp_path, toy, suffix):
     path = tmp_path / f"toy{suffix}"
     write_dataset(toy, path)

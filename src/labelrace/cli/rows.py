@@ -14,14 +14,11 @@ import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
-from labelrace.streams._source import plain_path
-from labelrace.streams.batch import check_batch_size
+from labelrace.streams.dataset import check_batch_size
+from labelrace.streams.load import is_table
 from labelrace.typing import AnyMatrix, FloatArray
 
 __all__ = ["file_rows", "source_of", "text_rows"]
-
-# Formats whose columns of text are coded by what the file at hand holds.
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
 def source_of(stream: Any) -> dict[str, Any]:
@@ -54,7 +51,7 @@ def file_rows(model: Any, source: str, labels: Any, batch_size: int) -> Iterator
 
 def _values_of(known: dict[str, Any] | None, source: str) -> dict[str, Any]:
     """Return the option with which a table is read by the codes the model knows; other formats have none."""
-    if known is None or not known["nominal_values"] or plain_path(Path(source)).suffix.lower() not in _TABLES:
+    if known is None or not known["nominal_values"] or not is_table(Path(source)):
         return {}
     names = known["feature_names"]
     return {"values": {names[int(column)]: texts for column, texts in known["nominal_values"].items()}}

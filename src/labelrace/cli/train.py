@@ -44,7 +44,7 @@ def train(
     from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
     from labelrace.streams import open_stream
-    from labelrace.streams.stream import collect
+    from labelrace.streams.dataset import collect
 
     name = model or default_model()
     stream = open_stream(source, as_labels(labels))

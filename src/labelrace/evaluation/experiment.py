@@ -29,7 +29,7 @@ from labelrace.measures.inputs import are_label_sets
 from labelrace.models.registry import make_model
 from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
-from labelrace.streams.stream import collect
+from labelrace.streams.dataset import collect
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 

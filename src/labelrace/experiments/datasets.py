@@ -14,7 +14,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
 from labelrace.streams import open_stream
 from labelrace.streams.catalog import catalog, data_folders, find_labels
-from labelrace.streams.formats import has_format
+from labelrace.streams.load import has_format
 from labelrace.streams.synthetic import SyntheticStream, like
 from labelrace.typing import AnyMatrix
 

@@ -1,55 +1,89 @@
 """ARFF files, the format of Weka, Mulan and MEKA, dense or sparse.
 
-The header and the choice of labels are read first, then rows in chunks: all at once where they are plain
-(`labelrace.streams._arff_bulk`), one by one where they are not (`labelrace.streams._arff_lines`).
+The header and the choice of labels are read first (`labelrace.streams.arff_header`), then rows in blocks. A block of
+dense rows is parsed by pyarrow's CSV reader, a block of sparse rows by NumPy. These accept only what they are known to
+read exactly; a block with anything else (escapes, double quotes, any error) is parsed row by row, by functions that
+accept all that the format allows and raise the exact error for the rest.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+from scipy.sparse import csr_array, hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
-from labelrace.streams import _arff_bulk, _arff_lines
-from labelrace.streams._arff_header import read_header
-from labelrace.streams._arff_labels import LabelSource, find_labels
-from labelrace.streams._arff_layout import Layout, make_layout, split_dense, split_sparse
-from labelrace.streams._source import line_chunks, open_data, plain_path
-from labelrace.streams.batch import Dataset
-from labelrace.streams.stream import Batch, FileStream, collect
+from labelrace.exceptions import DataFormatError
+from labelrace.files import write_whole
+from labelrace.streams.arff_header import (
+    Header,
+    find_labels,
+    header_text,
+    label_file,
+    quoted,
+    read_header,
+    scan,
+    skip_space,
+)
+from labelrace.streams.cells import (
+    Pieces,
+    canonical_rows,
+    check_distinct,
+    code_texts,
+    cut_plain,
+    delimiter_rules,
+    entry_texts,
+    floats,
+    has_plain_quotes,
+    increase_within_rows,
+    integers,
+    number_texts,
+)
+from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
+from labelrace.streams.files import Place, block_rows, line_chunks, new_data, open_data, plain_path, shown
+from labelrace.streams.schema import LabelSource
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["iter_arff", "open_arff", "read_arff"]
+__all__ = ["open_arff", "write_arff"]
 
 # Blank lines, and comments.
 _NO_ROW = (b"", b"%")
+_BARE_DENSE = re.compile(r"[^,]*")
+_BARE_SPARSE = re.compile(r"[^,{}]*")
+_MOST_DIGITS = 4000
+_INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
-def read_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> Dataset:
-    r"""Read a whole ARFF file.
+def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
+    r"""Open an ARFF file as a stream.
+
+    The header is read at once, and the file is gone through for its encoding: UTF-8, or else Latin-1. X is sparse if
+    the rows are. Nominal features hold the index of the value in its declaration, missing values are NaN.
 
     Parameters
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : int, path, sequence of str or None
+    labels : int, path, sequence of str or None, default=None
         Which attributes are labels: the path of a Mulan XML file that names them; a count (n > 0: the last n
         attributes, n < 0: the first); or a list of names. By default the ``.xml`` file beside the ARFF file,
         or MEKA's ``-C`` option in the relation's name. The labels keep the order of the attributes.
 
-    Returns
-    -------
-    Dataset
-        With sparse features if the rows are sparse. Nominal features hold the index of the value in its
-        declaration, missing values are NaN.
-
     Raises
     ------
     DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line.
+        If the file cannot be read or does not fit `labels`. It names the line. Errors of the header are raised by this
+        call, errors of rows when they are reached.
     FileNotFoundError
 
     Examples
@@ -59,41 +93,16 @@ def read_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> Datas
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "toy.arff")
     ...     _ = path.write_text(text + "@data\n1.5,green,1\n?,red,0\n")
-    ...     data = read_arff(path, labels=1)
-    >>> data
-    Dataset('toy': 2 rows, 2 features (1 categorical), 1 labels, cardinality 0.50)
-    >>> data.X
+    ...     stream = open_arff(path, labels=1)
+    ...     X, Y = next(stream.batches(10))
+    >>> stream
+    FileStream('toy': 2 features (1 categorical), 1 labels)
+    >>> X
     array([[1.5, 1. ],
            [nan, 0. ]])
     """
-    return collect(open_arff(path, labels))
-
-
-def iter_arff(path: str | os.PathLike[str], labels: LabelSource = None, batch_size: int = 1000) -> Iterator[Batch]:
-    """Read an ARFF file batch by batch, so that its size does not matter.
-
-    Parameters
-    ----------
-    path, labels
-        As for `read_arff`. Errors of the header are raised by the call, errors of rows when they are reached.
-    batch_size : int
-        Rows in a batch; the last one may be shorter.
-
-    Returns
-    -------
-    iterator of (X, Y)
-        As in the `Dataset` that `read_arff` gives.
-    """
-    return open_arff(path, labels).batches(batch_size)
-
-
-def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
-    """Open an ARFF file as a stream; the parameters and errors are those of `read_arff`.
-
-    The header is read at once, and the file is gone through for its encoding: UTF-8, or else Latin-1.
-    """
     header = read_header(Path(path))
-    layout = make_layout(header, find_labels(header, labels))
+    layout = _make_layout(header, find_labels(header, labels))
     features = [a for a, label in zip(header.attributes, layout.is_label, strict=True) if not label]
     return FileStream(
         name=plain_path(header.path).stem,
@@ -105,25 +114,373 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
     )
 
 
+def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
+    """Write a stream as an ARFF file, the labels last, and the XML file that names them; return the rows."""
+    check_distinct(stream)
+    labels = label_file(stream)
+    values = {column: tuple(map(quoted, texts)) for column, texts in nominal_texts(stream).items()}
+    rows = 0
+    with new_data(path) as file:
+        file.write(header_text(stream, values).encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            lines = _sparse_lines if issparse(X) else _dense_lines
+            file.write("".join(lines((X, Y), values, stream)).encode())
+        write_whole(plain_path(path).with_suffix(".xml"), labels)
+    return rows
+
+
+class Layout(NamedTuple):
+    """The columns of a file, prepared for parsing rows.
+
+    ``codes`` holds, per column, the number of each nominal value (None if numeric). Columns with the same
+    values share a ``domain``, and ``table[domain, byte]`` is the number that a value of that one byte stands
+    for, NaN where it stands for none. Domain 0 is that of the numeric columns. ``texts`` has the values of each
+    domain, and ``inverted`` is 1 for the labels declared as {1,0}, whose value number 0 is the positive one.
+    """
+
+    header: Header
+    is_label: BoolArray
+    codes: tuple[dict[str, int] | None, ...]
+    domain: IntArray
+    table: FloatArray
+    texts: tuple[Any, ...]
+    inverted: Array
+
+    def place(self, line: int) -> Place:
+        """Return a line of this file, to name in an error."""
+        return Place(self.header.path, line)
+
+
+class Entries(NamedTuple):
+    """The stored values of sparse rows: those of row i are at ``starts[i]:starts[i + 1]``, by column."""
+
+    starts: IntArray
+    columns: IntArray
+    values: FloatArray
+
+
+def _make_layout(header: Header, is_label: BoolArray) -> Layout:
+    """Prepare the columns: give each nominal value its number, its index in the declaration."""
+    domains: dict[tuple[str, ...], int] = {(): 0}
+    domain = [domains.setdefault(attribute.values, len(domains)) for attribute in header.attributes]
+    codes = [{value: code for code, value in enumerate(values)} for values in domains]
+    # A bare question mark is a missing value, even where '?' is declared.
+    bytewise = [{value: code for value, code in known.items() if value != "?"} for known in codes]
+    bytewise[0] = {str(digit): digit for digit in range(10)}
+    table = np.full((len(domains), 256), np.nan)
+    for row, known in zip(table, bytewise, strict=True):
+        for value, code in known.items():
+            if len(value) == 1 and value.isascii():
+                row[ord(value)] = code
+    column_codes = tuple(codes[number] if number else None for number in domain)
+    # An empty value must be quoted: a newline, which no value can be, keeps its place.
+    texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
+    labels = (column_codes[column] for column in np.flatnonzero(is_label))
+    inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
+    return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
+
+
+def _split_dense(rows: FloatArray, layout: Layout) -> Batch:
+    """Split parsed rows into dense features and labels."""
+    labels = rows[:, layout.is_label].astype(np.int8)
+    return np.ascontiguousarray(rows[:, ~layout.is_label]), csr_array(labels ^ layout.inverted)
+
+
+def _split_sparse(entries: Entries, layout: Layout) -> Batch:
+    """Split parsed sparse rows into sparse features and labels."""
+    X = _select(entries, ~layout.is_label)
+    Y = _select(entries, layout.is_label).astype(np.int8)
+    return X, csr_array(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
+
+
+def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
+    """Return the wanted columns of the entries as a sparse array without stored zeros."""
+    kept = wanted[entries.columns] & (entries.values != 0)
+    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
+    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts].astype(np.int32)
+    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]].astype(np.int32)
+    shape = (len(starts) - 1, int(wanted.sum()))
+    return csr_array((entries.values[kept], renumbered, starts), shape=shape)
+
+
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
     header = layout.header
     with open_data(header.path) as file:
         file.seek(header.data_offset)
-        yield from _parsed(layout, line_chunks(file, size, header.data_line, _NO_ROW))
-
-
-def _parsed(layout: Layout, chunks: Iterable[tuple[list[int], list[bytes]]]) -> Iterator[Batch]:
-    sparse = None
-    for numbers, lines in chunks:
-        if sparse is None:
-            sparse = lines[0].startswith(b"{")
-        if sparse:
-            entries = _arff_bulk.parse_sparse(lines, layout)
-            if entries is None:
-                entries = _arff_lines.parse_sparse(lines, numbers, layout)
-            yield split_sparse(entries, layout)
+        numbers, lines = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([], []))
+        if not lines:
+            return
+        rest, before = chain(lines, file), numbers[0] - 1
+        if lines[0].startswith(b"{"):
+            for numbers, lines in line_chunks(rest, size, before, _NO_ROW):
+                entries = parse_sparse(lines, layout)
+                yield _split_sparse(parse_sparse_lines(lines, numbers, layout) if entries is None else entries, layout)
         else:
-            values = _arff_bulk.parse_dense(lines, layout)
-            if values is None:
-                values = _arff_lines.parse_dense(lines, numbers, layout)
-            yield split_dense(values, layout)
+            blocks = line_chunks(rest, block_rows(size, len(lines[0])), before, _NO_ROW)
+            yield from rebatch(_dense_blocks(blocks, layout), size)
+
+
+def _dense_blocks(blocks: Iterator[tuple[list[int], list[bytes]]], layout: Layout) -> Iterator[Batch]:
+    options = _csv_options(layout)
+    for numbers, lines in blocks:
+        rows = parse_dense(lines, layout, options)
+        if rows is not None:
+            yield rows
+        else:
+            yield from (_split_dense(part, layout) for part in parse_dense_lines(lines, numbers, layout))
+
+
+def _csv_options(layout: Layout) -> Any:
+    types = {str(i): pa.string() if codes else pa.float64() for i, codes in enumerate(layout.codes)}
+    return csv.ConvertOptions(
+        column_types=types, null_values=["?"], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+
+
+def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batch | None:
+    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
+    text = b"\n".join([*lines, b""])
+    strange = b'"' in text or b"\\" in text or text.startswith(b"{") or b"\n{" in text
+    if strange or not has_plain_quotes(text, b"'", b","):
+        return None
+    if layout.header.encoding != "utf-8":
+        text = text.decode(layout.header.encoding).encode()
+    names = [str(i) for i in range(len(layout.codes))]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(text),
+            csv.ReadOptions(column_names=names, block_size=len(text) + 1),
+            csv.ParseOptions(quote_char="'", double_quote=False),
+            options or _csv_options(layout),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines):
+        return None
+    n_labels = int(layout.is_label.sum())
+    X, labels = np.empty((len(lines), len(names) - n_labels)), np.empty((len(lines), n_labels))
+    targets = chain(X.T, labels.T)  # rows of a transposed array: the columns, to be written to
+    order = np.argsort(layout.is_label, kind="stable").tolist()
+    for position, target in zip(order, targets, strict=True):
+        column = table.column(position)
+        if layout.codes[position] is not None:
+            column = _codes(column, layout.texts[layout.domain[position]], spaced=b"'" not in text)
+            if column is None:
+                return None
+        target[:] = column.to_numpy()
+    if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
+        return None
+    return X, csr_array(labels.astype(np.int8) ^ layout.inverted)
+
+
+def _codes(column: Any, values: Any, spaced: bool) -> Any:
+    """Return the numbers of nominal values, or None if one is unknown or empty; if `spaced`, spaces do not count."""
+    codes = pc.index_in(column, value_set=values)
+    if spaced and codes.null_count != column.null_count:
+        column = pc.utf8_trim_whitespace(column)
+        if pc.any(pc.equal(column, "?")).as_py():
+            return None
+        codes = pc.index_in(column, value_set=values)
+    return codes.cast(pa.float64()) if codes.null_count == column.null_count else None
+
+
+# Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each
+# must follow its predecessor with a value between them, or without one; the values of rows that keep to the pattern
+# lie at known positions. Nearly all of them have one byte, which a table turns into a number.
+_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
+_DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
+# Underscores are excluded as Python's float() would pass over them.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_")
+_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
+_RULES = delimiter_rules(
+    empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
+    filled=[(_OPEN, _SPACE), (_SPACE, _COMMA), (_COMMA, _SPACE), (_SPACE, _CLOSE)],
+)
+
+
+def parse_sparse(lines: list[bytes], layout: Layout) -> Entries | None:
+    """Return the values of sparse rows, or None if the rows are not plain."""
+    text = b"\n".join([*lines, b""]).replace(b", ", b",")
+    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
+    if cut is None:
+        return None
+    starts, ends, delimiters, filled = cut
+    row_ends = ends[delimiters == _NEWLINE]
+    starts, ends = starts[filled], ends[filled]
+    indices, values = (Pieces(text, starts[i::2], ends[i::2]) for i in (0, 1))
+    row_starts = np.concatenate(([0], np.searchsorted(indices.starts, row_ends)))
+    columns = integers(indices)
+    if columns is None or (columns >= len(layout.domain)).any() or not increase_within_rows(columns, row_starts):
+        return None
+    numbers = _values(values, columns, layout)
+    return None if numbers is None else Entries(row_starts, columns, numbers)
+
+
+def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
+    """Return the numbers that the pieces stand for in their columns, or None if one is not plain."""
+    values = layout.table[layout.domain[columns], pieces.first_bytes()]
+    longer = (pieces.ends - pieces.starts > 1) | np.isnan(values)
+    if layout.domain[columns[longer]].any():
+        return None
+    try:
+        values[longer] = floats(Pieces(pieces.text, pieces.starts[longer], pieces.ends[longer]))
+    except ValueError:
+        return None
+    of_labels = values[layout.is_label[columns]]
+    if not np.isfinite(values).all() or ((of_labels != 0) & (of_labels != 1)).any():
+        return None
+    return values
+
+
+def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Iterator[FloatArray]:
+    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it.
+
+    Parameters
+    ----------
+    lines : list of bytes
+        The rows, without space around them.
+    numbers : list of int
+        The lines' numbers in the file.
+    layout : Layout
+    """
+    rows = np.empty((len(lines), len(layout.codes)))
+    for i, (raw, number) in enumerate(zip(lines, numbers, strict=True)):
+        try:
+            rows[i] = _dense_row(raw.decode(layout.header.encoding), layout, layout.place(number))
+        except DataFormatError:
+            if i:
+                yield rows[:i]
+            raise
+    yield rows
+
+
+def parse_sparse_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Entries:
+    """Return the values of sparse rows; the parameters are those of `parse_dense_lines`."""
+    starts, columns, values = [0], list[int](), list[float]()
+    for raw, number in zip(lines, numbers, strict=True):
+        entries = _sparse_row(raw.decode(layout.header.encoding), layout, layout.place(number))
+        for column in sorted(entries):
+            columns.append(column)
+            values.append(entries[column])
+        starts.append(len(columns))
+    return Entries(np.array(starts), np.array(columns, dtype=np.intp), np.array(values, dtype=np.float64))
+
+
+def _dense_row(line: str, layout: Layout, place: Place) -> list[float]:
+    if line.startswith("{"):
+        raise place.error("a sparse row in a file that began with dense rows; write all rows the same way")
+    texts: list[tuple[str, bool]] = []
+    end = -1
+    while end < len(line):
+        text, quoted, end = scan(line, skip_space(line, end + 1), _BARE_DENSE, place)
+        if not text and not quoted:
+            raise place.error(f"value {len(texts) + 1} is empty; write ? if it is missing")
+        if end < len(line) and line[end] != ",":
+            raise place.error(f"text follows the quoted value {len(texts) + 1}; separate values by commas")
+        texts.append((text, quoted))
+    if len(texts) != len(layout.codes):
+        raise place.error(
+            f"the row has {len(texts)} values, but the header declares {len(layout.codes)} attributes; "
+            "correct the row, or the file is cut here"
+        )
+    return [_number(text, quoted, column, layout, place) for column, (text, quoted) in enumerate(texts)]
+
+
+def _sparse_row(line: str, layout: Layout, place: Place) -> dict[int, float]:
+    if not line.startswith("{"):
+        raise place.error("a dense row in a file that began with sparse rows; write all rows the same way")
+    entries: dict[int, float] = {}
+    end = skip_space(line, 1)
+    closed = line.startswith("}", end)
+    while not closed:
+        column, end = _sparse_index(line, end, layout, place)
+        if column in entries:
+            raise place.error(f"index {column} appears twice; give each attribute one value")
+        text, quoted, end = scan(line, end, _BARE_SPARSE, place)
+        if not text and not quoted:
+            raise place.error(f"index {column} has no value; write {{INDEX VALUE, ...}}, or the file is cut here")
+        entries[column] = _number(text, quoted, column, layout, place)
+        closed = line.startswith("}", end)
+        if not closed:
+            _check_comma(line, end, place)
+            end = skip_space(line, end + 1)
+    if line[end + 1 :].strip():
+        raise place.error(f"unexpected text {line[end + 1 :].strip()[:40]!r} after the row's }}; remove it")
+    return entries
+
+
+def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[int, int]:
+    """Read an attribute's index; return it and the position of its value."""
+    match = _INDEX.match(line, start)
+    if match is None:
+        if start >= len(line) or "}" not in line[start:]:
+            raise _cut(place)
+        raise place.error(f"expected INDEX VALUE, found {line[start : start + 40]!r}; correct the entry")
+    index = match[1]
+    if not (index.isascii() and index.isdigit()):
+        raise place.error(f"{index!r} is not an attribute's index; write {{INDEX VALUE, ...}}")
+    # Python refuses to read numbers of thousands of digits.
+    if len(index) > _MOST_DIGITS or int(index) >= len(layout.codes):
+        raise place.error(
+            f"index {index[:40]} is out of range; the header declares {len(layout.codes)} attributes, and the "
+            "first has index 0"
+        )
+    return int(index), match.end()
+
+
+def _check_comma(line: str, end: int, place: Place) -> None:
+    if end >= len(line):
+        raise _cut(place)
+    if line[end] != ",":
+        raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
+
+
+def _cut(place: Place) -> Exception:
+    return place.error("the sparse row is not closed by }; add it, or the file is cut here")
+
+
+def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:
+    """Return what the text of a value means in its column."""
+    name = layout.header.attributes[column].name
+    if text == "?" and not quoted:
+        if layout.is_label[column]:
+            raise place.error(f"label {name!r} is missing (?); labels must be known, so remove the row")
+        return np.nan
+    codes = layout.codes[column]
+    if codes is not None:
+        if text not in codes:
+            raise place.error(f"{text!r} is not a declared value of attribute {name!r}, which has {shown([*codes])}")
+        return codes[text]
+    try:
+        number = float(text) if text.isascii() and "_" not in text else np.inf
+    except ValueError:
+        number = np.inf
+    if np.isinf(number):
+        raise place.error(f"{text!r} is not a finite number, as attribute {name!r} needs; write ? if it is missing")
+    if layout.is_label[column] and number not in (0, 1):
+        raise place.error(f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels=")
+    return number
+
+
+def _dense_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
+    X, Y = batch
+    columns = [
+        code_texts(X[:, column], values[column], stream.feature_names[column], "?")
+        if column in values
+        else [text.replace("nan", "?") for text in number_texts(X[:, column])]
+        for column in range(stream.n_features)
+    ]
+    labels = np.where(Y.toarray() != 0, "1", "0").tolist()
+    for cells, marks in zip(zip(*columns, strict=True), labels, strict=True):
+        yield f"{','.join(cells)},{','.join(marks)}\n"
+
+
+def _sparse_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
+    rows = canonical_rows(hstack(batch, format="csr", dtype=np.float64))
+    numbers = [text.replace("nan", "?") for text in number_texts(rows.data)]
+    texts = entry_texts(rows, numbers, values, stream.feature_names, "?")
+    entries = [f"{column} {text}" for column, text in zip(rows.indices.tolist(), texts, strict=True)]
+    starts = rows.indptr.tolist()
+    for start, end in pairwise(starts):
+        yield "{" + ",".join(entries[start:end]) + "}\n"

@@ -1,18 +1,26 @@
-"""Datasets by name: the folders they are looked for in, and the public files they can be fetched from."""
+"""Datasets by name: the folders they are looked for in, and the public files they can be fetched from.
+
+``catalog.json`` beside this module lists the datasets, the addresses of their files and the checksums.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-from labelrace.streams._catalog_table import ENTRIES, Entry, RemoteFile
-from labelrace.streams._download import DownloadError, Progress, download, git_blob_id, is_there, verify
+from labelrace.exceptions import LabelraceError
 
 __all__ = [
     "CatalogEntry",
     "DownloadError",
+    "RemoteFile",
     "cache_folder",
     "catalog",
     "data_folders",
@@ -23,12 +31,28 @@ __all__ = [
     "verify",
 ]
 
+# Is told the name of a file, the bytes received, and the bytes expected: 0 if that is unknown.
+Progress: TypeAlias = Callable[[str, int, int], object]
+
+_BLOCK = 1 << 16
 _MOST_NAMES = 30
 _SUFFIXES = (".arff", ".mat")  # the first is preferred where a folder has both
 
 
-@dataclass(frozen=True)
-class CatalogEntry:
+class DownloadError(LabelraceError, OSError):
+    """A dataset cannot be downloaded, or the file received or found is not the one in the catalog."""
+
+
+class RemoteFile(NamedTuple):
+    """A public file: its local name, its address, and its checksum as ``kind:hexadecimal digits``."""
+
+    name: str
+    base_url: str
+    path: str
+    checksum: str
+
+
+class CatalogEntry(NamedTuple):
     """A dataset of the catalog.
 
     Parameters
@@ -36,11 +60,9 @@ class CatalogEntry:
     name : str
     rows, features, labels : int
     files : tuple of RemoteFile
-        Name, address and checksum of each; empty if there is no public source.
+        The data, then the file that names the labels, if there is one; empty if there is no public source.
     note : str
         What it is about.
-    found : Path or None
-        The data file on this computer, if it is there.
     """
 
     name: str
@@ -49,7 +71,26 @@ class CatalogEntry:
     labels: int
     files: tuple[RemoteFile, ...]
     note: str
-    found: Path | None
+
+    @property
+    def found(self) -> Path | None:
+        """The data file on this computer, if there is one."""
+        return _locate(self.name)
+
+
+def _read_catalog() -> tuple[CatalogEntry, ...]:
+    content = json.loads(files("labelrace.streams").joinpath("catalog.json").read_text(encoding="utf-8"))
+    entries = []
+    for item in content["datasets"]:
+        remote = tuple(
+            RemoteFile(file["name"], content["sources"][file["source"]], file["path"], file["checksum"])
+            for file in item["files"]
+        )
+        entries.append(CatalogEntry(item["name"], item["rows"], item["features"], item["labels"], remote, item["note"]))
+    return tuple(entries)
+
+
+ENTRIES = _read_catalog()
 
 
 def cache_folder() -> Path:
@@ -71,14 +112,14 @@ def data_folders() -> list[Path]:
 
 
 def catalog() -> list[CatalogEntry]:
-    """List the datasets that labelrace knows by name, and where they are if they are here.
+    """Return the datasets that labelrace knows by name; ``found`` is where they are on this computer.
 
     Examples
     --------
     >>> [entry.name for entry in catalog()][:5]
     ['bibtex', 'birds-train', 'birds-test', 'cal500', 'corel5k']
     """
-    return [CatalogEntry(*entry, found=_locate(entry.name)) for entry in ENTRIES]
+    return list(ENTRIES)
 
 
 def find_dataset(name: str) -> Path:
@@ -137,8 +178,7 @@ def fetch(
 ) -> Path:
     """Download a dataset of the catalog; return the path of its data file.
 
-    A file gets its name only after its checksum was found right. What is already there, and right, is not
-    downloaded.
+    A file gets its name only after its checksum was verified. Files that are already there are not downloaded.
 
     Parameters
     ----------
@@ -149,7 +189,7 @@ def fetch(
     base_url : str or None
         The address of a mirror, with the paths of the original repository below it.
     progress : callable or None
-        Is told a file's name, the number of bytes that have come and the number expected (0 if unknown).
+        Called with a file's name, the number of bytes received and the number expected (0 if unknown).
     force : bool
         Replace files that are there but are not the catalogued ones.
 
@@ -175,14 +215,41 @@ def fetch(
         if all((place / file.name).is_file() and verify(place / file.name, file.checksum) for file in entry.files):
             return place / entry.files[0].name
     target = folders[-1]
-    wanted = [file for file in entry.files if not is_there(target / file.name, file.checksum, force)]
+    wanted = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
     target.mkdir(parents=True, exist_ok=True)
     for file in reversed(wanted):  # the data last: it is never there without its labels
-        download(file, target, base_url or file.base_url, progress)
+        _download(file, target, base_url or file.base_url, progress)
     return target / entry.files[0].name
 
 
-def _entry(name: str) -> Entry | None:
+def verify(path: str | os.PathLike[str], checksum: str) -> bool:
+    """Tell whether a file has a checksum.
+
+    Parameters
+    ----------
+    path : path
+    checksum : str
+        ``sha256:`` or ``git-blob:`` and hexadecimal digits.
+    """
+    kind, _, digits = checksum.partition(":")
+    if kind == "sha256":
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == digits.lower()
+    if kind == "git-blob":
+        return git_blob_id(path) == digits.lower()
+    raise ValueError(f"checksum must begin with sha256: or git-blob:, got {checksum!r}")
+
+
+def git_blob_id(path: str | os.PathLike[str]) -> str:
+    """Return the name that Git gives to the content of a file: the SHA-1 of its length and itself."""
+    with open(path, "rb") as file:
+        digest = hashlib.sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _entry(name: str) -> CatalogEntry | None:
     return next((entry for entry in ENTRIES if _plain(entry.name) == _plain(name)), None)
 
 
@@ -196,8 +263,8 @@ def _near(name: str) -> list[str]:
     return [known for known in names if name and known.startswith(name.lower())] or names
 
 
-def _advice(entry: Entry) -> str:
-    """Say how a dataset of the catalog can be had."""
+def _advice(entry: CatalogEntry) -> str:
+    """Say how to get a dataset of the catalog."""
     if entry.files:
         return f"`labelrace data fetch {entry.name}` downloads it."
     return (
@@ -219,3 +286,61 @@ def _data_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)
+
+
+def _is_complete(path: Path, checksum: str, force: bool) -> bool:
+    """Return whether the catalogued file is there; raise if another file has its name, unless it may be replaced."""
+    if not path.exists():
+        return False
+    right = verify(path, checksum)
+    if not right and not force:
+        raise DownloadError(
+            f"{path} is there, but it is not the catalogued file: its checksum is not {checksum}. Move it away, "
+            "or replace it with force=True"
+        )
+    return right
+
+
+def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress | None) -> None:
+    """Download a file into a folder; it gets its name there only after its checksum was verified."""
+    import pooch  # type: ignore[import-untyped]  # here, as it takes a while and few need it
+
+    url = f"{base_url.rstrip('/')}/{file.path}"
+    downloader = pooch.HTTPDownloader(
+        progressbar=_Bar(file.name, progress) if progress else False,
+        chunk_size=_BLOCK,
+        headers={"Accept-Encoding": "identity"},  # so that bytes can be counted, and a download cut short is noticed
+    )
+    # In the folder itself, as a file can be renamed in one step only where it already is.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
+        path = Path(temporary, file.name)
+        try:
+            downloader(url, str(path), None)
+        except OSError as error:  # all that Requests raises is one
+            raise DownloadError(f"cannot download {url}: {error}") from error
+        if not verify(path, file.checksum):
+            raise DownloadError(
+                f"what came from {url} is not the catalogued file: its checksum is not {file.checksum}. "
+                "It was not kept; try again, or from another mirror"
+            )
+        path.replace(folder / file.name)
+
+
+class _Bar:
+    """What Pooch takes for a progress bar: passes on how far a download is."""
+
+    def __init__(self, name: str, tell: Progress) -> None:
+        self.name, self.tell, self.done, self.total = name, tell, 0, 0
+
+    def update(self, count: int) -> None:
+        # Pooch counts whole blocks, also the last one.
+        self.done = min(self.done + count, self.total) if self.total else self.done + count
+        self.tell(self.name, self.done, self.total)
+
+    def reset(self) -> None:
+        # Pooch starts again in order to end at exactly the total, if it knows one.
+        if self.total:
+            self.done = 0
+
+    def close(self) -> None:
+        pass

@@ -1,257 +1,221 @@
-"""JSONL files: an object a line, with the features and the labels by their names."""
+"""JSON lines: an object a line, as Arrow record batches, or as sparse rows.
+
+Blocks of lines are parsed by pyarrow. A block that it refuses, or that holds what it reads in another way than
+documented, is parsed by the standard library's `json`, which also finds the line of an error.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
+import pyarrow as pa
+from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams._arff_labels import LabelSource
-from labelrace.streams._schema import read_schema
-from labelrace.streams._source import Place, line_chunks, open_data, shown
-from labelrace.streams._table import (
-    Given,
-    Kind,
-    Layout,
-    as_stream,
-    binary_labels,
-    label_lists,
-    list_column,
-    make_layout,
-)
-from labelrace.streams.stream import Batch, FileStream
-from labelrace.typing import FloatArray, SparseMatrix
+from labelrace.streams.files import Place, block_rows, line_chunks, open_data, shown
+from labelrace.streams.table import Refusal, TableBatch, Types
 
-__all__ = ["open_jsonl"]
+__all__ = ["JsonTable"]
 
 _Row: TypeAlias = dict[str, Any]
+# The lines of some rows, and the rows.
+_Objects: TypeAlias = tuple[list[int], list[_Row]]
 
-_CHUNK_ROWS = 1024
 _NUMBERS = (float, int, bool)
+_LISTS = pa.list_(pa.string())
+# Lines with more lists than this are left to `json`: pyarrow's types are nested as deeply as the values.
+_MOST_LISTS = 64
 
 
-def open_jsonl(
-    path: str | os.PathLike[str],
-    labels: LabelSource = None,
-    *,
-    sparse: bool = False,
-    label_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
-    values: Mapping[str, Sequence[str]] | None = None,
-    nominal: Sequence[str] = (),
-) -> FileStream:
-    r"""Open a JSONL file as a stream.
+class JsonTable:
+    """A file of JSON objects, one a line.
 
-    Keys with numbers are numeric features (true is 1, false is 0), keys with texts nominal ones, coded by the sorted
-    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists. It
-    is not if `feature_names` and `values` are given, and `label_names` if there are label lists. A key with numbers
-    and texts is an error, and so is one that the scan or `feature_names` does not know.
+    Keys may come and go: `batches` without types gives each batch the columns that were seen so far. Numbers, true and
+    false are ``float64`` (``bool`` where all of a block are true or false), texts are ``string``, lists of texts or
+    whole numbers lists of ``string``. A key that is null or not there has no value.
 
     Parameters
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str, str, int or None
-        The keys of labels, which hold 0 and 1 (or true and false): their names; a prefix, as ``"label_*"``; or
-        a count in the order in which keys first appear (n > 0: the last n, n < 0: the first). Or the one key that
-        holds label lists, where null or no key means no labels. By default the schema that
-        `labelrace.streams.write_dataset` left beside the file tells, and all else too.
-    sparse : bool
-        What the lack of a key means. By default a missing value, NaN. If true, zero: X is sparse, a text that
-        lacks is the empty text "" (the first value, if `values` says which there are), and a label is absent.
-        A null is a missing value in either case.
-    label_names : sequence of str or None
-        The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
-    feature_names : sequence of str or None
-        The keys of features, in the order of X's columns; by default those found, in the order they appear in.
-    values : mapping from str to sequence of str, or None
-        The nominal keys and their values, in the order of their codes; all others are numeric.
-    nominal : sequence of str
-        Keys that are nominal though they hold numbers.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.jsonl")
-    ...     _ = path.write_text('{"size": 1.5, "hue": "red", "tags": ["new", "hot"]}\n{"hue": "blue"}\n')
-    ...     stream = open_jsonl(path, labels="tags")
-    ...     X, Y = next(stream.batches(10))
-    >>> stream.label_names, X.tolist(), Y.toarray().tolist()
-    (('hot', 'new'), [[1.5, 1.0], [nan, 0.0]], [[1, 1], [0, 0]])
+    nominal : collection of str, default=()
+        Keys whose numbers are taken as texts.
     """
-    path = Path(path)
-    given = Given(labels, label_names, values, nominal)
-    schema = read_schema(path) if labels is None else None
-    if schema is not None:
-        given = given.or_schema(schema)
-        feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
-    lists = list_column(given.labels, path)
-    names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
-    kinds, found = dict[str, Kind](), set[str]()
-    if names is None or given.values is None or (lists is not None and given.label_names is None):
-        kinds, found = _scan(path, given, lists, sparse)
-    layout = make_layout(path, tuple(kinds) if names is None else names, given, kinds, found)
-    return as_stream(layout, partial(_batches, layout, sparse))
 
+    unit, noun = "line", "key"
 
-def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
-    if lists is not None:
-        return [lists]
-    if labels is None or isinstance(labels, (int, np.integer, str, os.PathLike)):
-        raise ValueError("with feature_names=, give labels= a list of names, or the key that holds label lists")
-    return labels
+    def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
+        self.path, self.nominal = path, nominal
 
+    def place(self, line: int) -> Place:
+        """Return a line of this file."""
+        return Place(self.path, line)
 
-def _scan(path: Path, given: Given, lists: str | None, sparse: bool) -> tuple[dict[str, Kind], set[str]]:
-    """Go through the file for its keys, the kinds of their values, and the labels in lists."""
-    kinds, counts, found, rows = dict[str, Kind](), Counter[str](), set[str](), 0
-    for numbers, objects in _parsed(path, _CHUNK_ROWS):
-        rows += len(objects)
-        for number, row in zip(numbers, objects, strict=True):
-            for key, cell in row.items():
-                if key not in kinds:
-                    kinds[key] = Kind()
-                if key == lists:
-                    found.update(_names_in(cell, key, Place(path, number)))
+    def types(self) -> dict[str, Any]:
+        """Return the types of the keys in the first block."""
+        types = dict[str, Any]()
+        next(self.batches(1, types, grow=True), None)
+        return types
+
+    def batches(
+        self, size: int, types: Types | None = None, refusal: Refusal | None = None, *, grow: bool = False
+    ) -> Iterator[TableBatch]:
+        """Yield the rows; see `Table`.
+
+        Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With
+        `types` alone they are an error.
+        """
+        if types is None:
+            types, grow = {}, True
+        with open_data(self.path) as file:
+            first = file.readline()
+            file.seek(0)
+            for numbers, lines in line_chunks(file, block_rows(size, len(first))):
+                batch = _bulk(lines, types, grow)
+                if batch is None:
+                    yield from self._by_rows(lines, numbers, types, grow)
                 else:
-                    _see(kinds[key], _as_text(cell) if key in given.nominal else cell, key, Place(path, number))
-            counts.update(row.keys())
-    for key, kind in kinds.items():
-        if sparse and kind.texts and counts[key] < rows:
-            kind.texts.add("")
-    return kinds, found
+                    yield TableBatch(batch, numbers)
 
+    def objects(self, size: int) -> Iterator[_Objects]:
+        """Yield the rows as objects, `size` at a time; before an error those above it."""
+        with open_data(self.path) as file:
+            for numbers, lines in line_chunks(file, size):
+                yield from self._objects(lines, numbers)
 
-def _see(kind: Kind, cell: Any, key: str, place: Place) -> None:
-    """Add a cell to what was seen under a key; raise if numbers and texts meet there."""
-    if isinstance(cell, str):
-        kind.texts.add(cell)
-    elif isinstance(cell, _NUMBERS):
-        kind.is_number = True
-    elif cell is not None:
-        raise _not_a_cell(cell, key, place)
-    if kind.is_mixed:
-        raise place.error(
-            f"key {key!r} holds {'numbers' if isinstance(cell, str) else 'texts'}, but {_shown(cell)} here; correct "
-            f"it, or give nominal=[{key!r}] to take all of it as text"
-        )
-
-
-def _batches(layout: Layout, sparse: bool, size: int) -> Iterator[Batch]:
-    names, choice = layout.names, layout.choice
-    known = set(names)
-    for numbers, rows in _parsed(layout.path, size):
-        for number, row in zip(numbers, rows, strict=True):
-            if not row.keys() <= known:
-                unknown = sorted(row.keys() - known)
-                raise layout.place(number).error(
-                    f"unknown keys {shown(unknown)}; correct them, or add them to feature_names="
-                )
-        X = _sparse_features(rows, numbers, layout) if sparse else _dense_features(rows, numbers, layout)
-        if choice.lists is not None:
-            key = names[choice.lists]
-            cells = ((row.get(key), layout.place(number)) for number, row in zip(numbers, rows, strict=True))
-            yield X, label_lists([_names_in(cell, key, place) for cell, place in cells], numbers, layout)
-        else:
-            absent = 0 if sparse else None
-            columns = [[row.get(names[position], absent) for row in rows] for position in choice.labels]
-            labels = [
-                _column(cells, position, numbers, layout)
-                for position, cells in zip(choice.labels, columns, strict=True)
-            ]
-            yield X, binary_labels(np.column_stack([np.empty((len(numbers), 0)), *labels]), numbers, layout)
-
-
-def _dense_features(rows: list[_Row], numbers: list[int], layout: Layout) -> FloatArray:
-    X = np.empty((len(rows), len(layout.choice.features)))
-    for target, position in enumerate(layout.choice.features):
-        name = layout.names[position]
-        X[:, target] = _column([row.get(name) for row in rows], position, numbers, layout)
-    return X
-
-
-def _sparse_features(rows: list[_Row], numbers: list[int], layout: Layout) -> SparseMatrix:
-    targets = {layout.names[position]: (i, position) for i, position in enumerate(layout.choice.features)}
-    starts, columns, values = [0], list[int](), list[float]()
-    for number, row in zip(numbers, rows, strict=True):
-        cells = sorted((*targets[key], cell) for key, cell in row.items() if key in targets)
-        for target, position, cell in cells:
-            value = _number(cell, position, number, layout)
-            if value != 0:
-                columns.append(target)
-                values.append(value)
-        starts.append(len(columns))
-    parts = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32))
-    return csr_array(parts, shape=(len(rows), len(targets)))
-
-
-def _column(cells: list[Any], position: int, numbers: list[int], layout: Layout) -> FloatArray:
-    """Return what the cells under one key mean, all at once if they are plain numbers."""
-    if position not in layout.codes and set(map(type, cells)) <= {float, int, bool}:
+    def _objects(self, lines: list[bytes], numbers: list[int]) -> Iterator[_Objects]:
+        rows = list[_Row]()
         try:
-            values = np.array(cells, dtype=np.float64)
-        except OverflowError:
-            values = np.full(len(cells), np.inf)
-        if np.isfinite(values).all():
-            return values
-    return np.array([_number(cell, position, n, layout) for cell, n in zip(cells, numbers, strict=True)])
+            for line, number in zip(lines, numbers, strict=True):
+                rows.append(_object(line, self.place(number)))
+        except DataFormatError:
+            if rows:
+                yield numbers[: len(rows)], rows
+            raise
+        yield numbers, rows
+
+    def _by_rows(
+        self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
+    ) -> Iterator[TableBatch]:
+        """Yield the rows of a block; before an error those above it."""
+        for rows_lines, objects in self._objects(lines, numbers):
+            rows, problem = list[_Row](), None
+            for row, number in zip(objects, rows_lines, strict=True):
+                try:
+                    rows.append(self.cells(row, types, self.place(number), grow=grow))
+                except DataFormatError as error:
+                    problem = error
+                    break
+            if rows:
+                names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
+                arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
+                yield TableBatch(pa.record_batch(arrays, names=names), rows_lines[: len(rows)])
+            if problem is not None:
+                raise problem
+
+    def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
+        """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
+
+        Parameters
+        ----------
+        row : dict
+        types : dict from str to Arrow type
+        place : Place
+            The row's line.
+        grow : bool
+            Whether keys may be added to `types`, with the types of their values. If not, an unknown key is an error,
+            and a number among texts is taken as a text.
+        """
+        if not grow and not row.keys() <= types.keys():
+            unknown = shown(sorted(row.keys() - types.keys()))
+            raise place.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
+        cells = {}
+        for key, cell in row.items():
+            if cell is not None and grow and key not in types:
+                types[key] = _LISTS if isinstance(cell, list) else pa.string() if _is_text(cell) else pa.float64()
+                if key in self.nominal:
+                    types[key] = pa.string()
+            cells[key] = None if cell is None else self._cell(cell, key, types[key], place, grow)
+        return cells
+
+    def _cell(self, cell: Any, key: str, kind: Any, place: Place, grow: bool) -> Any:
+        if pa.types.is_list(kind):
+            return _label_list(cell, key, place)
+        is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
+        if grow and not is_number and not _is_text(cell):
+            raise place.error(
+                f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first"
+            )
+        if wants_text and is_number and (key in self.nominal or not grow):
+            return json.dumps(cell)
+        if wants_text and _is_text(cell):
+            return cell
+        if grow and wants_text == is_number:
+            raise place.error(
+                f"key {key!r} holds {'texts' if wants_text else 'numbers'}, but {_repr(cell)} here; correct it, or "
+                f"give nominal=[{key!r}] to take all of it as text"
+            )
+        if not is_number:
+            raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
+        return _finite(cell, key, place)
 
 
-def _number(cell: Any, position: int, number: int, layout: Layout) -> float:
-    """Return what a cell means under its key."""
-    if cell is None:
-        return np.nan
-    key, codes = layout.names[position], layout.codes.get(position)
-    if codes is not None:
-        text = _as_text(cell)
-        if text not in codes:
-            raise layout.place(number).error(f"{_shown(cell)} is not among the {len(codes)} values of key {key!r}")
-        return codes[text]
-    if not isinstance(cell, _NUMBERS):
-        raise layout.place(number).error(f"{_shown(cell)} is not a number, as key {key!r} needs")
+def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
+    """Return a block of lines as a record batch, or None if pyarrow cannot be trusted with it."""
+    if not all(map(_is_flat, lines)):
+        return None
+    known = dict(types)
+    table = _parsed(lines, known, grow)
+    if table is not None and (dates := [field.name for field in table.schema if pa.types.is_temporal(field.type)]):
+        known |= dict.fromkeys(dates, pa.string())  # pyarrow takes texts that look like dates for dates
+        table = _parsed(lines, known, grow)
+    if table is None or table.num_rows != len(lines):
+        return None
+    columns, found = [], dict[str, Any]()
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        if pa.types.is_floating(column.type):
+            if np.isfinite(column.to_numpy()).sum() + column.null_count < len(lines):
+                return None
+        elif column.type == _LISTS:
+            if any(chunk.flatten().null_count for chunk in column.chunks):
+                return None
+        elif not any(is_a(column.type) for is_a in (pa.types.is_string, pa.types.is_boolean, pa.types.is_null)):
+            return None
+        if not pa.types.is_null(column.type):
+            found[name] = column.type
+        columns.append(column)
+    types.update(found)
+    [batch] = pa.table(columns, names=table.schema.names).combine_chunks().to_batches() if columns else [None]
+    return batch
+
+
+def _is_flat(line: bytes) -> bool:
+    """Return whether a line can be nothing but one object without objects in it: pyarrow may crash over a bare null."""
+    enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
+    return enclosed and line.count(b"[") <= _MOST_LISTS
+
+
+def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
+    text = b"\n".join(lines)
     try:
-        value = float(cell)
-    except OverflowError:
-        value = np.inf
-    if not np.isfinite(value):
-        raise layout.place(number).error(f"{_shown(cell)} is too large a number for key {key!r}")
-    return value
-
-
-def _names_in(cell: Any, key: str, place: Place) -> list[str]:
-    """Return the labels of a list."""
-    if cell is None:
-        return []
-    if not isinstance(cell, list) or not all(type(name) in (str, int) for name in cell):
-        raise place.error(
-            f"key {key!r} must hold a list of label names, not {_shown(cell)}; if it holds 0 and 1, give "
-            f"labels=[{key!r}]"
+        text.decode()  # which pyarrow does not check
+        return arrow_json.read_json(
+            pa.BufferReader(text),
+            arrow_json.ReadOptions(block_size=len(text) + 1),
+            arrow_json.ParseOptions(
+                explicit_schema=pa.schema(list(types.items())) if types else None,
+                newlines_in_values=False,
+                unexpected_field_behavior="infer" if grow else "error",
+            ),
         )
-    return [str(name) for name in cell]
-
-
-def _as_text(cell: Any) -> Any:
-    return json.dumps(cell) if isinstance(cell, _NUMBERS) else cell
-
-
-def _parsed(path: Path, size: int) -> Iterator[tuple[list[int], list[_Row]]]:
-    with open_data(path) as file:
-        for numbers, lines in line_chunks(file, size):
-            yield numbers, [_object(line, Place(path, n)) for line, n in zip(lines, numbers, strict=True)]
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
 
 
 def _object(line: bytes, place: Place) -> _Row:
@@ -263,7 +227,7 @@ def _object(line: bytes, place: Place) -> _Row:
         reason = str(error).partition("\n")[0][:120]
         raise place.error(f"not a JSON object ({reason}); write one object a line, or the file is cut here") from error
     if not isinstance(row, dict):
-        raise place.error(f"expected a JSON object, found {_shown(row)}; write one object a line")
+        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object a line")
     return row
 
 
@@ -271,9 +235,33 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON; write null for a missing value")
 
 
-def _not_a_cell(cell: Any, key: str, place: Place) -> DataFormatError:
-    return place.error(f"key {key!r} holds {_shown(cell)}, which is neither a number nor a text; take it apart first")
+def _label_list(cell: Any, key: str, place: Place) -> list[str]:
+    if not isinstance(cell, list) or not all(type(name) in (str, int) for name in cell):
+        raise place.error(
+            f"key {key!r} must hold a list of label names, not {_repr(cell)}; if it holds 0 and 1, give "
+            f"labels=[{key!r}]"
+        )
+    return [str(name) for name in cell]
 
 
-def _shown(cell: Any) -> str:
+def _finite(cell: Any, key: str, place: Place) -> float:
+    try:
+        value = float(cell)
+    except OverflowError:
+        value = np.inf
+    if not np.isfinite(value):
+        raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
+    return value
+
+
+def _stored(kind: Any) -> Any:
+    """Return the type of the column that `JsonTable.cells` fills."""
+    return pa.null() if kind is None else pa.float64() if pa.types.is_boolean(kind) else kind
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, str)
+
+
+def _repr(cell: Any) -> str:
     return repr(cell)[:40]

@@ -1,18 +1,39 @@
-"""Open or load data by name or path, whatever its format."""
+"""Open, load, write and convert data by name or path; the suffix tells the format."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from labelrace.streams._arff_labels import LabelSource
-from labelrace.streams.batch import Dataset
+import numpy as np
+from scipy.sparse import issparse
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.arff import open_arff, write_arff
 from labelrace.streams.catalog import find_dataset, find_labels
-from labelrace.streams.formats import format_of, has_format
-from labelrace.streams.stream import Stream, collect
+from labelrace.streams.dataset import Batch, Dataset, FileStream, Stream, check_batch_size, collect
+from labelrace.streams.files import plain_path
+from labelrace.streams.mat import open_mat
+from labelrace.streams.npz import open_npz, write_npz
+from labelrace.streams.schema import LabelSource
+from labelrace.streams.svmlight import is_xc, open_svmlight, open_xc, write_svmlight, write_xc
+from labelrace.streams.table_stream import open_arrow, open_csv, open_jsonl
+from labelrace.streams.table_write import write_arrow, write_csv, write_jsonl
 
-__all__ = ["load_dataset", "open_stream"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "convert",
+    "format_of",
+    "has_format",
+    "is_table",
+    "load_dataset",
+    "open_stream",
+    "write_dataset",
+]
 
 
 def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **options: Any) -> Stream:
@@ -24,17 +45,17 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
         The path of a file, or the name of a dataset in one of the folders of ``$LABELRACE_DATA`` or in the user's
         cache folder. The suffix tells the format: ``.arff``; ``.svm``, ``.libsvm`` or ``.svmlight``; ``.xc``, the
         Extreme Classification repository's; ``.txt``, one of these two; ``.mat``; ``.csv`` or ``.tsv``; ``.jsonl``
-        or ``.ndjson``; ``.parquet``; ``.npz``. Any of them may be compressed, with ``.gz`` or ``.bz2`` behind.
-        ``.mat`` and ``.npz`` files, and compressed Parquet files, are loaded whole, as their formats do not allow
-        otherwise.
-    labels : int, str, path, sequence of str or None
+        or ``.ndjson``; ``.parquet``; ``.arrow`` or ``.feather``; ``.npz``. Any of them may be compressed, with ``.gz``
+        or ``.bz2`` behind. ``.mat`` and ``.npz`` files, and compressed Parquet and Arrow files, are loaded whole, as
+        their formats do not allow otherwise.
+    labels : int, str, path, sequence of str or None, default=None
         What the labels are. By default the file itself, or the one beside it, tells: Mulan's ``.xml`` for ARFF,
         the ``.schema.json`` that `write_dataset` leaves for others. For ARFF and tables a list of names, or a count
         (n > 0: the last n columns, n < 0: the first). For ARFF the path of an XML file. For tables a prefix such
         as ``"label_*"``, or the name of one column that holds label lists. For formats without names, the names.
     **options
-        Those of the format's own function: `open_svmlight`, `open_csv`, `open_jsonl`, `open_parquet` in the modules
-        of `labelrace.streams`.
+        Those of the format's own function, such as `labelrace.streams.svmlight.open_svmlight` or, for tables,
+        `open_csv`, `open_jsonl` and `open_arrow` of `labelrace.streams.table_stream`.
 
     Returns
     -------
@@ -84,6 +105,154 @@ def load_dataset(source: str | os.PathLike[str], labels: LabelSource = None, **o
     Dataset('enron': 1702 rows, 1001 features (1001 categorical), 53 labels, cardinality 3.38)
     """
     return collect(open_stream(source, labels, **options))
+
+
+def write_dataset(data: Stream, path: str | os.PathLike[str], *, batch_size: int = 500, **options: Any) -> int:
+    r"""Write a dataset or stream to a file, batch by batch; the file is there whole, or not at all.
+
+    What is read back has the same numbers, bit by bit (but for the sign of a zero in sparse formats), the same
+    names and the same nominal values. To that end a file with what the format cannot say is written beside it:
+    Mulan's ``.xml`` for ARFF, a ``.schema.json`` for svmlight, the Extreme Classification repository's format,
+    CSV and JSONL. Dense data in a sparse format come back sparse, and the other way round.
+
+    Parameters
+    ----------
+    data : Stream
+        A `Dataset` is one.
+    path : path
+        Its suffix tells the format, as for `open_stream`; ``.txt`` is the Extreme Classification repository's.
+    batch_size : int, default=500
+        Rows that are in memory at a time.
+    **options
+        ``label_column`` for tables: the column for lists of labels. Without
+        it each label has a column of its own; for JSONL it is "labels" by default. ``separator`` for ``.csv`` and
+        ``.tsv``: what stands between labels in a list. ``zero_based`` for svmlight: whether feature numbers begin
+        with 0.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from labelrace.streams import load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source, target = Path(folder, "toy.csv"), Path(folder, "toy.svm")
+    ...     _ = source.write_text("size,new,hot\n1.5,0,1\n2,1,1\n")
+    ...     write_dataset(load_dataset(source, labels=2), target)
+    ...     print(target.read_text())
+    2
+    1 1:1.5
+    0,1 1:2
+    <BLANKLINE>
+    """
+    path = Path(path)
+    check_batch_size(batch_size)
+    write = format_of(path).write
+    if write is None:
+        raise DataFormatError(f"{path}: files of this type can be read only; write .npz, which is as compact")
+    return write(_checked(data), path, batch_size, **options)
+
+
+def _checked(data: Stream) -> Stream:
+    """Return the stream with a check of its numbers."""
+    nominal = getattr(data, "nominal_values", {})
+    read = partial(_finite_batches, data)
+    return FileStream(data.name, data.feature_names, data.label_names, data.categorical, read, nominal)
+
+
+def _finite_batches(data: Stream, size: int) -> Iterator[Batch]:
+    for X, Y in data.batches(size):
+        if np.isinf(X.data if issparse(X) else X).any():
+            raise ValueError("a feature is infinite, which our readers refuse; make it finite, or NaN if it is missing")
+        yield X, Y
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    labels: LabelSource = None,
+    *,
+    read_options: Mapping[str, Any] | None = None,
+    write_options: Mapping[str, Any] | None = None,
+) -> int:
+    """Write the data of one file to another, in the format that its suffix tells; return the number of rows.
+
+    Parameters
+    ----------
+    source, labels
+        As for `open_stream`.
+    target
+        As for `write_dataset`.
+    read_options, write_options : mapping or None, default=None
+        Options for the one and for the other.
+    """
+    stream = open_stream(source, labels, **(read_options or {}))
+    return write_dataset(stream, target, **(write_options or {}))
+
+
+class Format(NamedTuple):
+    """``open(path, labels, **options)`` gives a stream, ``write(stream, path, batch_size, **options)`` a row count.
+
+    The options are those of the format's own functions.
+    """
+
+    open: Callable[..., Stream]
+    write: Callable[..., int] | None
+
+
+def _open_text(path: Path, labels: Any = None, **options: Any) -> Stream:
+    """Open a ``.txt`` file, which is in one format or the other."""
+    return (open_xc if is_xc(path) else open_svmlight)(path, labels, **options)
+
+
+FORMATS: dict[str, Format] = {
+    ".arff": Format(open_arff, write_arff),
+    ".svm": Format(open_svmlight, write_svmlight),
+    ".libsvm": Format(open_svmlight, write_svmlight),
+    ".svmlight": Format(open_svmlight, write_svmlight),
+    # The repository's own files end so; svmlight's are written under its names only.
+    ".txt": Format(_open_text, write_xc),
+    ".xc": Format(open_xc, write_xc),
+    ".mat": Format(open_mat, None),
+    ".csv": Format(open_csv, write_csv),
+    ".tsv": Format(open_csv, write_csv),
+    ".jsonl": Format(open_jsonl, write_jsonl),
+    ".ndjson": Format(open_jsonl, write_jsonl),
+    ".parquet": Format(open_arrow, write_arrow),
+    ".arrow": Format(open_arrow, write_arrow),
+    ".feather": Format(open_arrow, write_arrow),
+    ".npz": Format(open_npz, write_npz),
+}
+
+
+def has_format(path: Path) -> bool:
+    """Return whether the path ends in a known suffix, before ``.gz`` or ``.bz2``."""
+    return plain_path(path).suffix.lower() in FORMATS
+
+
+def is_table(path: Path) -> bool:
+    """Return whether the file has named columns whose texts are coded by what the file holds."""
+    return plain_path(path).suffix.lower() in FORMATS and format_of(path).open in (open_csv, open_jsonl, open_arrow)
+
+
+def format_of(path: Path) -> Format:
+    """Return the format of a file, or raise `DataFormatError`.
+
+    Examples
+    --------
+    >>> format_of(Path("news.CSV.gz")) is FORMATS[".csv"]
+    True
+    """
+    suffix = plain_path(path).suffix
+    if not has_format(path):
+        raise DataFormatError(
+            f"{path}: cannot read or write files of type {suffix!r}; known types are {', '.join(FORMATS)}, and those "
+            "with .gz or .bz2 behind"
+        )
+    return FORMATS[suffix.lower()]
 
 
 def _is_path(source: str | os.PathLike[str]) -> bool:

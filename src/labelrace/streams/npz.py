@@ -1,7 +1,7 @@
 """Our own compact form: NumPy arrays in a zip file, dense or by compressed rows, and the schema.
 
 The arrays are ``X``, or ``X_data``, ``X_indices`` and ``X_indptr`` if X is sparse; ``Y_indices`` and ``Y_indptr``;
-and ``schema``, the bytes of the JSON text that `labelrace.streams._schema` describes. No pickles.
+and ``schema``, the bytes of the JSON text that `labelrace.streams.schema` describes. No pickles.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams._cells import canonical_rows
-from labelrace.streams._schema import Schema, schema_from, schema_of, schema_text
-from labelrace.streams._source import foreign, new_data, plain_path, seekable_data
-from labelrace.streams.batch import Dataset
-from labelrace.streams.stream import Stream, nominal_mask
+from labelrace.streams.cells import canonical_rows
+from labelrace.streams.dataset import Dataset, Stream, nominal_mask
+from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
+from labelrace.streams.schema import Schema, schema_from, schema_of, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 __all__ = ["open_npz", "write_npz"]

@@ -1,30 +1,65 @@
-"""svmlight (LIBSVM) files with several labels a row: ``3,7 1:0.5 9:2 # comment``."""
+"""Sparse rows by number: svmlight (LIBSVM) files and those of the Extreme Classification repository (XC).
+
+Both write a row as ``LABEL,LABEL INDEX:VALUE INDEX:VALUE``. In svmlight, ``# comment`` may follow, and a blank line is
+no row. An XC file begins with a header ``ROWS FEATURES LABELS``, all its numbers begin with 0, and a blank line is a
+row; the header makes it possible to notice a file that is cut at the end of a line.
+
+Rows without irregularities are parsed many at a time by NumPy; the others one by one, which finds the exact error.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import IO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
-from labelrace.streams import _pairs_bulk, _pairs_lines
-from labelrace.streams._pairs import Frame, Pairs, batch_from, label_names_from, lines_from
-from labelrace.streams._schema import Schema, read_schema, schema_of, schema_path, schema_text
-from labelrace.streams._source import line_chunks, new_data, open_data, plain_path
-from labelrace.streams.stream import Batch, FileStream, NumberedNames, Stream, nominal_mask
+from labelrace.streams.cells import (
+    Pieces,
+    canonical_rows,
+    cut_plain,
+    delimiter_rules,
+    floats,
+    increase_within_rows,
+    integers,
+    number_texts,
+)
+from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
+from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data, plain_path
+from labelrace.streams.schema import (
+    NumberedNames,
+    Schema,
+    label_names_from,
+    read_schema,
+    schema_of,
+    schema_path,
+    schema_text,
+)
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["open_svmlight", "write_svmlight"]
+__all__ = ["is_xc", "open_svmlight", "open_xc", "write_svmlight", "write_xc"]
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
+# The smallest and the largest number.
+_Span: TypeAlias = tuple[int, int]
 
 _CHUNK_ROWS = 1024
 # Blank lines, and comments.
 _NO_ROW = (b"", b"#")
+
+_HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
+_LONGEST_HEADER = 1000
+_MOST_DIGITS_OF_SIZE = 18
+_MOST_DIGITS_OF_ID = len(str(MOST_COLUMNS))
 
 
 def open_svmlight(
@@ -88,16 +123,79 @@ def open_svmlight(
     # Labels mostly begin with 0 and features with 1, where no scan tells.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        extent = _scan(path)
+        features, found_labels = _scan(path)
         if n_features is None:
-            first, n_features = _columns(extent.features, zero_based, path, "feature")
+            first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
-            first_label, n_labels = _columns(extent.labels, zero_based_labels, path, "label")
-    frame = Frame(path, n_features, n_labels, first, first_label)
+            first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
+    frame = _Frame(path, n_features, n_labels, first, first_label)
     names = NumberedNames("x", first, n_features)
     mask = nominal_mask(n_features, {})
     label_names = label_names_from(labels, n_labels, first_label, path)
     return FileStream(plain_path(path).stem, names, label_names, mask, partial(_batches, frame))
+
+
+class _Sizes(NamedTuple):
+    rows: int
+    features: int
+    labels: int
+
+
+def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> FileStream:
+    r"""Open a file of the Extreme Classification repository as a stream. X is sparse.
+
+    Parameters
+    ----------
+    path : path
+        Compressed if it ends in ``.gz`` or ``.bz2``.
+    labels : sequence of str or None
+        Names of the labels; by default those that `labelrace.streams.write_dataset` left in a schema beside the
+        file, or numbers, as in ``y0``.
+
+    Raises
+    ------
+    DataFormatError
+        If the file cannot be read, or has not as many rows as it says. It names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.txt")
+    ...     _ = path.write_text("2 3 4\n0,3 0:0.5 2:2\n 1:1\n")
+    ...     stream = open_xc(path)
+    ...     X, Y = next(stream.batches(10))
+    >>> stream
+    FileStream('toy': 3 features (0 categorical), 4 labels)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    """
+    path = Path(path)
+    with open_data(path) as file:
+        sizes = _read_sizes(file, path)
+    frame = _Frame(path, sizes.features, sizes.labels)
+    schema = read_schema(path) if labels is None else None
+    if schema is not None and (len(schema.features), len(schema.labels)) != (sizes.features, sizes.labels):
+        raise Place(path, 1).error(
+            f"{sizes.features} features and {sizes.labels} labels, but {schema_path(path).name} beside the file is "
+            f"about {len(schema.features)} and {len(schema.labels)}; remove it if it belongs to other data"
+        )
+    nominal = schema.nominal if schema else {}
+    return FileStream(
+        name=plain_path(path).stem,
+        feature_names=schema.features if schema else NumberedNames("x", 0, sizes.features),
+        label_names=schema.labels if schema else label_names_from(labels, sizes.labels, 0, path),
+        categorical=nominal_mask(sizes.features, nominal),
+        read=partial(_xc_batches, frame, sizes.rows),
+        nominal_values=nominal,
+    )
+
+
+def is_xc(path: Path) -> bool:
+    """Return whether the file begins with three whole numbers, as no svmlight file does."""
+    with open_data(path) as file:
+        return _HEADER.fullmatch(file.readline(_LONGEST_HEADER)) is not None
 
 
 def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: bool = False) -> int:
@@ -117,57 +215,294 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
     nothing = f" {first}:0\n"
     rows = 0
     with new_data(path) as file:
-        for lines in lines_from(stream, batch_size, first):
+        for lines in _lines_from(stream, batch_size, first):
             rows += len(lines)
             file.write("".join(nothing if line == " \n" else line for line in lines).encode())
         write_whole(schema_path(path), schema_text(schema))
     return rows
 
 
-class _Span(NamedTuple):
-    smallest: int
-    largest: int
+def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
+    """Write a stream in the Extreme Classification repository's format, its schema beside; return the rows."""
+    schema = schema_of(stream)
+    rows = 0
+    # The header comes first but is known last, and a compressed file cannot be gone back in.
+    with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
+        for lines in _lines_from(stream, batch_size, 0):
+            rows += len(lines)
+            body.write("".join(lines).encode())
+        file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
+        body.seek(0)
+        shutil.copyfileobj(body, file)
+        write_whole(schema_path(path), schema_text(schema))
+    return rows
 
 
-class _Extent(NamedTuple):
-    features: _Span | None
-    labels: _Span | None
-
-
-def _scan(path: Path) -> _Extent:
+def _scan(path: Path) -> tuple[_Span, _Span]:
     """Go through the file for the smallest and largest numbers of features and labels."""
-    features, labels = list[int](), list[int]()
+    features = labels = (MOST_COLUMNS + 1, -1)
     for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
-        for found, ids in ((features, pairs.columns), (labels, pairs.labels)):
-            if ids.size:
-                found[:] = [min([*found[:1], int(ids.min())]), max([*found[1:], int(ids.max())])]
-    return _Extent(_Span(*features) if features else None, _Span(*labels) if labels else None)
+        features, labels = _extended(features, pairs.columns), _extended(labels, pairs.labels)
+    return features, labels
 
 
-def _columns(span: _Span | None, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
+def _extended(span: _Span, ids: IntArray) -> _Span:
+    return min(span[0], int(ids.min(initial=span[0]))), max(span[1], int(ids.max(initial=span[1])))
+
+
+def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
     """Return the number of the first column, and how many there are, from what the scan found."""
-    if span is None:
+    smallest, largest = span
+    if largest < 0:
         raise DataFormatError(f"{path}: no row has any {what}s; if that is meant, give n_{what}s=")
-    first = int(span.smallest > 0 if zero_based == "auto" else not zero_based)
-    return first, span.largest + 1 - first
+    first = int(smallest > 0 if zero_based == "auto" else not zero_based)
+    return first, largest + 1 - first
 
 
 def _stream_by_schema(path: Path, schema: Schema) -> FileStream:
     first = 0 if schema.options.get("zero_based") else 1
-    frame = Frame(path, len(schema.features), len(schema.labels), first)
+    frame = _Frame(path, len(schema.features), len(schema.labels), first)
     mask = nominal_mask(len(schema.features), schema.nominal)
     name = plain_path(path).stem
     return FileStream(name, schema.features, schema.labels, mask, partial(_batches, frame), schema.nominal)
 
 
-def _batches(frame: Frame, size: int) -> Iterator[Batch]:
+def _batches(frame: _Frame, size: int) -> Iterator[Batch]:
     for numbers, pairs in _parsed(frame.path, size):
-        yield batch_from(pairs, numbers, frame)
+        yield _batch_from(pairs, numbers, frame)
 
 
 def _parsed(path: Path, size: int, with_values: bool = True) -> Iterator[tuple[list[int], Pairs]]:
     with open_data(path) as file:
         for numbers, lines in line_chunks(file, size, skipped=_NO_ROW):
             bare = [line.partition(b"#")[0].rstrip() for line in lines] if b"#" in b"".join(lines) else lines
-            pairs = _pairs_bulk.parse(bare, with_values)
-            yield numbers, _pairs_lines.parse(bare, numbers, path) if pairs is None else pairs
+            yield numbers, _parse(bare, numbers, path, with_values)
+
+
+def _read_sizes(file: IO[bytes], path: Path) -> _Sizes:
+    header = _HEADER.fullmatch(file.readline(_LONGEST_HEADER))
+    place = Place(path, 1)
+    if header is None:
+        raise place.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
+    if max(map(len, header.groups())) > _MOST_DIGITS_OF_SIZE:
+        raise place.error("the numbers of rows, features and labels cannot be so large")
+    sizes = _Sizes(*map(int, header.groups()))
+    if max(sizes.features, sizes.labels) > MOST_COLUMNS:
+        raise place.error(
+            f"{sizes.features} features and {sizes.labels} labels; more than {MOST_COLUMNS} cannot be, so the "
+            "header is damaged"
+        )
+    return sizes
+
+
+def _xc_batches(frame: _Frame, n_rows: int, size: int) -> Iterator[Batch]:
+    rows, path = 0, frame.path
+    with open_data(path) as file:
+        _read_sizes(file, path)
+        for numbers, lines in line_chunks(file, size, line=1, skipped=()):
+            if rows + len(lines) > n_rows:
+                if any(lines[n_rows - rows :]):  # blank lines may follow the last row
+                    raise DataFormatError(
+                        f"{path}: more rows than the {n_rows} that the header says; correct the header"
+                    )
+                lines, numbers = lines[: n_rows - rows], numbers[: n_rows - rows]
+            rows += len(lines)
+            if lines:
+                yield _batch_from(_parse(lines, numbers, path), numbers, frame)
+    if rows < n_rows:
+        raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {rows}; the file is cut")
+
+
+class Pairs(NamedTuple):
+    """Parsed rows: row i has ``labels[label_starts[i]:label_starts[i + 1]]``, and so its columns and values."""
+
+    label_starts: IntArray
+    labels: IntArray
+    starts: IntArray
+    columns: IntArray
+    values: FloatArray
+
+
+class _Frame(NamedTuple):
+    """The columns that rows must fit into; the ids of the first ones are 0 or 1."""
+
+    path: Path
+    n_features: int
+    n_labels: int
+    first_feature: int = 0
+    first_label: int = 0
+
+
+def _batch_from(pairs: Pairs, numbers: list[int], frame: _Frame) -> Batch:
+    """Return parsed rows as sparse X and Y; `numbers` are their lines in the file."""
+    _check_range(pairs.columns, pairs.starts, numbers, frame, "feature")
+    _check_range(pairs.labels, pairs.label_starts, numbers, frame, "label")
+    kept = pairs.values != 0
+    starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
+    X = _csr(pairs.values[kept], pairs.columns[kept] - frame.first_feature, starts, frame.n_features)
+    ones = np.ones(len(pairs.labels), dtype=np.int8)
+    Y = _csr(ones, pairs.labels - frame.first_label, pairs.label_starts, frame.n_labels)
+    Y.sum_duplicates()
+    Y.data[:] = 1  # a label named twice is there once
+    return X, Y
+
+
+def _csr(values: Array, columns: IntArray, starts: IntArray, width: int) -> SparseMatrix:
+    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
+    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
+    return csr_array(parts, shape=(len(starts) - 1, width))
+
+
+def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Frame, what: str) -> None:
+    first, count = (frame.first_feature, frame.n_features) if what == "feature" else (frame.first_label, frame.n_labels)
+    wrong = np.flatnonzero((ids < first) | (ids >= first + count))
+    if wrong.size:
+        row = int(np.searchsorted(starts, wrong[0], side="right")) - 1
+        raise Place(frame.path, numbers[row]).error(
+            f"{what} {ids[wrong[0]]} is out of range; there are {count} {what}s, numbered from {first}. Correct "
+            "the number, or what the file or the call says about the numbers"
+        )
+
+
+def _lines_from(stream: Stream, batch_size: int, first: int) -> Iterator[list[str]]:
+    """Yield the lines of each batch of rows; `first` is the id of the first feature."""
+    for X, Y in stream.batches(batch_size):
+        features, labels = canonical_rows(X), canonical_rows(Y)
+        indices = (features.indices + first).tolist()
+        pairs = [f"{index}:{text}" for index, text in zip(indices, number_texts(features.data), strict=True)]
+        ids = list(map(str, labels.indices.tolist()))
+        starts, label_starts = features.indptr.tolist(), labels.indptr.tolist()
+        yield [
+            f"{','.join(ids[label_starts[i] : label_starts[i + 1]])} {' '.join(pairs[starts[i] : starts[i + 1]])}\n"
+            for i in range(len(starts) - 1)
+        ]
+
+
+def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool = True) -> Pairs:
+    pairs = parse_bulk(lines, with_values)
+    return parse_lines(lines, numbers, path) if pairs is None else pairs
+
+
+_NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
+_DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
+# Underscores are excluded as Python's float() would pass over them.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_")
+_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
+_RULES = delimiter_rules(
+    empty=[(_SPACE, _SPACE)],
+    filled=[
+        *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
+        *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
+    ],
+    either=[(_NEWLINE, _NEWLINE)],
+)
+
+
+def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
+    """Return the ids and values of the rows, or None if the rows are not plain.
+
+    Parameters
+    ----------
+    lines : list of bytes
+        The rows, without space around them.
+    with_values : bool
+        Without, no text is turned into a value, and there are no values in what is returned.
+    """
+    text = b"\n".join([*lines, b""])
+    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
+    if cut is None:
+        return None
+    starts, ends, after, filled = cut
+    before = np.roll(after, 1)
+
+    def pieces(wanted: BoolArray) -> Pieces:
+        return Pieces(text, starts[wanted], ends[wanted])
+
+    is_index, is_value = filled & (after == _COLON), filled & (before == _COLON)
+    label_pieces, index_pieces = pieces(filled & ~is_index & ~is_value), pieces(is_index)
+    row_ends = ends[after == _NEWLINE]
+    label_starts, row_starts = (
+        np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
+    )
+    labels, columns = integers(label_pieces), integers(index_pieces)
+    if labels is None or columns is None or not increase_within_rows(columns, row_starts):
+        return None
+    try:
+        values = floats(pieces(is_value)) if with_values else np.empty(0)
+    except ValueError:
+        return None
+    return None if np.isinf(values).any() else Pairs(label_starts, labels, row_starts, columns, values)
+
+
+def parse_lines(lines: list[bytes], numbers: list[int], path: Path) -> Pairs:
+    """Return the ids and values of the rows.
+
+    Parameters
+    ----------
+    lines : list of bytes
+        The rows, without space around them.
+    numbers : list of int
+        The lines' numbers in the file.
+    path : path
+        The file, to name in an error.
+    """
+    label_starts, labels = [0], list[int]()
+    starts, columns, values = [0], list[int](), list[float]()
+    for line, number in zip(lines, numbers, strict=True):
+        ids, entries = _row(line, Place(path, number))
+        labels += ids
+        label_starts.append(len(labels))
+        for column in sorted(entries):
+            columns.append(column)
+            values.append(entries[column])
+        starts.append(len(columns))
+    return Pairs(_ids(label_starts), _ids(labels), _ids(starts), _ids(columns), np.array(values, dtype=np.float64))
+
+
+def _ids(numbers: list[int]) -> IntArray:
+    return np.array(numbers, dtype=np.intp)
+
+
+def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
+    tokens = line.split()
+    ids = list[int]()
+    if tokens and b":" not in tokens[0]:
+        ids = [_identifier(text, "label id", place) for text in tokens.pop(0).split(b",")]
+    entries: dict[int, float] = {}
+    for token in tokens:
+        index, colon, text = token.partition(b":")
+        if not colon:
+            raise place.error(
+                f"expected INDEX:VALUE, found {_shown(token)}; a row is LABEL,LABEL INDEX:VALUE INDEX:VALUE, "
+                "or the file is cut here"
+            )
+        column = _identifier(index, "feature index", place)
+        if column in entries:
+            raise place.error(f"index {column} appears twice; give each feature one value")
+        entries[column] = _value(text, column, place)
+    return ids, entries
+
+
+def _identifier(text: bytes, what: str, place: Place) -> int:
+    if not text.isdigit():
+        raise place.error(f"{_shown(text)} is not a {what}; write a whole number, 0 or more")
+    digits = text.lstrip(b"0")
+    if len(digits) > _MOST_DIGITS_OF_ID or int(digits or b"0") > MOST_COLUMNS:
+        raise place.error(f"{what} {_shown(text)} is too large; more than {MOST_COLUMNS} cannot be")
+    return int(digits or b"0")
+
+
+def _value(text: bytes, column: int, place: Place) -> float:
+    if not text:
+        raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
+    try:
+        number = np.inf if b"_" in text else float(text)
+    except ValueError:
+        number = np.inf
+    if np.isinf(number):
+        raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
+    return number
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Data files as bytes and lines: compressed or not, and errors that say where they are."""
+"""Data files as bytes and lines, compressed or not, and errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import compress, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from labelrace.files import whole_file
 __all__ = [
     "MOST_COLUMNS",
     "Place",
+    "block_rows",
     "foreign",
     "line_chunks",
     "new_data",
@@ -32,6 +33,8 @@ __all__ = [
 MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
+# The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
+_BLOCK_BYTES = (1 << 16, 1 << 20)
 
 
 class Place(NamedTuple):
@@ -130,22 +133,34 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
                 yield file
 
 
+def block_rows(batch_size: int, line_length: int) -> int:
+    """Return how many lines of about that length to parse at a time: a batch if it is neither small nor large.
+
+    Examples
+    --------
+    >>> block_rows(100, 50), block_rows(4000, 50), block_rows(4000, 10**6)
+    (1310, 4000, 1)
+    """
+    smallest, largest = (size // max(line_length, 1) for size in _BLOCK_BYTES)
+    return max(min(max(batch_size, smallest), largest), 1)
+
+
 def line_chunks(
-    file: IO[bytes], size: int, line: int = 0, skipped: tuple[bytes, ...] = (b"",)
+    file: Iterable[bytes], size: int, line: int = 0, skipped: tuple[bytes, ...] = (b"",)
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield the numbers and the stripped texts of the lines that hold rows, `size` of them at a time.
 
     Parameters
     ----------
-    file : binary file
+    file : binary file, or iterable of lines
     size : int
     line : int
         The number of the line that was read last.
     skipped : tuple of bytes
         The first bytes of lines that hold no row: an empty one for blank lines, the signs of comments.
     """
-    numbers, lines = list[int](), list[bytes]()
-    while block := [raw.strip() for raw in islice(file, size - len(lines))]:
+    numbers, lines, source = list[int](), list[bytes](), iter(file)
+    while block := [raw.strip() for raw in islice(source, size - len(lines))]:
         holds_row = [text[:1] not in skipped for text in block]
         numbers += compress(range(line + 1, line + 1 + len(block)), holds_row)
         lines += compress(block, holds_row)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams import _csv_cells, load_dataset, open_stream
+from labelrace.streams import load_dataset, open_stream
+from labelrace.streams import table as tables
 
 nan = np.nan
 
@@ -217,32 +218,30 @@ CELL = st.one_of(
 
 @given(
     rows=st.lists(st.lists(CELL, min_size=3, max_size=3) | st.lists(CELL, max_size=4), max_size=5),
-    size=st.integers(1, 4),
     ending=st.sampled_from(["\n", "\r\n", "\n\n"]),
+    quoted=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
-def test_plain_and_careful_cells_agree(folder, rows, size, ending):
+@settings(max_examples=300, deadline=None)
+def test_pyarrow_and_the_csv_module_agree(folder, rows, ending, quoted):
     path = folder / "any.csv"
-    path.write_bytes((ending.join(["a,b,c", *map(",".join, rows)]) + ending).encode())
-    dialect = _csv_cells.Dialect(path, ",", frozenset())
+    cells = [[f'"{cell}"' if quoted else cell for cell in row] for row in rows]
+    path.write_bytes((ending.join(["a,b,c", *map(",".join, cells)]) + ending).encode())
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
         for _ in range(2):
             try:
-                with path.open("rb") as file:
-                    chunks = list(_csv_cells.read_cells(file, dialect, size))
+                data = load_dataset(path, [])
             except DataFormatError as error:
                 outcomes.append(str(error))
             else:
-                cells = [(chunk.lines, [list(chunk.column(i)) for i in range(3)]) for chunk in chunks]
-                columns = [chunk.numbers([i]) for chunk in chunks for i in range(3)]
-                plain = [None if numbers is None else np.nan_to_num(numbers, nan=-7.5).tolist() for numbers in columns]
-                outcomes.append((cells, plain))
-            patch.setattr(_csv_cells, "_plain_cells", lambda *_: None)
-    careful = outcomes[1]
-    if isinstance(careful, str):
-        assert outcomes[0] == careful
-        return
-    assert outcomes[0][0] == careful[0]
-    # What is not plain enough for bulk is None there, and taken column by column.
-    assert all(fast in (None, slow) for fast, slow in zip(outcomes[0][1], careful[1], strict=True))
+                outcomes.append((data.X.tolist(), data.nominal_values))
+            patch.setattr(tables.CsvTable, "_bulk", lambda *_: None)
+    assert repr(outcomes[0]) == repr(outcomes[1])
+
+
+def test_plain_rows_are_read_by_pyarrow(table, monkeypatch):
+    monkeypatch.setattr(tables.CsvTable, "_by_rows", lambda *_: pytest.fail("a row was parsed alone"))
+    path = table("a,b,l", '1.5,"sky, blue",True', "", ",red,False", "nan,red,1.0\r")
+    data = load_dataset(path, 1)
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [nan, 0], [nan, 0]])
+    assert data.Y.toarray().ravel().tolist() == [1, 0, 1]

@@ -1,12 +1,12 @@
-"""Parquet files: what types become, label lists, row groups, and pyarrow as the judge."""
+"""Parquet and Arrow files: what types become, label lists, row groups, and pyarrow as the judge."""
 
-import sys
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
@@ -74,7 +74,7 @@ def test_given_values_and_forced_ones(parquet):
     data = load_dataset(path, 1, nominal=["zip"])
     assert data.nominal_values == {0: ("12", "815"), 1: ("blue", "red")}
     assert data.X.tolist() == [[0, 1], [1, 0], [0, 1]]
-    with pytest.raises(DataFormatError, match="row 2: column 'hue' holds a text that is not among its 1 values"):
+    with pytest.raises(DataFormatError, match="row 2: 'blue' is not among the 1 values of column 'hue'"):
         load_dataset(path, 1, values={"hue": ["red"]})
     with pytest.raises(DataFormatError, match="column 'hue' holds string, which is no number"):
         load_dataset(path, 1, values={})
@@ -105,16 +105,23 @@ def test_cut_file(parquet):
         load_dataset(path, 1)
 
 
-def test_without_pyarrow(parquet, monkeypatch):
-    path = parquet({"x": [1.0, 2], "l": [0, 1]})
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install 'labelrace\[parquet\]'"):
-        load_dataset(path, 1)
-
-
 def test_pyarrow_reads_what_we_write(parquet, tmp_path):
     from labelrace.streams import write_dataset
 
     columns = {"x": [1.5, None], "hue": ["red", None], "tags": [["b", "a"], []]}
     write_dataset(load_dataset(parquet(columns), "tags"), tmp_path / "new.parquet", label_column="tags")
     assert pq.read_table(tmp_path / "new.parquet").to_pydict() == columns | {"tags": [["a", "b"], []]}
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".feather"])
+def test_arrow_files(tmp_path, suffix):
+    path = tmp_path / f"test{suffix}"
+    columns = {"x": [1.5, None, 3], "hue": ["red", "blue", None], "tags": [["b", "a"], [], None]}
+    feather.write_feather(pa.table(columns), path, chunksize=2)
+    data = load_dataset(path, "tags")
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [nan, 0], [3, nan]])
+    assert data.Y.toarray().tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert [X.shape[0] for X, _ in open_stream(path, "tags").batches(1)] == [1, 1, 1]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataFormatError, match="not a readable Arrow file, or a damaged one"):
+        load_dataset(path, "tags")

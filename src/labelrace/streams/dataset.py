@@ -1,24 +1,120 @@
-"""The common shape of data that comes in batches."""
+"""Datasets and streams: rows with features and labels, in memory or read batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, overload, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from labelrace.core.categorical import CategoricalMask
-from labelrace.streams.batch import Dataset, check_batch_size
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
-__all__ = ["Batch", "FileStream", "NumberedNames", "Stream", "collect", "nominal_mask", "nominal_texts"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "FileStream",
+    "Stream",
+    "check_batch_size",
+    "collect",
+    "nominal_mask",
+    "nominal_texts",
+    "rebatch",
+]
 
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
 # Enough rows for the bulk parsers to pay, few enough for their arrays to stay small.
 _CHUNK_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Rows with features and labels, in the order of the stream.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of float64, shape (n, features)
+        Dense for a dense source, sparse for a sparse one. Nominal values are the index of the value in its
+        declaration; a missing value is NaN.
+    Y : csr_array of int8, shape (n, labels)
+        1 where the row has the label. Always sparse.
+    feature_names, label_names : sequence of str
+    categorical : CategoricalMask, or a plain boolean mask
+        Which features are nominal.
+    name : str
+    nominal_values : mapping from int to tuple of str
+        The texts of a nominal feature's values, by the feature's column, where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> Y = csr_array(np.array([[1, 0], [1, 1], [0, 0]], dtype=np.int8))
+    >>> data = Dataset(np.eye(3), Y, ("a", "b", "c"), ("sad", "calm"), np.zeros(3, dtype=bool), "toy")
+    >>> data
+    Dataset('toy': 3 rows, 3 features (0 categorical), 2 labels, cardinality 1.00)
+    >>> [len(X) for X, Y in data.batches(2)]
+    [2, 1]
+    """
+
+    X: AnyMatrix
+    Y: SparseMatrix
+    feature_names: Sequence[str]
+    label_names: Sequence[str]
+    categorical: BoolArray
+    name: str
+    nominal_values: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        features, labels = (len(self), len(self.feature_names)), (len(self), len(self.label_names))
+        if self.X.shape != features or self.Y.shape != labels or len(self.categorical) != features[1]:
+            raise ValueError(
+                f"the parts of dataset {self.name!r} do not fit together: X has shape {self.X.shape}, "
+                f"Y has shape {self.Y.shape}, with {len(self.feature_names)} feature names, "
+                f"{len(self.label_names)} label names and a categorical mask of {len(self.categorical)}"
+            )
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return len(self.feature_names)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of columns of Y."""
+        return len(self.label_names)
+
+    def __repr__(self) -> str:
+        cardinality = self.Y.sum() / max(len(self), 1)
+        return (
+            f"Dataset({self.name!r}: {len(self)} rows, {len(self.feature_names)} features "
+            f"({int(self.categorical.sum())} categorical), {len(self.label_names)} labels, "
+            f"cardinality {cardinality:.2f})"
+        )
+
+    def batches(self, size: int) -> Iterator[tuple[AnyMatrix, SparseMatrix]]:
+        """Iterate over (X, Y) in batches of `size` rows; the last one may be shorter.
+
+        Parameters
+        ----------
+        size : int
+            Rows in a batch, at least 1.
+        """
+        check_batch_size(size)  # here, not in the generator: the error belongs to this call
+        starts = range(0, len(self), size)
+        return ((self.X[start : start + size], self.Y[start : start + size]) for start in starts)
+
+
+def check_batch_size(size: int) -> None:
+    """Raise ValueError unless a batch would hold at least one row."""
+    if size < 1:
+        raise ValueError(f"a batch needs at least 1 row, got a batch size of {size}")
 
 
 @runtime_checkable
@@ -100,45 +196,6 @@ class FileStream:
         return self.read(size)
 
 
-@dataclass(frozen=True)
-class NumberedNames(Sequence[str]):
-    """The names of columns that have numbers only, made when asked for: there may be millions.
-
-    Examples
-    --------
-    >>> names = NumberedNames("x", first=1, length=944)
-    >>> names[0], names[-1], len(names)
-    ('x1', 'x944', 944)
-    >>> NumberedNames("x", 0, 2) == ("x0", "x1")
-    True
-    """
-
-    prefix: str
-    first: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
-        numbers = range(self.first, self.first + self.length)
-        if isinstance(index, slice):
-            return tuple(f"{self.prefix}{number}" for number in numbers[index])
-        return f"{self.prefix}{numbers[index]}"
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, NumberedNames):
-            return (self.prefix, self.first, self.length) == (other.prefix, other.first, other.length)
-        return isinstance(other, (tuple, list)) and len(other) == len(self) and all(map(str.__eq__, self, other))
-
-    def __hash__(self) -> int:
-        return hash((self.prefix, self.first, self.length))
-
-
 def nominal_mask(n_features: int, values: Mapping[int, tuple[str, ...]]) -> BoolArray:
     """Return the mask of nominal features; a plain one, which costs nothing, if there are none."""
     if not values:
@@ -185,8 +242,7 @@ def collect(stream: Stream) -> Dataset:
     if not parts:
         parts = [(np.empty((0, stream.n_features)), csr_array((0, stream.n_labels), dtype=np.int8))]
     return Dataset(
-        _stack([X for X, _ in parts]),
-        _stack([Y for _, Y in parts]),
+        *_join(parts),
         stream.feature_names,
         stream.label_names,
         stream.categorical,
@@ -195,7 +251,36 @@ def collect(stream: Stream) -> Dataset:
     )
 
 
+def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter.
+
+    Examples
+    --------
+    >>> X, Y = np.zeros((5, 2)), csr_array((5, 1), dtype=np.int8)
+    >>> [len(X) for X, Y in rebatch([(X, Y), (X, Y)], 3)]
+    [3, 3, 3, 1]
+    """
+    parts, missing = list[Batch](), size
+    for X, Y in chunks:
+        start = 0
+        while start < X.shape[0]:
+            stop = min(start + missing, X.shape[0])
+            whole = start == 0 and stop == X.shape[0]
+            parts.append((X, Y) if whole else (X[start:stop], Y[start:stop]))
+            missing -= stop - start
+            start = stop
+            if missing == 0:
+                yield _join(parts)
+                parts, missing = [], size
+    if parts:
+        yield _join(parts)
+
+
+def _join(parts: list[Batch]) -> Batch:
+    return _stack([X for X, _ in parts]), _stack([Y for _, Y in parts])
+
+
 def _stack(parts: list[AnyMatrix]) -> AnyMatrix:
-    if issparse(parts[0]):
-        return vstack(parts, format="csr")
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)

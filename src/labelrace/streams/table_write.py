@@ -1,25 +1,27 @@
-"""CSV, TSV and JSONL files, with their schema beside them."""
+"""Write tables: CSV, TSV and JSONL files with their schema beside them, Parquet and Arrow files with it within."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import issparse
 
 from labelrace.files import write_whole
-from labelrace.streams._cells import canonical_rows, check_distinct, code_texts, entry_texts, number_texts
-from labelrace.streams._schema import schema_of, schema_path, schema_text
-from labelrace.streams._source import new_data
-from labelrace.streams.delimited import delimiter_of
-from labelrace.streams.stream import Stream, nominal_texts
+from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts, number_texts
+from labelrace.streams.dataset import Stream, nominal_texts
+from labelrace.streams.files import new_data, plain_path
+from labelrace.streams.schema import schema_of, schema_path, schema_text
+from labelrace.streams.table import delimiter_of
+from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
-__all__ = ["check_columns", "label_lists_of", "write_csv", "write_jsonl"]
+__all__ = ["write_arrow", "write_csv", "write_jsonl"]
 
 
 def write_csv(
@@ -32,12 +34,12 @@ def write_csv(
     stream : Stream
     path : path
     batch_size : int
-    label_column : str or None
+    label_column : str or None, default=None
         The column for lists of labels; without it each label has a column of 0 and 1, after the features.
-    separator : str
+    separator : str, default=";"
         What stands between the labels of a list.
     """
-    check_columns(stream, label_column)
+    _check_columns(stream, label_column)
     if label_column is not None:
         _check_separable(stream, separator)
     delimiter = delimiter_of(path)
@@ -54,7 +56,7 @@ def write_csv(
             if label_column is None:
                 columns += np.where(Y.toarray().T != 0, "1", "0").tolist()
             else:
-                columns.append([_quoted(separator.join(names), delimiter) for names in label_lists_of(Y, stream)])
+                columns.append([_quoted(separator.join(names), delimiter) for names in _label_lists(Y, stream)])
             lines = map(delimiter.join, zip(*columns, strict=True))
             file.write("".join(f"{line}\n" for line in lines).encode())
         write_whole(schema_path(path), schema)
@@ -71,10 +73,10 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
     stream : Stream
     path : path
     batch_size : int
-    label_column : str or None
+    label_column : str or None, default="labels"
         The key of the list of labels; with None each label has a key of its own, with 0 or 1.
     """
-    check_columns(stream, label_column)
+    _check_columns(stream, label_column)
     values = nominal_texts(stream)
     sparse, rows = False, 0
     with new_data(path) as file:
@@ -94,7 +96,61 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
     return rows
 
 
-def check_columns(stream: Stream, label_column: str | None) -> None:
+def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None) -> int:
+    """Write a stream as a Parquet or Arrow (Feather) file that knows its schema; return the number of rows.
+
+    Parameters
+    ----------
+    stream : Stream
+    path : path
+        ``.parquet``, ``.arrow`` or ``.feather``.
+    batch_size : int
+        Also the number of rows in a row group or record batch.
+    label_column : str or None, default=None
+        The column for lists of labels; without it each label has a column of 0 and 1, after the features.
+    """
+    _check_columns(stream, label_column)
+    values = nominal_texts(stream)
+    kinds = [pa.string() if column in values else pa.float64() for column in range(stream.n_features)]
+    fields = list(zip(stream.feature_names, kinds, strict=True))
+    if label_column is None:
+        fields += [(name, pa.int8()) for name in stream.label_names]
+    else:
+        fields.append((label_column, pa.list_(pa.string())))
+    options = {} if label_column is None else {"label_column": label_column}
+    schema = pa.schema(fields, metadata={SCHEMA_KEY: schema_text(schema_of(stream, **options))})
+    rows = 0
+    with new_data(path) as file, _arrow_writer(file, path, schema) as writer:
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            columns = _arrow_features(X, values, stream)
+            if label_column is None:
+                columns += [pa.array(column) for column in Y.toarray().astype(np.int8).T]
+            else:
+                columns.append(pa.array(list(_label_lists(Y, stream)), pa.list_(pa.string())))
+            writer.write_table(pa.table(columns, schema=schema))
+    return rows
+
+
+def _arrow_writer(file: Any, path: Path, schema: Any) -> Any:
+    if plain_path(path).suffix.lower() != ".parquet":
+        return pa.ipc.new_file(file, schema)
+    from pyarrow.parquet import ParquetWriter  # here, as it takes a while
+
+    return ParquetWriter(file, schema)
+
+
+def _arrow_features(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], stream: Stream) -> list[Any]:
+    dense = X.toarray() if issparse(X) else X
+    arrays = []
+    for column, name in enumerate(stream.feature_names):
+        cells, absent = dense[:, column], np.isnan(dense[:, column])
+        content = code_texts(cells, values[column], name, "") if column in values else np.ascontiguousarray(cells)
+        arrays.append(pa.array(content, mask=absent))
+    return arrays
+
+
+def _check_columns(stream: Stream, label_column: str | None) -> None:
     """Raise ValueError unless the names of a table's columns would be distinct and readable."""
     check_distinct(stream)
     if label_column is not None and (label_column in stream.feature_names or not label_column.rstrip("*")):
@@ -103,7 +159,7 @@ def check_columns(stream: Stream, label_column: str | None) -> None:
         raise ValueError(f"label_column={label_column!r} would be taken for a prefix when read; give another")
 
 
-def label_lists_of(Y: SparseMatrix, stream: Stream) -> Iterator[list[str]]:
+def _label_lists(Y: SparseMatrix, stream: Stream) -> Iterator[list[str]]:
     """Yield the names of each row's labels."""
     rows = canonical_rows(Y)
     names = [stream.label_names[column] for column in rows.indices.tolist()]
@@ -165,5 +221,5 @@ def _or_null(numbers: FloatArray) -> list[Any]:
 
 def _label_objects(Y: SparseMatrix, label_column: str | None, sparse: bool, stream: Stream) -> Iterator[dict[str, Any]]:
     zeros = {} if sparse else dict.fromkeys(stream.label_names, 0)
-    for names in label_lists_of(Y, stream):
+    for names in _label_lists(Y, stream):
         yield zeros | dict.fromkeys(names, 1) if label_column is None else {label_column: names}

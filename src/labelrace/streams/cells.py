@@ -1,0 +1,245 @@
+"""Numbers and nominal values as text, and back: what the readers and writers of several formats share.
+
+`floats` and `integers` parse many numbers at once, out of one array of bytes that holds the texts of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from labelrace.streams.dataset import Stream
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
+
+__all__ = [
+    "Pieces",
+    "canonical_rows",
+    "check_distinct",
+    "code_texts",
+    "cut_plain",
+    "delimiter_rules",
+    "entry_texts",
+    "floats",
+    "has_plain_quotes",
+    "increase_within_rows",
+    "integers",
+    "number_texts",
+]
+
+Pairs: TypeAlias = Iterable[tuple[int, int]]
+
+_MOST_DIGITS = 9
+_EXACT_DIGITS = 15
+_POWERS = np.array([float(10**power) for power in range(_EXACT_DIGITS + 1)])
+
+
+def number_texts(values: FloatArray) -> list[str]:
+    """Return the shortest texts from which ``float()`` gets the same numbers.
+
+    Examples
+    --------
+    >>> number_texts(np.array([0.1, 3.0, 1e300, -0.0]))
+    ['0.1', '3', '1e+300', '-0']
+    """
+    texts = map(repr, np.asarray(values, dtype=np.float64).tolist())
+    return [text.removesuffix(".0") for text in texts]
+
+
+def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
+    """Return the texts that codes stand for, and `missing` for NaN.
+
+    Parameters
+    ----------
+    codes : array of float
+    texts : tuple of str
+        The text of code i at position i.
+    name : str
+        The feature, to name in an error.
+    missing : str or None
+    """
+    absent = np.isnan(codes)
+    wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
+    if wrong.any():
+        raise ValueError(
+            f"the nominal feature {name!r} has the code {codes[wrong][0]:g}, but its {len(texts)} values are coded "
+            f"as whole numbers from 0 to {len(texts) - 1}; correct the data or its categorical mask"
+        )
+    known = np.array([*texts, missing], dtype=object)
+    return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
+
+
+def entry_texts(
+    rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
+) -> list[Any]:
+    """Return the entries of sparse rows, with texts in the place of codes.
+
+    Parameters
+    ----------
+    rows : csr_array
+    entries : list
+        What is to be written for each number that is stored in the rows; kept where the column is numeric.
+    values : mapping from int to tuple of str
+        The texts of each nominal column.
+    names : sequence of str
+        The columns, to name in an error.
+    missing : str or None
+        What is to be written for NaN.
+    """
+    texts = entries.copy()
+    order = np.argsort(rows.indices, kind="stable")
+    bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
+    for column, (start, end) in zip(values, bounds.tolist(), strict=True):
+        positions = order[start:end]
+        coded = code_texts(rows.data[positions], values[column], names[column], missing)
+        for position, text in zip(positions.tolist(), coded, strict=True):
+            texts[position] = text
+    return texts
+
+
+def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
+    """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
+    rows = csr_array(matrix, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def check_distinct(stream: Stream) -> None:
+    """Raise ValueError if two columns have the same name, where features and labels share a header."""
+    seen: set[str] = set()
+    for name in (*stream.feature_names, *stream.label_names):
+        if name in seen:
+            raise ValueError(
+                f"two columns are called {name!r}, but this format tells features and labels apart by their names; "
+                "rename one, or write svmlight or .npz"
+            )
+        seen.add(name)
+
+
+def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
+    r"""Return whether the quotes in lines of cells enclose whole cells, without quotes, delimiters or newlines in them.
+
+    May be False where they do, but is never True where they do not.
+
+    Examples
+    --------
+    >>> has_plain_quotes(b"1,'red'\n", b"'", b","), has_plain_quotes(b"1,'red'x\n", b"'", b",")
+    (True, False)
+    """
+    if quote not in text:
+        return True
+    opening = text.startswith(quote) + text.count(delimiter + quote) + text.count(b"\n" + quote)
+    closing = text.endswith(quote) + sum(text.count(quote + end) for end in (delimiter, b"\n", b"\r\n"))
+    return 2 * opening == 2 * closing == text.count(quote)
+
+
+class Pieces(NamedTuple):
+    """Texts between delimiters: ``text[start:end]`` each."""
+
+    text: bytes
+    starts: IntArray
+    ends: IntArray
+
+    def first_bytes(self) -> Array:
+        """Return the first byte of each piece."""
+        return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
+
+
+def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
+    """Cut a text at its delimiters, if these form a given pattern.
+
+    Parameters
+    ----------
+    text : bytes
+        It ends with a delimiter, which also counts as the one before its beginning.
+    kind_of_byte : bytes
+        For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 7.
+    allowed : bytes
+        Which delimiters may follow each other, from `delimiter_rules`.
+
+    Returns
+    -------
+    starts, ends, delimiters, filled : arrays, or None
+        Where each value begins and ends, the delimiter that ends it, and whether there is a value at all.
+    """
+    kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
+    ends = np.flatnonzero(kinds != 0)  # far faster for truths than for numbers
+    delimiters = kinds[ends]
+    starts = np.roll(ends, 1) + 1
+    starts[0] = 0
+    filled = ends > starts
+    # Each pair of delimiters, with 128 added where there is a value between them.
+    pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
+    if pairs.tobytes().translate(None, allowed):
+        return None
+    return starts, ends, delimiters, filled
+
+
+def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
+    """Return what `cut_plain` allows, from the pairs of delimiters with nothing, a value, or either between them."""
+    without = [8 * before + after for before, after in (*empty, *either)]
+    return bytes([*without, *(128 + 8 * before + after for before, after in (*filled, *either))])
+
+
+def integers(pieces: Pieces) -> IntArray | None:
+    """Return the pieces as integers, or None if one has anything but digits, or too many."""
+    lengths = pieces.ends - pieces.starts
+    longest = int(lengths.max(initial=0))
+    if longest > _MOST_DIGITS:
+        return None
+    text = np.frombuffer(pieces.text, dtype=np.uint8)
+    total = np.zeros(len(lengths), dtype=np.intp)
+    for place in range(longest):
+        # In a shorter piece its first digit stands in, to be counted as zero.
+        digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
+        if (digits > 9).any():
+            return None
+        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
+    return total
+
+
+def increase_within_rows(columns: IntArray, starts: IntArray) -> bool:
+    """Return whether the columns of each row, the i-th from ``starts[i]`` on, are in order and differ."""
+    increase = columns[1:] > columns[:-1]
+    firsts = starts[(starts > 0) & (starts < len(columns))]
+    increase[firsts - 1] = True
+    return bool(increase.all())
+
+
+def floats(pieces: Pieces) -> FloatArray:
+    """Return ``float()`` of each piece, or raise ValueError."""
+    values = _fixed_point(pieces)
+    others = np.flatnonzero(np.isnan(values))
+    spans = zip(pieces.starts[others].tolist(), pieces.ends[others].tolist(), strict=True)
+    values[others] = [float(pieces.text[start:end]) for start, end in spans]
+    return values
+
+
+def _fixed_point(pieces: Pieces) -> FloatArray:
+    """Return the pieces that are short decimal fractions, such as -1.25, as numbers, and NaN for others.
+
+    Digits and power of ten are exact in floating point, so their ratio is rounded once, as ``float()`` does.
+    """
+    text = np.frombuffer(pieces.text, dtype=np.uint8)
+    negative = pieces.first_bytes() == ord("-")
+    starts = pieces.starts + negative
+    lengths = pieces.ends - starts
+    whole, points, decimals = np.zeros((3, len(starts)), dtype=np.int64)
+    known = np.zeros(len(starts), dtype=np.int64)
+    for place in range(min(int(lengths.max(initial=0)), _EXACT_DIGITS + 1)):
+        inside = lengths > place
+        byte = text[np.minimum(starts + place, pieces.ends)]
+        digit = byte - np.uint8(ord("0"))
+        is_digit = inside & (digit <= 9)
+        is_point = inside & (byte == ord("."))
+        whole = np.where(is_digit, 10 * whole + digit, whole)
+        decimals += is_digit & (points > 0)
+        points += is_point
+        known += is_digit | is_point
+    digits = lengths - points
+    plain = (known == lengths) & (points <= 1) & (digits >= 1) & (digits <= _EXACT_DIGITS)
+    sign = np.where(negative, -1.0, 1.0)
+    return np.where(plain, sign * whole / _POWERS[np.minimum(decimals, _EXACT_DIGITS)], np.nan)

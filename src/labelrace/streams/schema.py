@@ -1,0 +1,282 @@
+"""Names and kinds of columns, and which columns are labels.
+
+A CSV file does not tell labels from features, nor the code 1 from the number 1; svmlight has no names at all.
+`labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside
+an ARFF file. Whoever opens the file without saying what its labels are gets them from there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast, overload
+
+import numpy as np
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.dataset import Stream, nominal_texts
+from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
+
+__all__ = [
+    "Choice",
+    "Given",
+    "LabelSource",
+    "NumberedNames",
+    "Schema",
+    "choose_labels",
+    "label_names_from",
+    "list_column",
+    "read_schema",
+    "schema_from",
+    "schema_of",
+    "schema_path",
+    "schema_text",
+]
+
+# What `labels=` may be: a count, a path, a prefix or a column, or names.
+LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class NumberedNames(Sequence[str]):
+    """The names of columns that have numbers only, made when asked for: there may be millions.
+
+    Examples
+    --------
+    >>> names = NumberedNames("x", first=1, length=944)
+    >>> names[0], names[-1], len(names)
+    ('x1', 'x944', 944)
+    >>> NumberedNames("x", 0, 2) == ("x0", "x1")
+    True
+    """
+
+    prefix: str
+    first: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        numbers = range(self.first, self.first + self.length)
+        if isinstance(index, slice):
+            return tuple(f"{self.prefix}{number}" for number in numbers[index])
+        return f"{self.prefix}{numbers[index]}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberedNames):
+            return (self.prefix, self.first, self.length) == (other.prefix, other.first, other.length)
+        return isinstance(other, (tuple, list)) and len(other) == len(self) and all(map(str.__eq__, self, other))
+
+    def __hash__(self) -> int:
+        return hash((self.prefix, self.first, self.length))
+
+
+class Schema(NamedTuple):
+    """The columns of a file.
+
+    Parameters
+    ----------
+    features, labels : sequence of str
+        Their names.
+    nominal : mapping from int to tuple of str
+        The texts of a nominal feature's values, by the feature's column.
+    options : mapping from str to bool or str
+        How the file is written, in the words of its reader's options.
+    """
+
+    features: Sequence[str]
+    labels: Sequence[str]
+    nominal: Mapping[int, tuple[str, ...]]
+    options: Mapping[str, bool | str]
+
+
+def schema_of(stream: Stream, **options: bool | str) -> Schema:
+    """Return the schema of a stream; it may go through the stream once to count nominal values."""
+    return Schema(stream.feature_names, stream.label_names, nominal_texts(stream), options)
+
+
+def schema_path(path: Path) -> Path:
+    """Return where the schema of a data file is.
+
+    Examples
+    --------
+    >>> schema_path(Path("news.csv.gz")).name
+    'news.csv.schema.json'
+    """
+    plain = plain_path(path)
+    return plain.with_name(f"{plain.name}.schema.json")
+
+
+def schema_text(schema: Schema) -> bytes:
+    """Return the schema as JSON."""
+    content = {
+        "labelrace_schema": _VERSION,
+        "features": _names_to_json(schema.features),
+        "labels": _names_to_json(schema.labels),
+        "nominal": {str(column): list(texts) for column, texts in schema.nominal.items()},
+        "options": dict(schema.options),
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1).encode()
+
+
+def read_schema(path: Path) -> Schema | None:
+    """Return the schema beside a data file, if there is one."""
+    beside = schema_path(path)
+    return schema_from(beside.read_bytes(), beside) if beside.is_file() else None
+
+
+def schema_from(text: bytes, origin: Path) -> Schema:
+    """Parse the JSON of a schema.
+
+    Parameters
+    ----------
+    text : bytes
+    origin : path
+        The file to name in an error.
+    """
+    try:
+        content = json.loads(text)
+        version = content["labelrace_schema"]
+        if version != _VERSION:
+            raise DataFormatError(f"{origin}: a schema of version {version!r}; this labelrace reads version {_VERSION}")
+        schema = Schema(
+            _names_from_json(content["features"]),
+            _names_from_json(content["labels"]),
+            {int(column): _texts(texts) for column, texts in content["nominal"].items()},
+            {name: _option(value) for name, value in content["options"].items()},
+        )
+        _check(schema)
+    except DataFormatError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise DataFormatError(
+            f"{origin}: not a schema written by labelrace, or a damaged one ({type(error).__name__}: {error}); "
+            "remove it and give labels=, or write the data again"
+        ) from error
+    return schema
+
+
+class Given(NamedTuple):
+    """What the caller, or the schema of the file, says about the columns: the parameters of the tables' readers."""
+
+    labels: LabelSource
+    label_names: Sequence[str] | None = None
+    values: Mapping[str, Sequence[str]] | None = None
+    nominal: Sequence[str] = ()
+
+    def or_schema(self, schema: Schema | None) -> Given:
+        """Return what the schema says instead, if there is one and the caller did not name the labels."""
+        if self.labels is not None or schema is None:
+            return self
+        lists = schema.options.get("label_column")
+        values = {schema.features[column]: texts for column, texts in schema.nominal.items()}
+        return Given(str(lists) if lists else tuple(schema.labels), tuple(schema.labels), values)
+
+
+class Choice(NamedTuple):
+    """The columns of features and of labels; ``lists`` is the one that holds label lists."""
+
+    features: tuple[str, ...]
+    labels: tuple[str, ...]
+    lists: str | None
+
+
+def choose_labels(names: Sequence[str], labels: LabelSource, path: Path) -> Choice:
+    """Return which columns are features and which tell the labels."""
+    lists = list_column(labels, path)
+    if lists is not None:
+        wanted = {lists}
+    elif isinstance(labels, str):
+        wanted = {name for name in names if name.startswith(labels.removesuffix("*"))}
+    elif isinstance(labels, (int, np.integer)):
+        wanted = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
+    else:
+        wanted = set(cast("Sequence[str]", labels))
+    _check_wanted(names, wanted, labels, path)
+    chosen = () if lists is not None else tuple(name for name in names if name in wanted)
+    return Choice(tuple(name for name in names if name not in wanted), chosen, lists)
+
+
+def list_column(labels: LabelSource, path: Path) -> str | None:
+    """Return the column that holds label lists, if `labels` names one; raise if it does not tell the labels at all."""
+    if labels is None or isinstance(labels, os.PathLike):
+        raise DataFormatError(
+            f"{path}: cannot tell which columns are labels, as there is no {schema_path(path).name} beside the file; "
+            "give labels= a list of names, a prefix such as 'label_*', a count (n > 0: the last n columns, n < 0: the "
+            "first), or the name of one column that holds label lists"
+        )
+    return labels if isinstance(labels, str) and not labels.endswith("*") else None
+
+
+def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path) -> None:
+    absent = sorted(wanted.difference(names))
+    if absent:
+        raise DataFormatError(
+            f"{path}: {len(absent)} of the labels are not among the columns: {shown(absent)}; the columns are "
+            f"{shown(tuple(names))}"
+        )
+    # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
+    unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
+    if unfit or (isinstance(labels, str) and not wanted):
+        raise DataFormatError(f"{path}: labels={labels!r} does not fit the {len(names)} columns {shown(tuple(names))}")
+    if len(wanted) == len(names):
+        raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
+
+
+def label_names_from(labels: int | Sequence[str] | None, n_labels: int, first: int, path: Path) -> Sequence[str]:
+    """Return the names that were given for the labels, else their numbers."""
+    if isinstance(labels, (str, os.PathLike)):
+        raise ValueError(f"{path}: labels= must be a list of names, or their number, for a file without names")
+    given = n_labels if labels is None else int(labels) if isinstance(labels, (int, np.integer)) else len(labels)
+    if given != n_labels:
+        raise ValueError(f"{path}: labels= tells {given} labels, but there are {n_labels}")
+    if labels is None or isinstance(labels, (int, np.integer)):
+        return NumberedNames("y", first, n_labels)
+    return tuple(labels)
+
+
+def _names_to_json(names: Sequence[str]) -> Any:
+    if isinstance(names, NumberedNames):
+        return {"prefix": names.prefix, "first": names.first, "length": names.length}
+    return list(names)
+
+
+def _names_from_json(content: Any) -> Sequence[str]:
+    if isinstance(content, list):
+        return _texts(content)
+    prefix, first, length = content["prefix"], content["first"], content["length"]
+    if not isinstance(prefix, str) or type(first) is not int or type(length) is not int:
+        raise TypeError("numbered names need a prefix, a first number and a length")
+    if first < 0 or not 0 <= length <= MOST_COLUMNS:
+        raise ValueError(f"there cannot be {length} columns from number {first} on")
+    return NumberedNames(prefix, first, length)
+
+
+def _texts(content: Any) -> tuple[str, ...]:
+    if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
+        raise TypeError("expected a list of texts")
+    return tuple(content)
+
+
+def _option(value: Any) -> bool | str:
+    if not isinstance(value, (bool, str)):
+        raise TypeError(f"an option cannot be {value!r}")
+    return value
+
+
+def _check(schema: Schema) -> None:
+    for column, texts in schema.nominal.items():
+        if not 0 <= column < len(schema.features):
+            raise ValueError(f"nominal column {column} is not among {len(schema.features)} features")
+        if not texts or len(set(texts)) < len(texts):
+            raise ValueError(f"the values of nominal column {column} are none, or not different")

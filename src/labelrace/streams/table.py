@@ -1,0 +1,377 @@
+"""Tables as Arrow record batches: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
+
+`open_table` gives a `Table`, whose `batches` yield record batches in bounded memory, with the line of each row. Blocks
+of lines are parsed by pyarrow. A block that it refuses, or might read in another way than documented (quotes within
+cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, compress, islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.cells import has_plain_quotes
+from labelrace.streams.files import Place, block_rows, foreign, open_data, plain_path, seekable_data, shown
+from labelrace.typing import FloatArray
+
+__all__ = [
+    "ArrowTable",
+    "CsvTable",
+    "Refusal",
+    "Table",
+    "TableBatch",
+    "Types",
+    "as_numbers",
+    "delimiter_of",
+    "open_table",
+]
+
+# pyarrow ships no types: a mapping from the names of columns to their Arrow types.
+Types: TypeAlias = dict[str, Any]
+# From a column and a cell to what is wrong with the cell.
+Refusal: TypeAlias = Callable[[str, str], str]
+
+_TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
+_TRUTHS = {"true": "1", "false": "0"}
+_FIRST_BLOCK = 1 << 16
+_PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
+_JSON = (".jsonl", ".ndjson")
+
+
+class TableBatch(NamedTuple):
+    """Some rows of a table, and the line of the file that each of them ends in (its row, where there are no lines)."""
+
+    rows: Any
+    lines: Sequence[int]
+
+
+class Table(Protocol):
+    """A file of rows with named columns.
+
+    Attributes
+    ----------
+    path : Path
+    unit : {"line", "row"}
+        What errors count.
+    noun : {"column", "key"}
+        What the format calls a column.
+    """
+
+    path: Path
+    unit: str
+    noun: str
+
+    def types(self) -> dict[str, Any]:
+        """Return the Arrow type of each column: that of the file, or what its first block suggests.
+
+        For CSV, columns of numbers are ``float64`` and all others ``string``; those without any value are ``null``.
+        """
+
+    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+        """Yield the rows from the start, about `size` at a time, or more where that is faster.
+
+        Parameters
+        ----------
+        size : int
+        types : mapping from str to Arrow type, optional
+            The columns to read, and what they hold. By default what `types` returns: a later cell that does not fit
+            is an error, which names the line.
+        refusal : callable, optional
+            From a column and the text of a cell that does not fit to the message of the error.
+        """
+
+    def place(self, line: int) -> Place:
+        """Return a line (or row) of this file, to name in an error."""
+
+
+def open_table(path: Path, **options: Any) -> Table:
+    r"""Open a table by its suffix.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or ``.bz2``
+        behind if it is compressed.
+    **options
+        Those of the class of the format, such as `CsvTable`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.csv")
+    ...     _ = path.write_text("size,hue\n1.5,red\n\n,blue\n")
+    ...     [(batch.rows.to_pydict(), list(batch.lines)) for batch in open_table(path).batches(100)]
+    [({'size': [1.5, None], 'hue': ['red', 'blue']}, [2, 4])]
+    """
+    suffix = plain_path(path).suffix.lower()
+    if suffix in _JSON:
+        from labelrace.streams.jsonl import JsonTable  # which builds on this module
+
+        return JsonTable(path, **options)
+    return (ArrowTable if suffix in _PARQUET + _ARROW else CsvTable)(path, **options)
+
+
+def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
+    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number.
+
+    Examples
+    --------
+    >>> as_numbers(("1", None, "2e3")).tolist(), as_numbers(("1", "x"))
+    ([1.0, nan, 2000.0], None)
+    """
+    text = "".join(filter(None, cells))
+    # float() would take other scripts' digits, and pass over underscores.
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        numbers = np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        return None
+    return None if np.isinf(numbers).any() else numbers
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what separates the cells of a file by that name."""
+    return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
+
+
+class CsvTable:
+    """A CSV or TSV file, in UTF-8 and with a header.
+
+    Columns of type ``bool`` may hold 1, 0, true and false; where they hold other numbers, these are what is read.
+
+    Parameters
+    ----------
+    path : path
+        Compressed if it ends in ``.gz`` or ``.bz2``.
+    delimiter : str or None, default=None
+        By default a tab for ``.tsv`` and a comma for others.
+    missing : sequence of str, default=()
+        Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
+    """
+
+    unit, noun = "line", "column"
+
+    def __init__(self, path: Path, *, delimiter: str | None = None, missing: Sequence[str] = ()) -> None:
+        self.path = path
+        self.delimiter = delimiter or delimiter_of(path)
+        self.missing = frozenset(missing)
+        with open_data(path) as file:
+            self.names, _ = self._header(file)
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
+
+    def place(self, line: int) -> Place:
+        """Return a line of this file."""
+        return Place(self.path, line)
+
+    def types(self) -> dict[str, Any]:
+        """Return float64 for the columns of numbers in the first block, string for others, null for empty ones."""
+        first = next(self.batches(1, dict.fromkeys(self.names, pa.string())), None)
+        return {name: _kind(first.rows.column(name).to_pylist()) if first else pa.null() for name in self.names}
+
+    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+        """Yield the rows; see `Table`."""
+        wanted = self.types() if types is None else types
+        types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
+        with open_data(self.path) as file:
+            _, line = self._header(file)
+            options, block = self._options(types), file.readlines(_FIRST_BLOCK)
+            while block:
+                batch = self._bulk(block, line, options)
+                if batch is None:
+                    line = yield from self._by_rows(block, file, line, types, refusal or _not_a_number)
+                else:
+                    yield batch
+                    line += len(block)
+                block = list(islice(file, block_rows(size, sum(map(len, block)) // len(block))))
+
+    def _options(self, types: Types) -> Any:
+        return arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=["", *self.missing],
+            strings_can_be_null=True,
+            true_values=_TRUE,
+            false_values=_FALSE,
+        )
+
+    def _bulk(self, block: list[bytes], line: int, options: Any) -> TableBatch | None:
+        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
+        text = b"".join(block)
+        if not self.delimiter.isascii() or not has_plain_quotes(text, b'"', self.delimiter.encode()):
+            return None
+        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+            return None  # for pyarrow, a lone carriage return ends a line
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(text),
+                arrow_csv.ReadOptions(column_names=self.names, block_size=len(text) + 1),
+                arrow_csv.ParseOptions(delimiter=self.delimiter),
+                options,
+            )
+        except pa.ArrowInvalid:
+            return None
+        filled = [raw not in (b"\n", b"\r\n") for raw in block]
+        if table.num_rows == 0 or table.num_rows != sum(filled):
+            return None
+        numbers = range(line + 1, line + 1 + len(block))
+        [batch] = table.combine_chunks().to_batches()
+        return TableBatch(batch, numbers if all(filled) else list(compress(numbers, filled)))
+
+    def _by_rows(
+        self, block: list[bytes], file: Iterable[bytes], line: int, types: Types, refusal: Refusal
+    ) -> Generator[TableBatch, None, int]:
+        """Yield the rows of a block, to the end of the last of them; return the line it ends in."""
+        reader = csv.reader(self._decoded(chain(block, file), line), delimiter=self.delimiter, strict=True)
+        lines, rows = list[int](), list[list[str | None]]()
+        problem: DataFormatError | None = None
+        while reader.line_num < len(block) and problem is None:
+            try:
+                row = next(reader, [])
+            except csv.Error as error:
+                problem = self.place(line + reader.line_num).error(
+                    f"not a valid row ({error}); correct the quotes, or the file is cut here"
+                )
+            except DataFormatError as error:
+                problem = error
+            else:
+                if row and len(row) != len(self.names):
+                    problem = self.place(line + reader.line_num).error(
+                        f"the row has {len(row)} cells, but the header has {len(self.names)} columns; correct the row, "
+                        "or the file is cut here"
+                    )
+                elif row:
+                    lines.append(line + reader.line_num)
+                    rows.append([None if not cell or cell in self.missing else cell for cell in row])
+        positions = {name: self.names.index(name) for name in types}
+        batch, wrong = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
+        if batch.num_rows:
+            yield TableBatch(batch, lines[: batch.num_rows])
+        if wrong is not None:
+            raise self.place(lines[batch.num_rows]).error(refusal(*wrong))
+        if problem is not None:
+            raise problem
+        return line + reader.line_num
+
+    def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
+        """Return the names of the columns, and the number of lines that they take."""
+        reader = csv.reader(self._decoded(file, 0), delimiter=self.delimiter, strict=True)
+        try:
+            for row in filter(None, reader):
+                return row, reader.line_num
+        except csv.Error as error:
+            raise self.place(reader.line_num).error(f"not a valid header ({error}); correct the quotes") from error
+        raise self.place(1).error("the file is empty; a header of column names must come first")
+
+    def _decoded(self, raw_lines: Iterable[bytes], line: int) -> Iterator[str]:
+        for number, raw in enumerate(raw_lines, start=line + 1):
+            try:
+                text = raw.decode()
+            except UnicodeDecodeError as error:
+                raise self.place(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+            yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+class ArrowTable:
+    """A Parquet file, or an Arrow file (Feather, version 2), whose columns have types already.
+
+    Memory is bounded by the size of the file's row groups or record batches.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet``, ``.arrow`` or ``.feather``. With ``.gz`` or ``.bz2`` behind it is read into memory, as these
+        formats need random access.
+    """
+
+    unit, noun = "row", "column"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
+        with self._opened() as file:
+            self.schema = file.schema_arrow if self._is_parquet else file.schema
+        twice = sorted({name for name in self.schema.names if self.schema.names.count(name) > 1})
+        if twice:
+            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
+
+    def place(self, line: int) -> Place:
+        """Return a row of this file."""
+        return Place(self.path, line, self.unit)
+
+    def types(self) -> dict[str, Any]:
+        """Return the types that the file declares."""
+        return dict(zip(self.schema.names, self.schema.types, strict=True))
+
+    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+        """Yield the rows, of their own types; see `Table`."""
+        names, first = list(self.schema.names if types is None else types), 1
+        with self._opened() as file:
+            for batch in self._record_batches(file, size, names):
+                batch.validate(full=True)
+                yield TableBatch(batch, range(first, first + batch.num_rows))
+                first += batch.num_rows
+
+    def _record_batches(self, file: Any, size: int, names: list[str]) -> Iterator[Any]:
+        if self._is_parquet:
+            yield from file.iter_batches(batch_size=max(size, 1024), columns=names, use_threads=False)
+            return
+        for number in range(file.num_record_batches):
+            yield file.get_batch(number).select(names)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        kind = "Parquet" if self._is_parquet else "Arrow"
+        with seekable_data(self.path) as file, foreign(self.path, kind):
+            if self._is_parquet:
+                from pyarrow.parquet import ParquetFile  # here, as it takes a while
+
+                yield ParquetFile(file, pre_buffer=False)
+            else:
+                yield pa.ipc.open_file(file)
+
+
+def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, tuple[str, str] | None]:
+    """Return the cells as a record batch; up to the first row with a cell that does not fit, and that cell."""
+    arrays, wrong = [], list[tuple[int, str]]()
+    for name, cells in columns.items():
+        if pa.types.is_string(types[name]):
+            arrays.append(pa.array(cells, pa.string()))
+            continue
+        texts = (
+            [cell and _TRUTHS.get(cell.lower(), cell) for cell in cells] if pa.types.is_boolean(types[name]) else cells
+        )
+        numbers = as_numbers(texts)
+        if numbers is None:
+            wrong.append((next(i for i, text in enumerate(texts) if as_numbers((text,)) is None), name))
+        else:
+            arrays.append(pa.array(numbers, mask=np.array([text is None for text in texts], dtype=bool)))
+    if not wrong:
+        return pa.record_batch(arrays, names=list(columns)), None
+    end, name = min(wrong, key=lambda cell: cell[0])
+    before, _ = _typed({name: cells[:end] for name, cells in columns.items()}, types)
+    return before, (name, columns[name][end] or "")
+
+
+def _not_a_number(name: str, text: str) -> str:
+    return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
+
+
+def _kind(cells: list[str | None]) -> Any:
+    """Return the type that the cells of a column suggest."""
+    numbers = as_numbers(cells)
+    if numbers is None:
+        return pa.string()
+    return pa.float64() if np.isfinite(numbers).any() else pa.null()

@@ -1,0 +1,542 @@
+"""Streams of (X, Y) from tables: which columns are labels, which are nominal, and what their cells mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array
+
+from labelrace.exceptions import DataFormatError
+from labelrace.streams.dataset import Batch, FileStream, nominal_mask, rebatch
+from labelrace.streams.files import plain_path, shown
+from labelrace.streams.jsonl import JsonTable
+from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, list_column, read_schema, schema_from
+from labelrace.streams.table import ArrowTable, CsvTable, Table, Types, as_numbers
+from labelrace.typing import FloatArray, SparseMatrix
+
+__all__ = ["SCHEMA_KEY", "open_arrow", "open_csv", "open_jsonl"]
+
+# The key of the schema among the metadata of Parquet and Arrow files.
+SCHEMA_KEY = b"labelrace"
+
+_CHUNK_ROWS = 1024
+_LISTS = pa.list_(pa.string())
+_Values: TypeAlias = Mapping[str, Sequence[str]]
+
+
+def open_csv(
+    path: str | os.PathLike[str],
+    labels: LabelSource = None,
+    *,
+    delimiter: str | None = None,
+    separator: str = ";",
+    label_names: Sequence[str] | None = None,
+    values: _Values | None = None,
+    nominal: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> FileStream:
+    r"""Open a CSV or TSV file, in UTF-8 and with a header, as a stream.
+
+    Columns of numbers are numeric features, columns of text nominal ones, coded by the sorted texts. The first block of
+    rows tells which columns hold numbers; a text in such a column further down is an error, raised when the row is
+    reached. If there are columns of text or label lists, the file is scanned once, in bounded memory, for the texts and
+    labels; not if `values` is given, and `label_names` if there are label lists. A number in a column of text is an
+    error as well. X is dense.
+
+    Parameters
+    ----------
+    path : path
+        Compressed if it ends in ``.gz`` or ``.bz2``.
+    labels : sequence of str, str, int or None, default=None
+        The columns of labels, which hold 0 and 1 (or true and false): their names; a prefix, as ``"label_*"``; or
+        a count (n > 0: the last n columns, n < 0: the first). Or the name of one column that holds label lists.
+        By default the schema that `labelrace.streams.write_dataset` left beside the file tells, and all else too.
+    delimiter : str or None, default=None
+        By default a tab for ``.tsv`` and a comma for others.
+    separator : str, default=";"
+        What stands between the labels of a list: ``";"``, ``"|"``, ``" "``.
+    label_names : sequence of str or None, default=None
+        The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
+    values : mapping from str to sequence of str, or None, default=None
+        The nominal columns and their values, in the order of their codes; all others are numeric.
+    nominal : sequence of str, default=()
+        Columns that are nominal though they look like numbers.
+    missing : sequence of str, default=()
+        Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
+
+    Raises
+    ------
+    DataFormatError
+        If the file cannot be read or does not fit `labels`. It names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.csv")
+    ...     _ = path.write_text("size,hue,tags\n1.5,red,new;hot\n,blue,\n")
+    ...     stream = open_csv(path, labels="tags")
+    ...     X, Y = next(stream.batches(10))
+    >>> stream.label_names, X.tolist(), Y.toarray().tolist()
+    (('hot', 'new'), [[1.5, 1.0], [nan, 0.0]], [[1, 1], [0, 0]])
+    """
+    path = Path(path)
+    schema = read_schema(path) if labels is None else None
+    if schema is not None:
+        separator = str(schema.options.get("separator", separator))
+    if not separator:
+        raise ValueError("separator= must not be empty")
+    table = CsvTable(path, delimiter=delimiter, missing=missing)
+    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    choice = choose_labels(table.names, given.labels, path)
+    types = dict[str, Any].fromkeys(choice.labels, pa.bool_())
+    if choice.lists is not None:
+        types[choice.lists] = pa.string()
+    guessed = table.types() if given.values is None and choice.features else {}
+    for name in choice.features:
+        is_text = name in given.nominal or guessed.get(name, pa.float64()) != pa.float64()
+        types[name] = pa.string() if is_text or name in (given.values or ()) else pa.float64()
+    texts = [name for name in choice.features if given.values is None and types[name] == pa.string()]
+    found = _scan(table, types, texts, given, choice.lists, separator)
+    for name in texts:
+        if not found.values[name]:
+            types[name] = pa.float64()  # the first block had no value, and the others numbers
+    layout = _make_layout(table, types, given, choice, found, separator)
+    return _as_stream(layout, mixed=given.values is None)
+
+
+def open_jsonl(
+    path: str | os.PathLike[str],
+    labels: LabelSource = None,
+    *,
+    sparse: bool = False,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    values: _Values | None = None,
+    nominal: Sequence[str] = (),
+) -> FileStream:
+    r"""Open a JSONL file as a stream.
+
+    Keys with numbers are numeric features (true is 1, false is 0), keys with texts nominal ones, coded by the sorted
+    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists. It
+    is not if `feature_names` and `values` are given, and `label_names` if there are label lists. A key with numbers
+    and texts is an error, and so is one that the scan or `feature_names` does not know.
+
+    Parameters
+    ----------
+    path : path
+        Compressed if it ends in ``.gz`` or ``.bz2``.
+    labels, label_names, values, nominal
+        As for `open_csv`, with keys for columns. A count of `labels` is in the order in which keys first appear. A
+        label list is a JSON list; null or no key means no labels.
+    sparse : bool, default=False
+        What the lack of a key means. By default a missing value, NaN. If true, zero: X is sparse, a text that
+        lacks is the empty text "" (the first value, if `values` says which there are), and a label is absent.
+        A null is a missing value in either case.
+    feature_names : sequence of str or None, default=None
+        The keys of features, in the order of X's columns; by default those found, in the order they appear in.
+
+    Raises
+    ------
+    DataFormatError
+        If the file cannot be read or does not fit `labels`. It names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.jsonl")
+    ...     _ = path.write_text('{"size": 1.5, "hue": "red", "tags": ["new", "hot"]}\n{"hue": "blue"}\n')
+    ...     stream = open_jsonl(path, labels="tags")
+    ...     X, Y = next(stream.batches(10))
+    >>> stream.label_names, X.tolist(), Y.toarray().tolist()
+    (('hot', 'new'), [[1.5, 1.0], [nan, 0.0]], [[1, 1], [0, 0]])
+    """
+    path = Path(path)
+    given = Given(labels, label_names, values, nominal)
+    schema = read_schema(path) if labels is None else None
+    if schema is not None:
+        given = given.or_schema(schema)
+        feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
+    table = JsonTable(path, nominal=nominal)
+    lists = list_column(given.labels, path)
+    names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
+    types = {} if lists is None else {lists: _LISTS}
+    found = _Found({}, set())
+    if names is None or given.values is None or (lists is not None and given.label_names is None):
+        found, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
+        names = keys if names is None else names
+    for name in names:
+        if name in (given.values or ()):
+            types[name] = pa.string()
+        elif name not in types or (given.values is not None and types[name] == pa.string()):
+            types[name] = pa.float64()
+    choice = choose_labels(names, given.labels, path)
+    types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
+    layout = _make_layout(table, {name: types[name] for name in names}, given, choice, found)
+    return _as_stream(layout, sparse=sparse)
+
+
+def open_arrow(
+    path: str | os.PathLike[str],
+    labels: LabelSource = None,
+    *,
+    label_names: Sequence[str] | None = None,
+    values: _Values | None = None,
+    nominal: Sequence[str] = (),
+) -> FileStream:
+    """Open a Parquet or Arrow (Feather) file as a stream.
+
+    Columns of numbers and truths are numeric features, columns of text nominal ones, coded by the sorted texts. If
+    there are any, or label lists, the file is scanned once for the texts and labels, unless `values` and
+    `label_names` say what they are. X is dense. Memory is bounded by the size of the file's row groups.
+
+    Parameters
+    ----------
+    path : path
+    labels, label_names, values, nominal
+        As for `open_csv`. The schema that `labelrace.streams.write_dataset` leaves is within the file; a label list is
+        a list of texts or whole numbers.
+
+    Raises
+    ------
+    DataFormatError
+        If the file cannot be read or does not fit `labels`. It names the row, the first being row 1.
+    """
+    path = Path(path)
+    table = ArrowTable(path)
+    metadata, types = table.schema.metadata or {}, table.types()
+    schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
+    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    choice = choose_labels(tuple(types), given.labels, path)
+    if choice.lists is not None and not _is_list(types[choice.lists]):
+        raise DataFormatError(
+            f"{path}: column {choice.lists!r} holds {types[choice.lists]}, not label lists; if it holds 0 and 1, give "
+            f"labels=[{choice.lists!r}]"
+        )
+    texts = [
+        name for name in choice.features if given.values is None and (_is_text(types[name]) or name in given.nominal)
+    ]
+    found = _scan(table, types, texts, given, choice.lists)
+    layout = _make_layout(table, types, given, choice, found)
+    for name in (*choice.features, *choice.labels):
+        if name not in layout.codes and not _is_number(types[name]):
+            raise DataFormatError(
+                f"{path}: column {name!r} holds {types[name]}, which is no number; leave it out, convert it, or "
+                "correct labels="
+            )
+    return _as_stream(layout)
+
+
+class _Found(NamedTuple):
+    """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
+
+    values: dict[str, tuple[str, ...]]
+    labels: set[str]
+
+
+class _Layout(NamedTuple):
+    """The columns of a table, prepared for reading rows; ``codes`` has the texts of each nominal column."""
+
+    table: Table
+    types: Types
+    choice: Choice
+    codes: dict[str, tuple[str, ...]]
+    label_names: tuple[str, ...]
+    separator: str | None
+
+
+class _CellError(Exception):
+    """A cell that cannot be read: its row within the block, and what is wrong with it."""
+
+    def __init__(self, row: int, message: str) -> None:
+        self.row, self.message = row, message
+
+
+def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
+    if lists is not None:
+        return [lists]
+    if labels is None or isinstance(labels, (int, np.integer, str, os.PathLike)):
+        raise ValueError("with feature_names=, give labels= a list of names, or the key that holds label lists")
+    return labels
+
+
+def _make_layout(
+    table: Table, types: Types, given: Given, choice: Choice, found: _Found, separator: str | None = None
+) -> _Layout:
+    """Put together what was given and what the scan found."""
+    path = table.path
+    unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
+    if unknown:
+        raise DataFormatError(f"{path}: no features are called {shown(unknown)}, though nominal= or values= says so")
+    codes = {name: tuple(texts) for name, texts in (given.values or {}).items()}
+    for name in choice.features:
+        if given.values is None and found.values.get(name):
+            codes[name] = found.values[name]
+    label_names = choice.labels
+    if choice.lists is not None:
+        label_names = tuple(given.label_names if given.label_names is not None else sorted(found.labels))
+        if not label_names:
+            raise DataFormatError(f"{path}: no row has a label in column {choice.lists!r}; give label_names=")
+    return _Layout(table, types, choice, codes, label_names, separator)
+
+
+def _as_stream(layout: _Layout, *, mixed: bool = False, sparse: bool = False) -> FileStream:
+    features = layout.choice.features
+    nominal = {i: layout.codes[name] for i, name in enumerate(features) if name in layout.codes}
+    return FileStream(
+        name=plain_path(layout.table.path).stem,
+        feature_names=features,
+        label_names=layout.label_names,
+        categorical=nominal_mask(len(features), nominal),
+        read=partial(_sparse_batches, layout) if sparse else partial(_batches, layout, mixed),
+        nominal_values=nominal,
+    )
+
+
+class _Kind:
+    """Whether the cells of a CSV column are numbers or texts, as far as they were read."""
+
+    def __init__(self) -> None:
+        self.is_number = False
+        self.texts: set[str] = set()
+        # Texts such as "nan", which are missing numbers among numbers, and texts among texts.
+        self.unclear: set[str] = set()
+
+    def add(self, text: str) -> bool:
+        """Add a cell; return whether both kinds were met."""
+        number = as_numbers((text,))
+        if number is None:
+            self.texts.add(text)
+        elif np.isnan(number[0]):
+            self.unclear.add(text)
+        else:
+            self.is_number = True
+        return self.is_number and bool(self.texts)
+
+
+def _mixed(name: str, text: str, others: str = "numbers") -> str:
+    cell = text[:40]
+    return (
+        f"column {name!r} holds {others}, but {cell!r} here; correct it, or give nominal=[{name!r}] to read all of it "
+        f"as text, or missing=[{cell!r}] if that means a missing value"
+    )
+
+
+def _scan(
+    table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
+) -> _Found:
+    """Go through the file for the texts of nominal columns and the labels in lists, as far as they are not given."""
+    lists = lists if given.label_names is None else None
+    wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
+    kinds, labels = {name: _Kind() for name in texts}, set[str]()
+    for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
+        for name, kind in kinds.items():
+            column = rows.column(name).cast(pa.string())
+            new = [text for text in column.unique().drop_null().to_pylist() if text not in kind.texts]
+            if not isinstance(table, CsvTable) or name in given.nominal:
+                kind.texts.update(new)
+                continue
+            for text in new:
+                if kind.add(text):
+                    others = "numbers" if text in kind.texts else "text"
+                    line = lines[pc.index(column, text).as_py()]
+                    raise table.place(line).error(_mixed(name, text, others))
+        if lists is not None:
+            labels.update(*_label_lists(rows.column(lists), separator))
+    values = {name: tuple(sorted(kind.texts | kind.unclear)) if kind.texts else () for name, kind in kinds.items()}
+    return _Found(values, labels)
+
+
+def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+    """Go through a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
+    keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
+    for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
+        for key, column in zip(rows.schema.names, rows.columns, strict=True):
+            if key != lists or column.null_count < len(column):
+                keys[key] = None
+            if key == lists:
+                labels.update(*_label_lists(column))
+            elif pa.types.is_string(column.type):
+                texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
+            elif pa.types.is_list(column.type) and column.null_count < len(column):
+                first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
+                raise _not_a_feature(table, key, column[first].as_py(), lines[first])
+    return _Found({key: tuple(sorted(found)) for key, found in texts.items()}, labels), list(keys)
+
+
+def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+    """Do as `_scan_keys` for sparse rows: a text that is not there is the empty one."""
+    counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
+    for lines, rows in table.objects(_CHUNK_ROWS):
+        n_rows += len(rows)
+        for row, line in zip(rows, lines, strict=True):
+            for key, cell in table.cells(row, types, table.place(line), grow=True).items():
+                counts[key] = counts.get(key, 0) + 1
+                if key == lists:
+                    labels.update(cell or ())
+                elif isinstance(cell, list):
+                    raise _not_a_feature(table, key, cell, line)
+                elif isinstance(cell, str):
+                    texts.setdefault(key, set()).add(cell)
+    values = {key: tuple(sorted(found | ({""} if counts[key] < n_rows else set()))) for key, found in texts.items()}
+    return _Found(values, labels), list(counts)
+
+
+def _not_a_feature(table: Table, key: str, cell: Any, line: int) -> DataFormatError:
+    return table.place(line).error(
+        f"key {key!r} holds {repr(cell)[:40]}, which is neither a number nor a text; take it apart first"
+    )
+
+
+def _batches(layout: _Layout, mixed: bool, size: int) -> Iterator[Batch]:
+    blocks = layout.table.batches(size, layout.types, partial(_refusal, layout) if mixed else None)
+    return rebatch((batch for rows, lines in blocks for batch in _matrices(rows, lines, layout)), size)
+
+
+def _refusal(layout: _Layout, name: str, text: str) -> str:
+    if name in layout.choice.features:
+        return _mixed(name, text)
+    return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
+
+
+def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batch]:
+    """Yield a block of rows as X and Y; before an error the rows above it."""
+    choice = layout.choice
+    try:
+        X = _columns(rows, choice.features, layout)
+        if choice.lists is not None:
+            Y = _label_matrix(_label_lists(rows.column(choice.lists), layout.separator), layout.label_names)
+        else:
+            Y = _binary_labels(_columns(rows, choice.labels, layout), layout.label_names)
+    except _CellError as wrong:
+        if wrong.row:
+            yield from _matrices(rows.slice(0, wrong.row), lines, layout)
+        raise layout.table.place(lines[wrong.row]).error(wrong.message) from None
+    yield X, Y
+
+
+def _columns(rows: Any, names: Sequence[str], layout: _Layout) -> FloatArray:
+    matrix = np.empty((rows.num_rows, len(names)))
+    for target, name in zip(matrix.T, names, strict=True):
+        target[:] = _numbers(rows.column(name), name, layout)
+    return matrix
+
+
+def _numbers(column: Any, name: str, layout: _Layout) -> FloatArray:
+    """Return a column as numbers, NaN where there are none."""
+    texts, noun = layout.codes.get(name), layout.table.noun
+    if texts is None:
+        number = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
+        values = number.to_numpy(zero_copy_only=False)
+        if np.isinf(values).any():
+            what = f"{noun} {name!r} holds an infinite number; make it finite, or null if it is missing"
+            raise _CellError(int(np.argmax(np.isinf(values))), what)
+        return values
+    column = column.cast(pa.string())
+    codes = pc.index_in(column, value_set=pa.array(texts, pa.string()))
+    if codes.null_count != column.null_count:
+        row = int(np.argmax(pc.and_(codes.is_null(), column.is_valid()).to_numpy(zero_copy_only=False)))
+        cell = repr(column[row].as_py()[:40])
+        raise _CellError(row, f"{cell} is not among the {len(texts)} values of {noun} {name!r}")
+    return codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
+
+
+def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
+    """Return the names in a column of label lists, or of texts that the separator cuts into names."""
+    cells = column.to_pylist()
+    if separator is None:
+        return [[str(name) for name in cell or () if name is not None] for cell in cells]
+    return [[name for part in (cell or "").split(separator) if (name := part.strip())] for cell in cells]
+
+
+def _label_matrix(lists: list[list[str]], label_names: Sequence[str]) -> SparseMatrix:
+    index = {name: column for column, name in enumerate(label_names)}
+    starts, columns = [0], list[int]()
+    for row, names in enumerate(lists):
+        try:
+            columns += sorted({index[name] for name in names})
+        except KeyError as error:
+            raise _CellError(row, f"label {error} is not among the {len(index)} of label_names=") from None
+        starts.append(len(columns))
+    ones = np.ones(len(columns), dtype=np.int8)
+    parts = (ones, np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32))
+    return csr_array(parts, shape=(len(lists), len(index)))
+
+
+def _binary_labels(values: FloatArray, label_names: Sequence[str]) -> SparseMatrix:
+    wrong = np.argwhere((values != 0) & (values != 1))
+    if wrong.size:
+        row, column = wrong[0].tolist()
+        what = "is missing" if np.isnan(values[row, column]) else f"is {values[row, column]:g}"
+        name = label_names[column]
+        raise _CellError(row, f"label {name!r} {what}, but a label must be 0 or 1; if it is a feature, correct labels=")
+    return csr_array(values.astype(np.int8))
+
+
+def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
+    """Yield the rows of a JSONL file as sparse X and Y: a key that is not there is zero."""
+    table = cast("JsonTable", layout.table)
+    choice = layout.choice
+    features, labels = ({name: i for i, name in enumerate(names)} for names in (choice.features, choice.labels))
+    codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}
+    for lines, rows in table.objects(size):
+        entries, marks, lists = list[dict[int, float]](), np.zeros((len(rows), len(labels))), list[list[str]]()
+        try:
+            for number, row in enumerate(rows):
+                cells = table.cells(row, layout.types, table.place(lines[number]), grow=False)
+                if choice.lists is not None:
+                    lists.append(cells.pop(choice.lists, None) or [])
+                entries.append({})
+                for name, cell in cells.items():
+                    value = np.nan if cell is None else cell
+                    if name in codes and cell is not None:
+                        if cell not in codes[name]:
+                            n_values = len(codes[name])
+                            raise _CellError(number, f"{cell!r} is not among the {n_values} values of key {name!r}")
+                        value = codes[name][cell]
+                    if name in labels:
+                        marks[number, labels[name]] = value
+                    elif value != 0:
+                        entries[-1][features[name]] = value
+            Y = (
+                _binary_labels(marks, choice.labels)
+                if choice.lists is None
+                else _label_matrix(lists, layout.label_names)
+            )
+        except _CellError as wrong:
+            raise table.place(lines[wrong.row]).error(wrong.message) from None
+        yield _sparse_rows(entries, len(features)), Y
+
+
+def _sparse_rows(entries: list[dict[int, float]], width: int) -> SparseMatrix:
+    starts = np.cumsum([0, *map(len, entries)], dtype=np.int32)
+    cells = [cell for row in entries for cell in sorted(row.items())]
+    columns, values = zip(*cells, strict=True) if cells else ((), ())
+    parts = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), starts)
+    return csr_array(parts, shape=(len(entries), width))
+
+
+def _is_number(kind: Any) -> bool:
+    is_a = pa.types
+    return any(
+        test(kind) for test in (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_decimal, is_a.is_null)
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _is_list(kind: Any) -> bool:
+    holds = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return holds and (_is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
