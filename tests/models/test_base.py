@@ -187,9 +187,9 @@ def peak_of(function):
     ids=lambda model: type(model).__name__,
 )
 def test_no_array_of_rows_by_labels(monkeypatch, model, use):
-    """Of 2000 rows and 4000 labels it would take 8 MB in bytes, and 64 MB in floats; a block of floats takes 1 MB."""
-    monkeypatch.setattr(base, "_CELLS", 2**17)
-    rng, n_rows, n_labels = np.random.default_rng(0), 2000, 4000
+    """Of 1000 rows and 4000 labels it would take 4 MB in bytes, and 32 MB in floats; a block of floats takes 0.5 MB."""
+    monkeypatch.setattr(base, "_CELLS", 2**16)
+    rng, n_rows, n_labels = np.random.default_rng(0), 1000, 4000
     X = rng.normal(size=(n_rows, 3))
     places = rng.integers(0, n_labels, 2 * 200), np.repeat(np.arange(200), 2)
     Y = sparse.csr_array((np.ones(400), places[::-1]), shape=(200, n_labels))
