@@ -157,7 +157,7 @@ def test_race_is_the_model_that_knew(data, bank, encoding):
     rows = np.random.default_rng([3, 4]).uniform(-1, 1, (2, A.shape[1])) * np.sqrt(3 / 7)
     projection = np.vstack([A, rows]), bias + rows.sum(axis=0)
     if encoding == "adaptive":
-        # With the coding of late labels, which a projection cannot tell: see tests/compression.
+        # With the coding of late labels, which a projection cannot tell: see test_race.py.
         knew = RACEClassifier(projection=(A, bias), encoding=encoding, **bank).partial_fit(X[:30], Y[:30, :4])
         knew.add_labels(2, rows)
     else:

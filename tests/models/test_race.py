@@ -130,7 +130,7 @@ def test_single_precision_features(learner, encoding, kind):
 
 @pytest.mark.parametrize("bank", sorted(BANKS))
 @pytest.mark.parametrize("encoding", ["fixed", "adaptive"])
-def test_beta_at_hand_is_beta_solved_again(bank, encoding):
+def test_beta_that_is_available_is_beta_solved_again(bank, encoding):
     X, Y = some_rows(5)
     race = Race(BANKS[bank], encoding)
     state = learned(race, encoder.draw(12, 4, np.random.default_rng(0)), X[:40], Y[:40], [20])
