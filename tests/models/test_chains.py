@@ -69,6 +69,7 @@ def test_equals_naive_chains(bank, n_chains, seed):
     odds = np.stack([chain.log_odds(X) for chain in naive])
     np.testing.assert_array_equal(model.predict(X), (odds >= 0).mean(axis=0) >= 0.5)
     np.testing.assert_allclose(model.decision_function(X), np.mean(np.tanh(odds / 2), axis=0), atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(1 / (1 + np.exp(-odds)), axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_labels", [1, 32, 33, 65, 130])

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
 
 from labelrace.core import drift, encoder
 from labelrace.learners.rls import RLS
@@ -122,6 +123,20 @@ class Naive:
         scores, labels = (np.array([row[i] for row in self.monitored]) for i in (0, 1))
         weights = np.array([row[2] for row in self.monitored])[:, None] * ~np.isnan(labels)
         assert_above(scores, weights, threshold, weights[labels == 1].sum())
+
+    def probabilities(self, scores):
+        """Compute the share of labels present among recent scores of a bin, made to rise; between centres, a line."""
+        edges = np.linspace(-0.5, 1.5, 513)
+        centres = (edges[:-1] + edges[1:]) / 2
+        seen, present = np.full(512, 0.05), 0.05 * np.clip(centres, 0, 1)
+        for row_scores, labels, weight in self.monitored:
+            for score, label in zip(row_scores, labels, strict=True):
+                if not np.isnan(label):
+                    place = int(np.clip((score + 0.5) / BIN, 0, 511))
+                    seen[place] += weight
+                    present[place] += weight * label
+        rising = IsotonicRegression().fit_transform(centres, present / seen, sample_weight=seen)
+        return np.interp(scores, centres, rising)
 
     def assert_floor(self, floor):
         """As many rows' best scores are below it as rows are known to have no labels."""
@@ -546,3 +561,19 @@ def test_errors_watched_where_labels_are_not_known(kind):
     got = model.update(state, X, np.where(hidden, np.nan, Y)).drift.means[-1]
     assert got == pytest.approx(expected, rel=1e-5)
     assert got != pytest.approx(np.square(scores - Y).sum(axis=1).mean(), rel=1e-3)
+
+
+@KINDS
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_probabilities_by_definition(kind, missing):
+    model, state, naive = start(kind, a_bank((None, 100.0)))
+    [(queries, _)] = some_batches(20, [100], N_LABELS[kind])
+    for X, Y in some_batches(19, [150, 60, 100], N_LABELS[kind], unknown=missing):
+        state = model.update(state, X, Y)
+        naive.learn(X, Y)
+    likely = model.probabilities(model.derive(state), queries)
+    expected = naive.probabilities(naive.scores(queries))
+    # A score that rounding brings to the next bin counts there.
+    np.testing.assert_allclose(likely, expected, atol=0.02)
+    assert np.abs(likely - expected).mean() < 1e-4
+    assert np.ptp(likely) > 0.5

@@ -145,3 +145,20 @@ def test_a_row_of_a_data_frame_is_explained_by_its_names():
     model = LabelRaceClassifier(random_state=0).fit(frame, (frame.to_numpy() > 0).astype(int))
     scores = [part.score for part in model.explain(frame.iloc[7], labels=[0, 1, 2])]
     np.testing.assert_allclose(scores, model.decision_function(frame.iloc[[7]])[0] + model.threshold_, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_components", [4, 3])
+def test_a_row_of_a_sparse_array_is_explained(n_components):
+    """It has one dimension; a row of a sparse matrix has two."""
+    X, Y = rows(0, sparse_rows=True)
+    model = small(n_components=n_components).fit(X, Y)
+    assert X[0].ndim == 1
+    expected = model.explain(X[:1], range(8))
+    assert any(each.features for each in expected)
+    for x in (X[0], X[[0]], X[0].tocoo(), X.toarray()[0]):
+        assert model.explain(x, range(8)) == expected
+    assert model.explain(sparse.csr_matrix(X)[0], range(8)) == expected
+    for explanation in expected:
+        assert_adds_up(model, explanation, X[:1])
+    with pytest.raises(ValueError, match="3 features"):
+        model.explain(X[0, :3])

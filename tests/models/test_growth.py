@@ -92,6 +92,23 @@ def test_algorithms_grow_exactly(name, kind, seed):
         grown, knew = (learn(algorithm, state, X[30:], Y[30:], make) for state in (grown, knew))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_wider_schema_grows_features_and_labels_together(name):
+    algorithm, begin = MODELS[name]
+    X, Y = some_rows(1)
+    state = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], np.asarray)
+    old, rng = schema(3, 5), np.random.default_rng
+    by_hand = algorithm.grow_labels(algorithm.grow_features(state, np.zeros(5, dtype=int)), 8, rng(0))
+    for new, n_features, n_labels in ((schema(5, 8), 5, 8), (schema(5, 5), 5, 5), (schema(3, 8), 3, 8)):
+        grown = algorithm.derive(algorithm.grow(state, old, new, rng(0)))
+        scores = algorithm.scores(grown, X[:, :n_features])
+        assert scores.shape == (60, n_labels)
+        expected = algorithm.scores(algorithm.derive(by_hand), X * (np.arange(5) < n_features))
+        np.testing.assert_allclose(scores, expected[:, :n_labels], rtol=1e-9, atol=1e-9)
+    # Where nothing is new, the state is what it was.
+    assert algorithm.grow(state, old, schema(3, 5), rng(0)) is state
+
+
 def test_algorithms_that_cannot_grow_say_so():
     adapted, plst = Relevance(Adapter(Perceptron())), PLST(Ridge(), 1)
     state = begun(adapted, 2, 2)
@@ -100,6 +117,9 @@ def test_algorithms_that_cannot_grow_say_so():
         adapted.grow_labels(state, 3, RNG)
     with pytest.raises(GrowthError, match=r"The learners cannot take new features: .*Perceptron"):
         adapted.grow_features(state, np.zeros(3, dtype=int))
+    for wider in (schema(3, 2), schema(2, 3), schema(3, 3)):
+        with pytest.raises(GrowthError, match="Perceptron"):
+            adapted.grow(state, schema(2, 2), wider, RNG)
     with pytest.raises(GrowthError, match="PLST cannot take new labels: it has to know all of them from the start"):
         plst.grow_labels(begun(plst, 2, 2), 3, RNG)
 
@@ -137,7 +157,7 @@ def test_race_is_the_model_that_knew(data, bank, encoding):
     rows = np.random.default_rng([3, 4]).uniform(-1, 1, (2, A.shape[1])) * np.sqrt(3 / 7)
     projection = np.vstack([A, rows]), bias + rows.sum(axis=0)
     if encoding == "adaptive":
-        # With the coding of late labels, which a projection cannot tell: see tests/compression.
+        # With the coding of late labels, which a projection cannot tell: see test_race.py.
         knew = RACEClassifier(projection=(A, bias), encoding=encoding, **bank).partial_fit(X[:30], Y[:30, :4])
         knew.add_labels(2, rows)
     else:

@@ -226,7 +226,7 @@ def test_parameters_are_neither_changed_nor_kept(data):
 
 
 ONLINE = labelrace.model_names(online=True)
-# The lead model's features bend; when they become more, it is not the one that knew them.
+# The default has random features of dense rows; when features become more, it is not the one that knew them.
 EXACT = [name for name in ONLINE if name != "race"]
 
 

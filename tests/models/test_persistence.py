@@ -301,6 +301,12 @@ TENSORS = ("state.encoder.A", "state.encoder.bias", "state.decoder.gram", "state
         lambda h, t: h.update(label_names=["a", "b"]),
         lambda h, t: h.update(label_names=[1, 2, 3]),
         lambda h, t: h.update(feature_names=list("uvwxyz")),
+        lambda h, t: h.update(label_dtype="no type"),
+        lambda h, t: h.pop("sparse_labels"),
+        lambda h, t: h.update(seed="dice"),
+        lambda h, t: t.update({"n_values": t["n_values"][:-1]}),
+        lambda h, t: t.update({"n_values": t["n_values"] + 0.5}),
+        lambda h, t: t.update({"state.learners.n_values": t["state.learners.n_values"][:-1]}),
     ],
 )
 def test_contents_that_do_not_fit_the_header(tmp_path, content, change):
@@ -336,3 +342,27 @@ def test_whatever_the_bytes_there_is_a_model_or_a_clear_error(tmp_path, content,
     else:
         message = f"{tmp_path} has a {type(model).__name__}"
     assert str(tmp_path) in message
+
+
+@pytest.mark.parametrize("name", labelrace.model_names())
+def test_no_array_of_any_model_may_be_missing(path, tmp_path, name):
+    labelrace.make_model(name).fit(X, Y[:, :8]).save(path)
+    whole = path.read_bytes()
+    # These may be there or not: without them it is another model, but a model.
+    optional = {"state.decoder.basis", "state.learners.origin"}
+    for tensor in set(safetensors.numpy.load(whole)) - optional:
+        with pytest.raises(ModelFileError, match="damaged: its contents do not fit its header"):
+            load_bytes(tmp_path, rewritten(whole, lambda _, tensors, tensor=tensor: tensors.pop(tensor)))
+
+
+def test_what_the_header_tells(content):
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
+    assert set(header) == {
+        "format", "version", "class", "parameters", "n_labels", "label_names", "feature_names", "sparse_labels",
+        "label_dtype", "seed",
+    }  # fmt: skip
+    assert (header["class"], header["n_labels"], header["seed"]) == ("RACEClassifier", 3, 0)
+    assert (header["label_names"], header["feature_names"]) == (list("abc"), list("xyz"))
+    assert (header["sparse_labels"], header["label_dtype"]) == (False, "<i8")
+    assert safetensors.numpy.load(content)["n_values"].tolist() == [4, 0, 0]

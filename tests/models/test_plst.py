@@ -25,6 +25,9 @@ def test_equals_principal_components_and_ridge(make):
     decoded = principal.inverse_transform(codes)
     np.testing.assert_allclose(model.decision_function(X[150:]), 2 * decoded - 1, atol=1e-9)
     np.testing.assert_array_equal(dense(model.predict(X[150:])), decoded > 0.5)
+    np.testing.assert_allclose(model.predict_proba(X[150:]), np.clip(decoded, 0, 1), atol=1e-9)
+    assert decoded.min() < 0
+    assert decoded.max() > 1
 
 
 def test_many_labels_take_the_iterative_way():

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge as SklearnRidge
 
 from labelrace import RACEClassifier
 from labelrace.core import encoder
@@ -129,7 +130,7 @@ def test_single_precision_features(learner, encoding, kind):
 
 @pytest.mark.parametrize("bank", sorted(BANKS))
 @pytest.mark.parametrize("encoding", ["fixed", "adaptive"])
-def test_beta_at_hand_is_beta_solved_again(bank, encoding):
+def test_beta_that_is_available_is_beta_solved_again(bank, encoding):
     X, Y = some_rows(5)
     race = Race(BANKS[bank], encoding)
     state = learned(race, encoder.draw(12, 4, np.random.default_rng(0)), X[:40], Y[:40], [20])
@@ -254,3 +255,46 @@ def test_features_that_come_later(bank, kind, encoding):
     assert_same(race, grown, knew, make(X))
     grown, knew = (learn_two(race, state, X[40:], Y[40:], make) for state in (grown, knew))
     assert_same(race, grown, knew, make(X))
+
+
+# Probabilities.
+
+
+@pytest.mark.parametrize("kind", sorted(MAKE))
+@pytest.mark.parametrize("method", ["classification", "regression"])
+def test_probabilities_by_definition(method, kind):
+    """Decoded pseudo labels, least-squares estimates of -1 and 1, brought to [0, 1] and cut there."""
+    rng = np.random.default_rng(7)
+    X = (rng.random((300, 8)) < 0.4).astype(float)
+    Y = (X @ rng.random((8, 12)) + 0.2 * rng.normal(size=(300, 12)) > 2).astype(float)
+    planes = encoder.draw(12, 5, rng)
+    race = Race(NaiveBayes() if method == "classification" else Ridge())
+    n_values = np.full(8, 2 if method == "classification" else 0)
+    state = learned_all(race, race.start_from(planes, n_values), X[:200], Y[:200], MAKE[kind])
+    H = (2 * Y[:200] - 1) @ planes.A + planes.bias
+    if method == "classification":
+        H = (H >= 0).astype(float)
+        Q = np.column_stack([bernoulli(X[:200], h, X[200:]) for h in H.T])
+    else:
+        Q = SklearnRidge(alpha=1).fit(X[:200], H).predict(X[200:])
+    assert np.linalg.matrix_rank(H) == 5
+    decoded = Q @ np.linalg.lstsq(H, 2 * Y[:200] - 1, rcond=None)[0]
+    likely = race.probabilities(race.derive(state), MAKE[kind](X[200:]))
+    np.testing.assert_allclose(likely, np.clip((decoded + 1) / 2, 0, 1), atol=1e-8)
+    assert (decoded < -1).any()
+
+
+def learned_all(race, state, X, Y, make):
+    for start in range(0, len(X), 50):
+        state = race.update(state, make(X[start : start + 50]), make(Y[start : start + 50]))
+    return state
+
+
+def bernoulli(X, h, queries):
+    """P(h = 1) of each query, by counting."""
+    joint = []
+    for value in (0, 1):
+        own = X[h == value]
+        share = (own.sum(axis=0) + 1) / (len(own) + 2)
+        joint.append((len(own) + 1) / (len(X) + 2) * np.where(queries == 1, share, 1 - share).prod(axis=1))
+    return joint[1] / (joint[0] + joint[1])

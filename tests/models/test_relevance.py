@@ -74,3 +74,40 @@ def test_merging_is_learning_all_rows():
     np.testing.assert_allclose(one.merge(other).decision_function(X), whole.decision_function(X), atol=1e-8)
     with pytest.raises(labelrace.exceptions.MergeError, match="bins of their numeric features"):
         labelrace.make_model("obr").fit(X, Y).merge(labelrace.make_model("obr").fit(X, Y))
+
+
+# Probabilities.
+
+
+def test_probabilities_are_those_of_bayes_rule():
+    """Of each class, its share of rows times the shares of its rows that have such values, plus one each."""
+    likely = (
+        BinaryRelevanceClassifier(categorical_features=np.ones(12, bool)).fit(X[:200], Y[:200]).predict_proba(X[200:])
+    )
+    for label in range(Y.shape[1]):
+        joint = []
+        for value in (0, 1):
+            own = X[:200][Y[:200, label] == value]
+            share = (own.sum(axis=0) + 1) / (len(own) + 2)
+            evidence = np.where(X[200:] == 1, share, 1 - share).prod(axis=1)
+            joint.append((len(own) + 1) / 202 * evidence)
+        np.testing.assert_allclose(likely[:, label], joint[1] / (joint[0] + joint[1]), atol=1e-12)
+    assert (likely < 0.02).any()
+    assert (likely > 0.9).any()
+
+
+@pytest.mark.parametrize("name", ["naive_bayes", "paper"])
+def test_probabilities_are_the_logistic_function_of_log_odds(name):
+    model = labelrace.make_model("obr") if name == "paper" else BinaryRelevanceClassifier()
+    rows = RNG.normal(size=(300, 3))
+    model.fit(rows, (rows > 0.5).astype(int))
+    odds = model.decision_function(rows)
+    np.testing.assert_allclose(model.predict_proba(rows), 1 / (1 + np.exp(-odds)), atol=1e-12)
+    np.testing.assert_array_equal(model.predict_proba(rows) >= 0.5, model.predict(rows) == 1)
+
+
+def test_probabilities_of_regressors_are_half_way_from_minus_one_to_one():
+    ours = BinaryRelevanceClassifier(learner="ridge").fit(X[:200], Y[:200])
+    values = SklearnRidge(alpha=1).fit(X[:200], 2.0 * Y[:200] - 1).predict(X[200:])
+    np.testing.assert_allclose(ours.predict_proba(X[200:]), np.clip((values + 1) / 2, 0, 1), atol=1e-9)
+    assert (values < -1).any()
