@@ -1,9 +1,9 @@
 """How fast files are read, as a ratio: this version against another revision of the repository, in one run.
 
-Both versions load the same files by turns, each file in a process of its own: a dense ARFF file and a CSV file of random numbers,
-with all their digits and with four decimals, and the sparse delicious.arff and enron.arff if ``$LABELRACE_DATA`` has
-them. The time of a file is the best of some rounds: elapsed, and of the processor, which other work on the computer
-disturbs less but which counts all threads. Usage:
+Both versions load the same files by turns, each file in a process of its own: a dense ARFF file and a CSV file of
+random numbers, with all their digits and with four decimals, and the sparse delicious.arff and enron.arff if
+``$LABELRACE_DATA`` has them. The time of a file is the best of some rounds: elapsed, and of the processor, which other
+work on the computer disturbs less but which counts all threads. Usage:
 
     python benchmarks/reading.py --against 71cc55a
 """
