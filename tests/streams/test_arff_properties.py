@@ -169,11 +169,17 @@ def test_fractions_of_any_length_are_read_to_the_last_bit(path, only_bulk):
     assert load_dataset(path, 2).X[:, 0].tolist() == list(map(float, numbers))
 
 
-DENSE = ["1.5,1,0,x,0,1", "-2e3, 0, 1, 0, 1, 0", "?,?,0,10,1,1"]
+DENSE = ["1.5,1,0,x,0,1", "-2e3,0,1,0,1,0", "?,?,0,10,1,1"]
 
 
 @pytest.mark.parametrize(
-    "rows", [DENSE, ["1,'1',0,'?',0,1", "'2.5',?,1,x,'0',0"], ["{0 1.5,1 1,3 x}", "{}", "{2 0, 5 1}"]]
+    "rows",
+    [
+        DENSE,
+        [row.replace(",", ", ") for row in DENSE],
+        ["1,'1',0,'?',0,1", "'2.5',?,1,x,'0',0"],
+        ["{0 1.5,1 1,3 x}", "{}", "{2 0, 5 1}"],
+    ],
 )
 def test_plain_rows_are_read_in_bulk(path, only_bulk, rows):
     write(path, DOMAINS_OF, rows)

@@ -232,15 +232,25 @@ def _dense_blocks(blocks: Iterator[tuple[list[int], list[bytes]]], layout: Layou
 
 
 def _csv_options(layout: Layout) -> Any:
-    types = {str(i): pa.string() if codes else pa.float64() for i, codes in enumerate(layout.codes)}
+    kinds = [
+        pa.float64() if codes is None else pa.bool_() if _is_binary(codes) else pa.string() for codes in layout.codes
+    ]
+    types = {str(i): kind for i, kind in enumerate(kinds)}
     return csv.ConvertOptions(
-        column_types=types, null_values=["?"], strings_can_be_null=True, quoted_strings_can_be_null=False
+        column_types=types,
+        null_values=["?"],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        true_values=["1"],
+        false_values=["0"],
     )
 
 
 def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batch | None:
     """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
     text = b"\n".join([*lines, b""])
+    if b", " in lines[0] and b"'" not in text:
+        text = text.replace(b", ", b",")
     strange = b'"' in text or b"\\" in text or text.startswith(b"{") or b"\n{" in text
     if strange or not has_plain_quotes(text, b"'", b","):
         return None
@@ -263,26 +273,22 @@ def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batc
     targets = chain(X.T, labels.T)  # rows of a transposed array: the columns, to be written to
     order = np.argsort(layout.is_label, kind="stable").tolist()
     for position, target in zip(order, targets, strict=True):
-        column = table.column(position)
-        if layout.codes[position] is not None:
-            column = _codes(column, layout.texts[layout.domain[position]], spaced=b"'" not in text)
-            if column is None:
-                return None
+        column, codes = table.column(position), layout.codes[position]
+        if codes is not None and _is_binary(codes):
+            column = pc.not_equal(column, codes["0"] == 1).cast(pa.float64())
+        elif codes is not None:
+            found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
+            if found.null_count != column.null_count:
+                return None  # an unknown value, or an empty one
+            column = found.cast(pa.float64())
         target[:] = column.to_numpy()
     if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
         return None
     return X, csr_array(labels.astype(np.int8) ^ layout.inverted)
 
 
-def _codes(column: Any, values: Any, spaced: bool) -> Any:
-    """Return the numbers of nominal values, or None if one is unknown or empty; if `spaced`, spaces do not count."""
-    codes = pc.index_in(column, value_set=values)
-    if spaced and codes.null_count != column.null_count:
-        column = pc.utf8_trim_whitespace(column)
-        if pc.any(pc.equal(column, "?")).as_py():
-            return None
-        codes = pc.index_in(column, value_set=values)
-    return codes.cast(pa.float64()) if codes.null_count == column.null_count else None
+def _is_binary(codes: dict[str, int]) -> bool:
+    return codes.keys() == {"0", "1"}
 
 
 # Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each

@@ -148,7 +148,7 @@ class Pieces(NamedTuple):
         return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
 
 
-def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
+def cut_plain(text: bytes, kind_of_byte: bytes, refused: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
     """Cut a text at its delimiters, if these form a given pattern.
 
     Parameters
@@ -157,8 +157,8 @@ def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArra
         It ends with a delimiter, which also counts as the one before its beginning.
     kind_of_byte : bytes
         For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 7.
-    allowed : bytes
-        Which delimiters may follow each other, from `delimiter_rules`.
+    refused : bytes
+        Which delimiters must not follow each other, from `delimiter_rules`.
 
     Returns
     -------
@@ -173,15 +173,16 @@ def cut_plain(text: bytes, kind_of_byte: bytes, allowed: bytes) -> tuple[IntArra
     filled = ends > starts
     # Each pair of delimiters, with 128 added where there is a value between them.
     pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
-    if pairs.tobytes().translate(None, allowed):
+    if b"\1" in pairs.tobytes().translate(refused):
         return None
     return starts, ends, delimiters, filled
 
 
 def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
-    """Return what `cut_plain` allows, from the pairs of delimiters with nothing, a value, or either between them."""
+    """Return what `cut_plain` refuses, from the pairs of delimiters with nothing, a value, or either between them."""
     without = [8 * before + after for before, after in (*empty, *either)]
-    return bytes([*without, *(128 + 8 * before + after for before, after in (*filled, *either))])
+    allowed = {*without, *(128 + 8 * before + after for before, after in (*filled, *either))}
+    return bytes(pair not in allowed for pair in range(256))
 
 
 def integers(pieces: Pieces) -> IntArray | None:
