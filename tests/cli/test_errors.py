@@ -185,7 +185,7 @@ def test_a_first_line_that_is_no_header(refuses, model_file, line):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--top", "0"), "--top 0"),
+        (("--top", "0"), "--top must be"),
         (("--batch-size", "0"), "batch size"),
         (("--batch-size", "-2"), "batch size"),
         (("-o", "new.txt"), ".csv or .jsonl"),
@@ -303,5 +303,5 @@ def test_a_defect_shows_its_traceback(monkeypatch, command):
 
 def test_the_sentence_of_another_library(refuses, files, tmp_path):
     (tmp_path / "holes.csv").write_text("a,b,y\n1,,0\n2,3,1\n")
-    sentence = refuses("train", "holes.csv", "--labels", 1, "-o", "model", "-m", "race-reg-fixed")
+    sentence = refuses("train", "holes.csv", "--labels", 1, "-o", "model", "-m", "plst")
     assert sentence == "Input X contains NaN."

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import labelrace
+from labelrace.learners.columns import dense
 from labelrace.streams import Dataset, load_dataset, write_dataset
 
 SUFFIXES = [".arff", ".csv", ".jsonl", ".svm", ".npz"]
@@ -17,7 +18,7 @@ def label_sets(text):
 
 
 def expected_sets(model, X, names):
-    return [[name for name, present in zip(names, row, strict=True) if present] for row in model.predict(X)]
+    return [[name for name, present in zip(names, row, strict=True) if present] for row in dense(model.predict(X))]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -126,11 +127,11 @@ def test_nothing_in_nothing_out(works, model_file):
 
 @pytest.mark.parametrize("top", [1, 3, 99])
 def test_the_best_labels(works, model_file, files, data, top):
-    scores = labelrace.load(model_file).decision_function(data.X)
-    for line, row in zip(works("predict", model_file, files(".csv"), "--top", top).splitlines(), scores, strict=True):
+    likely = labelrace.load(model_file).predict_proba(data.X)
+    for line, row in zip(works("predict", model_file, files(".csv"), "--top", top).splitlines(), likely, strict=True):
         found = json.loads(line)
         assert len(found["labels"]) == min(top, 4)
-        np.testing.assert_allclose(found["scores"], -np.sort(-row)[:top], rtol=1e-5)
+        np.testing.assert_allclose(found["probabilities"], -np.sort(-row)[:top], rtol=1e-5)
         assert [data.label_names.index(name) for name in found["labels"]] == np.argsort(-row, kind="stable")[
             :top
         ].tolist()
@@ -146,7 +147,7 @@ def test_files_of_predictions(works, model_file, files, tmp_path):
     assert [row["labels"].split(";") if row["labels"] else [] for row in rows] == label_sets(printed)
     works("predict", model_file, files(".arff"), "-o", "found.csv", "--top", 2)
     header, first = (tmp_path / "found.csv").read_text().splitlines()[:2]
-    assert header == "row,labels,scores"
+    assert header == "row,labels,probabilities"
     assert first.count(";") == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["found.csv", "found.jsonl"]
 

@@ -49,6 +49,7 @@ def test_json_is_all_there_is_on_standard_output(works, files):
 def test_a_model_that_fails_is_told_and_the_others_go_on(command, works, tmp_path):
     (tmp_path / "holes.csv").write_text("a,b,y\n" + "1,,0\n2,3,1\n" * 30)
     settings = ("run", "holes.csv", "--labels", 1, "--jobs", 1, "--batch-size", 20, "-m", "race-reg-fixed")
+    settings += ("--set", "race-reg-fixed.learner=ridge")
     status, out, err = command(*settings, "-m", "obr", "--json", "--out", "out")
     assert status == 0
     assert err == "race-reg-fixed, run 1: ValueError: Input X contains NaN.\n"

@@ -74,7 +74,7 @@ def test_after_ctrl_c_only_what_was_kept_is_claimed(tiny, tmp_path, monkeypatch,
     assert result.exit_code != 0
     assert result.stdout == ""
     assert any(file.stat().st_size for file in out.glob("runs/*/records.jsonl")) == kept
-    assert ("kept in" in result.stderr) == kept
+    assert ("What was finished is in" in str(result.exception)) == kept
 
 
 def test_another_number_of_runs_cannot_be_resumed(tiny, tmp_path):

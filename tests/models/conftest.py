@@ -37,3 +37,15 @@ def data():
     X[rng.random(X.shape) < 0.3] = 0
     Y = (X @ rng.normal(size=(5, 6)) + 0.3 * rng.normal(size=(60, 6)) > 0.4).astype(int)
     return X, Y
+
+
+@pytest.fixture
+def softly_clipped():
+    """Return a function that brings estimates of 0 and 1 into (0, 1), one by one, as `soft_clip` defines it."""
+
+    def one(value):
+        if value < 0.001:
+            return 1e-6 / (0.002 - value)
+        return 1 - 1e-6 / (value - 0.998) if value > 0.999 else value
+
+    return np.vectorize(one)

@@ -18,14 +18,14 @@ Y = (X @ RNG.normal(size=(6, 15)) + RNG.normal(size=(200, 15)) > 1).astype(float
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
-def test_equals_principal_components_and_ridge(make):
+def test_equals_principal_components_and_ridge(make, softly_clipped):
     model = PLSTClassifier(n_components=4).fit(X[:150], make(Y[:150]))
     principal = PCA(4).fit(Y[:150])
     codes = Ridge(alpha=1).fit(X[:150], principal.transform(Y[:150])).predict(X[150:])
     decoded = principal.inverse_transform(codes)
     np.testing.assert_allclose(model.decision_function(X[150:]), 2 * decoded - 1, atol=1e-9)
     np.testing.assert_array_equal(dense(model.predict(X[150:])), decoded > 0.5)
-    np.testing.assert_allclose(model.predict_proba(X[150:]), np.clip(decoded, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X[150:]), softly_clipped(decoded), atol=1e-9)
     assert decoded.min() < 0
     assert decoded.max() > 1
 
@@ -42,8 +42,7 @@ def test_many_labels_take_the_iterative_way():
 
 def test_it_is_offline():
     model = labelrace.make_model("plst")
-    with pytest.raises(NotImplementedError, match="offline"):
-        model.partial_fit(X, Y)
+    assert not hasattr(model, "partial_fit")
     assert "plst" in labelrace.model_names(online=False)
     first = model.fit(X[:100], Y[:100]).decision_function(X)
     again = model.fit(X, Y).fit(X[:100], Y[:100]).decision_function(X)
@@ -59,7 +58,7 @@ def test_offline_race_is_race_on_one_batch():
     offline = labelrace.make_model("race-offline", random_state=3).fit(X, Y)
     online = labelrace.make_model("race-cls-fixed", random_state=3).partial_fit(X, Y)
     np.testing.assert_array_equal(offline.decision_function(X), online.decision_function(X))
-    with pytest.raises(NotImplementedError, match="offline"):
+    with pytest.raises(AttributeError, match="partial_fit"):
         offline.partial_fit(X, Y)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Seed, as_names
+from labelrace.cli.options import Interrupted, Seed, as_names
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
@@ -180,7 +180,7 @@ def _keeping(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         has_some = any(file.stat().st_size for file in out.glob("runs/**/records.jsonl"))
         kept = f"What was finished is in {out}: repeat the command with --resume to go on."
-        raise KeyboardInterrupt(kept if has_some else "Nothing was finished yet.") from None
+        raise Interrupted(kept if has_some else "Nothing was finished yet.") from None
 
 
 @contextmanager

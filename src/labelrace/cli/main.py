@@ -12,6 +12,7 @@ from rich.console import Console
 
 import labelrace
 from labelrace.cli import bench, data, models, report, run, train
+from labelrace.cli.options import Interrupted
 
 __all__ = ["app", "main"]
 
@@ -61,8 +62,9 @@ def main() -> None:
     kept = ""
     try:
         status = app(prog_name="labelrace", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        # A subcommand that has kept something says so in the exception.
+    except (KeyboardInterrupt, typer.Abort):
+        status = _INTERRUPTED
+    except Interrupted as error:
         kept, status = str(error), _INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
         # typer makes an exit with status 1 of a broken pipe.

@@ -16,6 +16,7 @@ REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
 __all__ = [
     "REPORT_FORMATS",
+    "Interrupted",
     "Labels",
     "ModelParameters",
     "Models",
@@ -59,6 +60,10 @@ ModelParameters = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
 
 
 def as_labels(text: str | None) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from labelrace.cli.options import Labels, ModelParameters, Models, Seed, as_labels, as_measures, as_specs
+from labelrace.cli.options import Interrupted, Labels, ModelParameters, Models, Seed, as_labels, as_measures, as_specs
 
 __all__ = ["run"]
 
@@ -86,7 +86,7 @@ def run(
                 on_progress=show,
             )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_kept(folder)) from None
+        raise Interrupted(_kept(folder)) from None
     summary = summarize(manifest, records)
     written = write_report(summary, folder)
     if as_json:

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from labelrace.cli.options import Labels, Seed, Source, as_labels, as_parameters, default_model
+from labelrace.cli.options import Interrupted, Labels, Seed, Source, as_labels, as_parameters, default_model
 from labelrace.files import whole_file
 
 __all__ = ["predict", "train"]
@@ -62,7 +62,7 @@ def train(
     learner.save(out)
     text = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if was_interrupted:
-        raise KeyboardInterrupt(text)
+        raise Interrupted(text)
     typer.echo(text)
 
 
@@ -89,7 +89,7 @@ def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
             was_interrupted = True
     if not rows:
         if was_interrupted:
-            raise KeyboardInterrupt("Nothing was learned yet, and no file was written.")
+            raise Interrupted("Nothing was learned yet, and no file was written.")
         raise ValueError("Nothing was learned: the source has no rows.")
     return rows, was_interrupted
 
@@ -151,10 +151,12 @@ def predict(
 def _predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
+    names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)
+    places = {name: place for place, name in enumerate(names)}
     for X in batches:
         if top is None:
-            found = model.predict_labels(X)
-            yield [{"row": next(number), "labels": sorted(map(str, labels))} for labels in found]
+            found = (sorted(labels, key=places.__getitem__) for labels in model.predict_labels(X))
+            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in found]
         else:
             yield [{"row": next(number), **_best(pairs)} for pairs in model.predict_top(X, top)]
 
