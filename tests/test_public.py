@@ -31,7 +31,7 @@ WITHOUT_EXAMPLE = {
     "labelrace.checks.permute_known",
     "labelrace.evaluation.read_run",
     "labelrace.load_dataset",
-    "labelrace.report.print_table",
+    "labelrace.report.print_report",
     "labelrace.report.summarize",
     "labelrace.report.write_report",
     "labelrace.streams.Stream",

@@ -25,7 +25,7 @@ def test_answers_come_at_once_and_the_reader_may_leave(data, model_file):
     program = "from labelrace.cli.main import main; main()"
     arguments = [sys.executable, "-c", program, "predict", str(model_file), "-", "--batch-size", "1"]
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    expected = labelrace.load(model_file).predict(data.X[:3]).astype(bool)
+    expected = labelrace.load(model_file).predict(data.X[:3]).toarray() > 0
     with subprocess.Popen(arguments, bufsize=0, **streams) as process:
         for number in range(3):
             process.stdin.write(json.dumps(data.X[number].tolist()).encode() + b"\n")

@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from labelrace.report import report_document, summarize
+from labelrace.report import summarize
 from labelrace.report.page import render_page
+from labelrace.report.results import report_document
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
 

@@ -17,7 +17,7 @@ from labelrace.cli.options import Interrupted, Seed, as_names
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
-    from labelrace.report import Document
+    from labelrace.report.page import Document
 
 __all__ = ["app"]
 
@@ -112,7 +112,7 @@ def quality(
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
     """
     from labelrace.experiments import quality_document, quality_records, run_quality
-    from labelrace.report import write_document
+    from labelrace.report.write import write_document
 
     with _keeping(out), _bars() as bars:
         bar = _PlanBar(bars, runs)
@@ -161,7 +161,7 @@ def speed(
 
 def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:
     """Write all files, and print the tables or, as JSON, the records."""
-    from labelrace.report import print_document, write_document
+    from labelrace.report.write import print_document, write_document
 
     written = write_document(document, out, stem, records)
     if as_json:

@@ -5,19 +5,8 @@
 
 from __future__ import annotations
 
-from labelrace.report.page import Document
-from labelrace.report.results import print_report, report_document, write_report
+from labelrace.report.results import print_report, write_report
 from labelrace.report.summary import Summary, summarize
-from labelrace.report.write import FORMATS, print_document, write_document
+from labelrace.report.write import FORMATS
 
-__all__ = [
-    "FORMATS",
-    "Document",
-    "Summary",
-    "print_document",
-    "print_report",
-    "report_document",
-    "summarize",
-    "write_document",
-    "write_report",
-]
+__all__ = ["FORMATS", "Summary", "print_report", "summarize", "write_report"]

@@ -60,7 +60,15 @@ def write_report(
 
 
 def print_report(summary: Summary, console: Console | None = None) -> None:
-    """Print what was run, the results and the notes, to standard output if no console is given."""
+    """Print what was run, the results and the notes.
+
+    Parameters
+    ----------
+    summary : dict
+        What `summarize` returned.
+    console : rich.console.Console, default=None
+        Where to print; None for standard output.
+    """
     print_document(report_document(summary), console)
 
 
