@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier, 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelrace import BinaryRelevanceClassifier, RACEClassifier
+from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import DivergenceError
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -456,3 +456,53 @@ def test_settings_of_learners(make, message):
 def test_iterations_are_whole():
     with pytest.raises(ValueError, match=r"iterations must be .*, got 2\.7"):
         RACEClassifier(iterations=2.7).fit(ROWS, TARGETS)
+
+
+def test_codes_of_a_wider_batch_are_checked_too():
+    model = BinaryRelevanceClassifier(categorical_features=[0]).fit(sparse.csr_array([[1.0], [0.0]]), [[1], [0]])
+    before = model.decision_function([[1.0]])
+    for code in (2.5, -3.0, 2.0**24 + 5):
+        with pytest.raises(ValueError, match="in a column of categorical_features"):
+            model.partial_fit(sparse.csr_array([[code, 1.0]]), [[1]])
+    np.testing.assert_array_equal(model.decision_function([[1.0]]), before)
+
+
+def test_a_refused_first_batch_draws_nothing(data):
+    X, Y = data
+    one, other = np.random.default_rng(5), np.random.default_rng(5)
+    model = RACEClassifier(random_state=one)
+    with pytest.raises(ValueError, match="same number of rows"):
+        model.fit(X, Y[:-1])
+    np.testing.assert_array_equal(model.fit(X, Y).encoder_, RACEClassifier(random_state=other).fit(X, Y).encoder_)
+    state = np.random.RandomState(3)
+    before = state.get_state()[1].copy()
+    with pytest.raises(ValueError, match="y must hold 0 and 1"):
+        RACEClassifier(random_state=state).fit(X, 2 * Y + 3)
+    np.testing.assert_array_equal(state.get_state()[1], before)
+
+
+@pytest.mark.parametrize("change", [{"projection": (np.ones((6, 2)), np.ones(2))}, {"label_names": list("abcdef")}])
+def test_what_the_first_batch_used_cannot_be_changed(data, change, tmp_path):
+    X, Y = data
+    model = RACEClassifier(projection=(np.eye(6)[:, :2], np.zeros(2)), random_state=0).fit(X, Y)
+    model.set_params(projection=(np.eye(6)[:, :2], np.zeros(2))).partial_fit(X, Y)
+    model.set_params(**change)
+    for call in (lambda: model.partial_fit(X, Y), lambda: model.save(tmp_path / "model")):
+        with pytest.raises(ValueError, match="those that learning began with"):
+            call()
+
+
+def test_a_score_needs_known_labels(data):
+    X, Y = data
+    model = LabelRaceClassifier(random_state=0).fit(X, Y)
+    missing = np.where(np.arange(Y.size).reshape(Y.shape) == 4, np.nan, Y)
+    with pytest.raises(ValueError, match="no missing labels"):
+        model.score(X, missing)
+
+
+def test_what_a_model_shows_of_its_state_is_read_only(data):
+    X, Y = data
+    model = RACEClassifier(random_state=0).fit(X, Y)
+    for shown in (model.encoder_, model.encoder_bias_, model.decoder_):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[...] = 7

@@ -31,9 +31,6 @@ class Algorithm(ABC, Generic[S]):
     state_type: ClassVar[Any]
     """The NamedTuple that holds a state."""
 
-    is_online: ClassVar[bool] = True
-    """Whether it learns batch by batch; otherwise there is one batch only."""
-
     learns_missing_labels: ClassVar[bool] = False
     """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
 

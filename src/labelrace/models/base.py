@@ -8,8 +8,8 @@ failed call leaves the model as it was, and a thread that predicts reads one ref
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
-__all__ = ["OnlineClassifier"]
+__all__ = ["OnlineClassifier", "read_only"]
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
@@ -41,8 +41,8 @@ def _is_online(model: OnlineClassifier) -> bool:
     return True
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the classifiers that learn batch by batch.
+class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the classifiers, nearly all of which learn batch by batch.
 
     A subclass is its parameters, and makes its algorithm of them.
     """
@@ -109,22 +109,23 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
         """Check a batch, grow where it brings something new, and learn it."""
         if before is None:
-            seed = self._seed()
-            algorithm = self._algorithm(seed)
             batch = inputs.first_batch(
                 X,
                 y,
-                self._owner(algorithm),
+                self._owner(self._algorithm(0)),
                 label_names=self.label_names,
                 categorical_features=self.categorical_features,
             )
+            # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
+            seed = self._seed()
+            algorithm = self._algorithm(seed)
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
             return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
         batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm))
         return before.learned(batch)
 
-    def add_labels(self, new: int | Any) -> Self:
+    def add_labels(self, new: int | Sequence[str]) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
 
         Parameters
@@ -140,7 +141,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted = fitted.grown(schema)
         return self
 
-    def _schema_with(self, new: int | Any) -> Schema:
+    def _schema_with(self, new: int | Sequence[str]) -> Schema:
         """Return the schema with further labels."""
         schema = self._checked_fitted().schema
         n_labels, names = labels.added_names(new, schema.n_labels, schema.label_names)
@@ -183,16 +184,22 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of dicts, of n rows
-            Features. Names in dicts that the model does not know are ignored.
+            Features. Names in dicts that the model does not know are ignored, and so are further columns of a sparse
+            ``X`` if the model could learn them.
 
         Returns
         -------
         (n, l) array of 0 and 1
             Of the type of the labels learned; a sparse array where these were sparse, or sets of names.
         """
-        fitted, rows = self._rows(X)
+        return self._predicted(*self._rows(X))
+
+    def _predicted(self, fitted: Fitted, rows: AnyMatrix) -> AnyMatrix:
+        """Predict label sets in the form of those learned."""
         if not fitted.schema.sparse_labels:
-            return fitted.algorithm.predict(fitted.derived, rows).astype(fitted.schema.label_dtype)
+            present, dtype = fitted.algorithm.predict(fitted.derived, rows), fitted.schema.label_dtype
+            # Types of one byte need no copy.
+            return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
         parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
         return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
 
@@ -238,7 +245,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for block in _blocks(rows, fitted.schema.n_labels):
             scores = fitted.algorithm.scores(fitted.derived, block)
             likely = fitted.algorithm.probabilities(fitted.derived, block)
-            order = _best_first(likely, scores, min(k, fitted.schema.n_labels))
+            order = _most_likely_first(likely, scores, min(k, fitted.schema.n_labels))
             likely = np.take_along_axis(likely, order, axis=1)
             names = (fitted.schema.names_of(row) for row in order)
             best += [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
@@ -284,8 +291,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted, rows = self._rows(X)
         known = fitted.schema
-        truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names).matrix
-        predicted = self.predict(X)
+        truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names, allow_missing=True).matrix
+        if np.isnan(truth.data if scipy.sparse.issparse(truth) else truth).any():
+            raise ValueError("y must hold no missing labels (NaN) for a score: leave out the rows that have some.")
+        predicted = self._predicted(fitted, rows)
         if truth.shape[1] > known.n_labels:
             predicted = scipy.sparse.csr_array(predicted)
             predicted.resize(truth.shape)
@@ -404,8 +413,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _refuse_changed_parameters(self, fitted: Fitted) -> None:
         # Comparing references is quick, and where none has changed it is enough.
-        untouched = all(self.__dict__[name] is value for name, value in fitted.parameters.items())
-        if not untouched and self._algorithm(fitted.seed) != fitted.algorithm:
+        changed = [name for name, value in fitted.parameters.items() if self.__dict__[name] is not value]
+        if not changed:
+            return
+        # What the algorithm does not compare was used in the first batch, and would be saved with the model.
+        others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
+        is_other = any(not _are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
+        if is_other or self._algorithm(fitted.seed) != fitted.algorithm:
             raise ValueError(
                 "The parameters must be those that learning began with: set them back, or start anew with fit."
             )
@@ -425,6 +439,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def read_only(array: Array) -> Array:
+    """Return a view that cannot be written to: what a model shows of its state must not change it."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Compare two values of a parameter, which may be arrays or lists of arrays."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
+
+
 def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
     """Cut rows into blocks with a bounded number of scores."""
     size = max(1, _CELLS // n_labels)
@@ -432,7 +460,7 @@ def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
         yield rows[start : start + size]
 
 
-def _best_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:
+def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:
     """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
     if k < likely.shape[1]:
         least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]

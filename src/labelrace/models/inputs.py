@@ -126,7 +126,9 @@ def _next_features(X: Any, schema: Schema, owner: Owner) -> tuple[AnyMatrix, Sch
                 "that have names: give rows as dicts, {name: number}, to add features."
             )
         matrix = _as_floats(X, owner)
-        return matrix, _grown(schema, matrix, None, owner)
+        schema = _grown(schema, matrix, None, owner)
+        check_codes(matrix, schema.n_values)
+        return matrix, schema
     return _checked_array(X, schema, owner), schema
 
 
@@ -324,7 +326,7 @@ def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
         return
     coded = X if n_values.all() else X[:, np.flatnonzero(n_values)]
     values = coded.data if scipy.sparse.issparse(coded) else coded
-    wrong = (values < 0) | (values >= _MOST_VALUES) | (values != np.rint(values)) & ~np.isnan(values)
+    wrong = (values < 0) | (values >= _MOST_VALUES) | ((values != np.rint(values)) & ~np.isnan(values))
     if wrong.any():
         raise ValueError(
             f"X must hold codes 0, 1, 2, … in a column of categorical_features, got {values[wrong].flat[0]:g}: use "

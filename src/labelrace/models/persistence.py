@@ -164,12 +164,12 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     seed = int(header["seed"])
     algorithm = model._algorithm(seed)
     state = _unflatten(algorithm.state_type, tensors, "state", algorithm.field_types())
-    _check_shapes(algorithm, schema, state)
+    _check_shapes(algorithm, schema, state, learns=model.is_online)
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
 
 
-def _check_shapes(algorithm: Any, schema: Schema, state: Any) -> None:
+def _check_shapes(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> None:
     """Refuse arrays that do not fit one another: a row of zeros must get a score for every label, and be learned."""
     X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
     derived = algorithm.derive(state)
@@ -181,7 +181,7 @@ def _check_shapes(algorithm: Any, schema: Schema, state: Any) -> None:
         k = len(state.decoder.gram)
         if [part.shape for part in state.encoder[:3]] != [(schema.n_labels, k), (k,), (k,)]:
             raise ValueError("its encoder does not fit its decoder")
-    if algorithm.is_online:
+    if learns:
         algorithm.update(state, X, Y, derived)
 
 

@@ -72,7 +72,6 @@ class PLST(BankAlgorithm[State]):
     n_components: str | int = "log2"
 
     state_type = State
-    is_online = False
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""

@@ -12,6 +12,7 @@ Ahmadi, Z. and Kramer, S.: Online multi-label classification: a label compressio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
@@ -27,7 +28,7 @@ from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models.base import OnlineClassifier
+from labelrace.models.base import OnlineClassifier, read_only
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
@@ -77,7 +78,7 @@ class Race(BankAlgorithm[State]):
     forgetting : float
         What the decoder's sums are multiplied by before each batch.
     zero_score : {"absent", "present"}
-        What a label with a score of exactly zero is.
+        How a score of exactly zero is decided.
     n_components : {"log2", "log2_squared"} or int
         Number of pseudo labels.
     projection : (A, b) or None
@@ -366,24 +367,24 @@ class RACEClassifier(OnlineClassifier):
     @property
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
-        return self._checked_fitted().state.encoder.A
+        return read_only(self._checked_fitted().state.encoder.A)
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
-        return self._checked_fitted().state.encoder.bias
+        return read_only(self._checked_fitted().state.encoder.bias)
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        return self._checked_fitted().derived.beta
+        return read_only(self._checked_fitted().derived.beta)
 
     @property
     def n_components_(self) -> int:
         """The number of pseudo labels."""
         return self.encoder_.shape[1]
 
-    def add_labels(self, new: int | Any, rows: Any = None) -> Self:
+    def add_labels(self, new: int | Sequence[str], rows: Any = None) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
 
         The model is then the one that knew these labels, always absent, from the start. Pseudo labels stay as many as
