@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_flag", "check_number", "check_whole", "component_count", "draw_seed", "generator", "memory_size"]
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "check_number",
+    "check_whole",
+    "component_count",
+    "draw_seed",
+    "generator",
+    "memory_size",
+]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

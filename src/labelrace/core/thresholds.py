@@ -213,12 +213,20 @@ def soft_clip(values: FloatArray, margin: float = 1e-3) -> FloatArray:
     return np.where(values < margin, low, np.where(values > 1.0 - margin, high, values))
 
 
+class Histograms(NamedTuple):
+    """Counts of scores less each of `SHARES` of the offsets."""
+
+    none: ScoreHistogram
+    half: ScoreHistogram
+    full: ScoreHistogram
+
+
 class Monitor(NamedTuple):
     """What monitored rows have shown.
 
     Attributes
     ----------
-    none, half, full : ScoreHistogram
+    histograms : Histograms
         Counts of the scores less none, half or all of the offsets.
     offsets : (l,) array
         How far a label's scores are too high.
@@ -232,9 +240,7 @@ class Monitor(NamedTuple):
         Rows that ``f1`` comes from, forgotten ones less.
     """
 
-    none: ScoreHistogram
-    half: ScoreHistogram
-    full: ScoreHistogram
+    histograms: Histograms
     offsets: FloatArray
     present: FloatArray
     rows: float
@@ -244,8 +250,8 @@ class Monitor(NamedTuple):
 
 def new_monitor(n_labels: int) -> Monitor:
     """Make a monitor that has seen nothing."""
-    empty = new_histogram()
-    return Monitor(empty, empty, empty, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
+    empty = Histograms(*(new_histogram() for _ in SHARES))
+    return Monitor(empty, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
 
 
 def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
@@ -283,11 +289,11 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
     frequency, rows = keep * watched.present + present.sum(axis=0), keep * watched.rows + n
     lowered, chosen_share = adjusted(scores), best_share(watched)
     histograms, f1, offsets = [], np.zeros(len(SHARES)), watched.offsets
-    for place, share in enumerate(SHARES):
+    for place, (share, before) in enumerate(zip(SHARES, watched.histograms, strict=True)):
         z = lowered - share * watched.offsets
-        counted = add_scores(watched[place], z, labels)
+        counted = add_scores(before, z, labels)
         # Rows are judged by what was known before them, if anything was.
-        chosen = choose(make_rule("cardinality", watched[place] if watched.rows else counted, None), z) & known
+        chosen = choose(make_rule("cardinality", before if watched.rows else counted, None), z) & known
         histograms.append(counted)
         sizes = chosen.sum(axis=1) + present.sum(axis=1)
         f1[place] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
@@ -296,7 +302,8 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
             offsets = offsets + _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
     offsets = np.clip(offsets, -_MOST_OFFSET, _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    return Monitor(*histograms, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
+    counts = Histograms(*histograms)
+    return Monitor(counts, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
 
 
 class LabelHistograms(NamedTuple):

@@ -34,7 +34,7 @@ from labelrace.core.schema import Schema
 from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
 from labelrace.learners import columns, rls, scaling
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import EXACT_ROWS, RLS, RLSState, WarmUp
+from labelrace.learners.rls import RLS, RLSState, WarmUp
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
@@ -123,7 +123,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing; the first batch tells whether labels are compressed."""
-        return self._empty(encoder.given(np.zeros((schema.n_labels, 0)), np.zeros(0)), schema.n_values)
+        return self._empty(_no_encoder(schema.n_labels), schema.n_values)
 
     def _empty(self, projection: encoder.State, n_values: IntArray) -> State:
         """Make the state of a model with this encoder that has seen nothing."""
@@ -145,22 +145,24 @@ class LabelRace(BankAlgorithm[State]):
             return state
         learners = state.learners
         if learners.rows == 0:
-            begun = self._begin(state, X[:EXACT_ROWS], Y[:EXACT_ROWS])
-            return begun if X.shape[0] <= EXACT_ROWS else self.update(begun, X[EXACT_ROWS:], Y[EXACT_ROWS:])
+            first, others = rls.first_rows(X.shape[0])
+            begun = self._begin(state, X[first], Y[first])
+            return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
             return self._continue(state, X, Y, derived)
         buffer = learners.warm_up.with_batch(X, Y)
         if not buffer.is_due():
             continued = self._continue(state, X, Y, derived)
             return continued._replace(learners=continued.learners._replace(warm_up=buffer))
-        return self.update(self._empty(state.encoder, learners.scaling.n_values), *buffer.rows(X, Y.shape[1]))
+        # All begins anew, also the encoder, which is turned by more rows then.
+        return self.update(self._empty(_no_encoder(Y.shape[1]), learners.scaling.n_values), *buffer.rows(X, Y.shape[1]))
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
         if _is_uncompressed(state) and not self._fits(_columns_in_use(X, state, self.bank), Y.shape[1]):
             rng = np.random.default_rng([self.bank.seed, Y.shape[1]])
-            drawn = encoder.turn(encoder.draw(Y.shape[1], min(self.n_components, Y.shape[1]), rng), filled)
+            drawn = encoder.turn(encoder.draw(Y.shape[1], self.n_components, rng), filled)
             state = self._empty(drawn, state.learners.scaling.n_values)
         U, sums = self._encoded(state, filled, 1.0)
         start = self._bank(state).start(state.learners, X, U)
@@ -224,14 +226,14 @@ class LabelRace(BankAlgorithm[State]):
         return missing_labels.fill(Y, missing, np.concatenate(values))
 
     def _fits(self, n_columns: int, n_labels: int) -> bool:
-        """Tell whether the weights of so many columns and labels fit the budget."""
-        return n_columns * n_labels * 4.0 <= self.max_memory
+        """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
+        return n_labels <= self.n_components or n_columns * n_labels * 4.0 <= self.max_memory
 
     def _within_memory(self, state: State) -> State:
         """Compress the labels where their weights have outgrown the budget."""
         n_labels = len(state.encoder.A)
         in_use = int(np.count_nonzero(state.learners.gained[0]))
-        if not _is_uncompressed(state) or n_labels <= self.n_components or self._fits(in_use, n_labels):
+        if not _is_uncompressed(state) or self._fits(in_use, n_labels):
             return state
         # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
         rng = np.random.default_rng([self.bank.seed, n_labels])
@@ -247,7 +249,7 @@ class LabelRace(BankAlgorithm[State]):
         """Solve for the decoder, and read the thresholds off the histograms."""
         # Thresholds of the labels' own leave nothing to the offsets.
         share = 0 if self.aim == "macro_f1" else thresholds.best_share(state.monitor)
-        rule = thresholds.make_rule(self.aim, state.monitor[share], state.by_label)
+        rule = thresholds.make_rule(self.aim, state.monitor.histograms[share], state.by_label)
         offsets = (thresholds.SHARES[share] * state.monitor.offsets).astype(state.learners.weights.dtype)
         return Derived(self.bank.derive(state.learners), self._beta(state), offsets, rule)
 
@@ -304,6 +306,11 @@ class LabelRace(BankAlgorithm[State]):
             decoder=decoder.grow(state.decoder, n_new),
             monitor=thresholds.grow_monitor(state.monitor, n_labels),
         )
+
+
+def _no_encoder(n_labels: int) -> encoder.State:
+    """Make the encoder of labels that are not compressed."""
+    return encoder.given(np.zeros((n_labels, 0)), np.zeros(0))
 
 
 def _is_uncompressed(state: State) -> bool:
@@ -405,7 +412,7 @@ class LabelRaceClassifier(OnlineClassifier):
     >>> for name in ("race", "race-cls-adaptive"):
     ...     model = labelrace.make_model(name, random_state=0)
     ...     print(name, f"{averages(prequential(model, stream))['example_f1']:.2f}")
-    race 0.72
+    race 0.73
     race-cls-adaptive 0.46
     """
 
@@ -477,7 +484,8 @@ class LabelRaceClassifier(OnlineClassifier):
         wanted = np.flatnonzero(predicted) if labels is None else fitted.schema.places_of(labels)
         bank, learners = fitted.algorithm.bank, fitted.derived.learners
         z = columns.dense(bank.transform(learners, X))[0]
-        return explain(fitted.schema, learners, self.decoder_, z, wanted, n_features)
+        decisions = fitted.algorithm.scores(fitted.derived, X)[0]
+        return explain(fitted.schema, learners, fitted.derived.beta, z, decisions, wanted, n_features)
 
     @property
     def n_components_(self) -> int | None:
