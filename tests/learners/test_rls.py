@@ -84,6 +84,8 @@ class Textbook:
             n = min(len(X), 512)
             first = [i * len(X) // n for i in range(n)]
             others = [i for i in range(len(X)) if i not in set(first)]
+            n_blocks = math.ceil(len(others) / 128)
+            others = [i for block in range(n_blocks) for i in others[block::n_blocks]]
             self.begin(X[first], H[first])
             if others:
                 self.go_on(X[others], H[others])

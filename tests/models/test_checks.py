@@ -23,7 +23,7 @@ from labelrace.models.base import OnlineClassifier
 # Some checks set no random_state of their own, so each estimator has one: what fails, fails always.
 ESTIMATORS = [
     LabelRaceClassifier(random_state=0),
-    LabelRaceClassifier(optimise="macro_f1", half_life=(None, 500.0), random_state=0),
+    LabelRaceClassifier(optimise="macro_f1", half_life=500.0, random_state=0),
     RACEClassifier(random_state=0),
     RACEClassifier(method="regression", encoding="adaptive", random_state=0),
     BinaryRelevanceClassifier(),
@@ -39,8 +39,6 @@ TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; he
 VECTOR = "the check's labels are a vector; here they are a matrix, and a vector is refused with that hint"
 ONE_COLUMN = "a matrix of one label gets a matrix of one label back, not what a single-label classifier returns"
 NOT_BY_SIGN = "label sets are not the positive scores: they are decoded from hard pseudo labels, or chosen by row"
-    "label sets are not those with positive scores: they are decoded from hard pseudo labels, or chosen by row"
-)
 SINGLE_PRECISION = "scores are computed in single precision: they are invariant to 1e-6, not to 1e-7"
 
 FOR_NO_MULTI_LABEL_CLASSIFIER = {

@@ -487,16 +487,21 @@ class RLS(Bank[RLSState]):
 
 
 def first_rows(n: int) -> tuple[IntArray, IntArray]:
-    """Choose the rows of a first batch that are learned exactly, from all over it, as it may be sorted; and the others.
+    """Choose the rows of a first batch that are learned exactly, and the order of the others.
+
+    A first batch may be a whole table, and sorted: both the exact rows and every block are taken from all over it.
 
     Examples
     --------
-    >>> [len(rows) for rows in first_rows(2000)]
-    [512, 1488]
+    >>> first, others = first_rows(2000)
+    >>> len(first), others[:4].tolist()
+    (512, [1, 17, 33, 49])
     """
     n_first = min(n, EXACT_ROWS)
     first = np.arange(n_first) * n // n_first
-    return first, np.setdiff1d(np.arange(n), first, assume_unique=True)
+    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
+    n_blocks = -(-len(others) // _SPARSE_BLOCK)
+    return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
 
 
 def _parts(rows: AnyMatrix) -> tuple[FloatArray, IntArray, IntArray]:
