@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "check_flag", "check_number", "check_whole", "component_count", "draw_seed", "generator"]
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "check_number",
+    "check_whole",
+    "component_count",
+    "draw_seed",
+    "generator",
+    "memory_size",
+]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -37,6 +47,23 @@ def check_whole(name: str, value: object, low: int) -> None:
     """Refuse a value that is not a whole number in the range."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
+
+
+def memory_size(name: str, value: Any) -> float:
+    """Read a number of bytes, or a number with a unit.
+
+    Examples
+    --------
+    >>> memory_size("max_memory", "1GB"), memory_size("max_memory", "1.5 MiB"), memory_size("max_memory", 4096)
+    (1000000000.0, 1572864.0, 4096.0)
+    """
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", value.lower())
+        if found and (found[2] or not found[3]):
+            return float(found[1]) * (1024.0 if found[3] else 1000.0) ** " kmgt".index(found[2] or " ")
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    raise ValueError(f"{name} must be a number of bytes above 0 or a number with a unit such as '1GB', got {value!r}.")
 
 
 def component_count(n_components: Any, n_labels: int) -> int:

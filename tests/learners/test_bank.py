@@ -12,7 +12,7 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
-from labelrace.typing import Array, FloatArray, IntArray
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 BANKS = {
     "density": NaiveBayes(),
@@ -21,7 +21,7 @@ BANKS = {
     "weka's sgd": SGD(rate=0.01, nominal_coding="cumulative", fill_missing=True, shuffle_seed=1, first_epochs=3),
     "ridge": Ridge(),
     "rls": RLS(n_random_features=3),
-    "single rls": RLS(half_lives=(None, 20.0), single=True),
+    "single rls": RLS(half_life=20.0, single=True),
     "adapter": Adapter(SGDClassifier(random_state=0)),
 }
 
@@ -52,7 +52,7 @@ def test_unmergeable_banks_say_why(bank):
             BANKS[bank].merge(state, state)
 
 
-DTYPES = {Array: np.inexact, FloatArray: np.float64, IntArray: np.intp}
+DTYPES = {Array: np.inexact, FloatArray: np.float64, IntArray: np.intp, BoolArray: np.bool_}
 
 
 def assert_annotated(state, state_type, path):

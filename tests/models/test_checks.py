@@ -23,7 +23,7 @@ from labelrace.models.base import OnlineClassifier
 # Some checks set no random_state of their own, so each estimator has one: what fails, fails always.
 ESTIMATORS = [
     LabelRaceClassifier(random_state=0),
-    LabelRaceClassifier(optimise="macro_f1", half_life=(None, 500.0), random_state=0),
+    LabelRaceClassifier(optimise="macro_f1", half_life=500.0, random_state=0),
     RACEClassifier(random_state=0),
     RACEClassifier(method="regression", encoding="adaptive", random_state=0),
     BinaryRelevanceClassifier(),

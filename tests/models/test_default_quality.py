@@ -74,6 +74,9 @@ def test_many_labels_make_no_table_of_their_own():
     Y.data[:] = 1
     X = np.random.default_rng(0).normal(size=(40, 5))
     model = small().partial_fit(X, Y)
+    assert model.n_components_ is None
+    assert model.predict(X[:2]).shape == (2, 20_000)
+    model = small(max_memory="1MB").partial_fit(X, Y)
     assert model.encoder_.shape == (20_000, 64)
     assert model.predict(X[:2]).shape == (2, 20_000)
 
@@ -129,9 +132,12 @@ def test_the_order_of_rows_in_a_batch_hardly_matters():
     assert sorted_.predict(X).sum() == pytest.approx(shuffled.predict(X).sum(), rel=0.2)
 
 
-def test_a_batch_many_times_longer_than_the_half_life():
+@pytest.mark.parametrize("max_memory", ["1GB", 1])
+def test_a_batch_many_times_longer_than_the_half_life(max_memory):
     X, Y = next(SyntheticStream(n_rows=3000, n_features=5, n_labels=140, seed=0).batches(3000))
-    model = LabelRaceClassifier(half_life=1.0, random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    model = (
+        LabelRaceClassifier(half_life=1.0, max_memory=max_memory, random_state=0).partial_fit(X, Y).partial_fit(X, Y)
+    )
     assert np.isfinite(model.decision_function(X[:10])).all()
 
 
@@ -173,7 +179,7 @@ def test_back_after_a_sudden_drift(seed, sizes):
 
 def test_compressed_labels_drift_too():
     stream = a_stream("sudden", n_labels=80, n_rows=6000)
-    f1, model = f1_of_batches(stream, n_components=30)
+    f1, model = f1_of_batches(stream, n_components=30, max_memory=1)
     assert model.encoder_.shape == (80, 30)
     assert f1[15:19].max() >= 0.9 * f1[5:14].mean() > 0.9 * f1[14]
     assert model.n_drifts_ == 1
@@ -188,13 +194,6 @@ def test_better_than_a_memory_without_end(drift):
     assert forgets > 1.02 * remembers
 
 
-@pytest.mark.parametrize("drift", DRIFTS)
-def test_several_speeds_follow_drift_too(drift):
-    stream = a_stream(drift)
-    several = f1_of_batches(stream, half_life=(None, 500.0))[0].mean()
-    assert several > 1.02 * f1_of_batches(stream, half_life=None, detect_drift=False)[0].mean()
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_forgetting_costs_little_where_nothing_drifts(seed):
     forgets, model = f1_of_batches(a_stream(seed=seed))
@@ -203,15 +202,16 @@ def test_forgetting_costs_little_where_nothing_drifts(seed):
     assert model.n_drifts_ == 0
 
 
-@pytest.mark.parametrize(("n_labels", "n_components"), [(20, 64), (40, 10), (40, 15)])
-def test_half_of_the_labels_come_later(n_labels, n_components):
+@pytest.mark.parametrize("max_memory", ["1GB", 1, 4 * 158 * 30])
+def test_half_of_the_labels_come_later(max_memory):
     """Compared with a model that knew them from the start: as they are, compressed, and compressed when they come."""
-    stream = SyntheticStream(n_rows=8000, n_features=30, n_labels=n_labels, new_labels=0.5, new_labels_at=0.1, seed=1)
+    stream = SyntheticStream(n_rows=8000, n_features=30, n_labels=40, new_labels=0.5, new_labels_at=0.1, seed=1)
     batches = list(stream.batches(200))
     early = np.vstack([Y.toarray() for _, Y in batches[:4]]).any(axis=0)
     order, n_early = np.argsort(~early, kind="stable"), int(early.sum())
-    assert n_early == n_labels // 2
-    grown, told = (LabelRaceClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    assert n_early == 20
+    parameters = {"random_state": 0, "n_components": 15, "max_memory": max_memory}
+    grown, told = (LabelRaceClassifier(**parameters) for _ in range(2))
     found: dict[str, list[float]] = {"grown": [], "told": []}
     for number, (X, Y) in enumerate(batches):
         wide = Y.toarray()[:, order]
@@ -223,14 +223,16 @@ def test_half_of_the_labels_come_later(n_labels, n_components):
         told.partial_fit(X, wide)
         grown.partial_fit(X, wide[:, :n_early] if number < 4 else wide)
     assert np.mean(found["grown"]) >= 0.97 * np.mean(found["told"])
-    if n_components == 64:
+    if max_memory == "1GB":
         np.testing.assert_allclose(found["grown"], found["told"], atol=0.01)
 
 
-@pytest.mark.parametrize(("n_labels", "n_components"), [(20, 64), (40, 15)])
-def test_a_third_of_the_labels_is_not_known(n_labels, n_components):
+@pytest.mark.parametrize(("n_labels", "max_memory"), [(20, "1GB"), (40, 1)])
+def test_a_third_of_the_labels_is_not_known(n_labels, max_memory):
     stream, rng = SyntheticStream(n_rows=8000, n_features=30, n_labels=n_labels, seed=1), np.random.default_rng(0)
-    all_known, some_known = (LabelRaceClassifier(random_state=0, n_components=n_components) for _ in range(2))
+    all_known, some_known = (
+        LabelRaceClassifier(random_state=0, n_components=15, max_memory=max_memory) for _ in range(2)
+    )
     found = []
     for number, (X, Y) in enumerate(stream.batches(200)):
         if number:

@@ -36,16 +36,26 @@ def assert_adds_up(model, explanation, x):
         explanation.score, abs=ROUNDED
     )
     place = explanation.label if model.label_names_ is None else list(model.label_names_).index(explanation.label)
-    expected = model.decision_function(x)[0, place] + model.threshold_
-    assert explanation.score == pytest.approx(expected, abs=ROUNDED)
+    decision = explanation.score + explanation.adjustment
+    assert decision == pytest.approx(model.decision_function(x)[0, place], abs=ROUNDED)
 
 
-@pytest.mark.parametrize("half_life", [2000, (None, 100)])
-@pytest.mark.parametrize("n_components", [4, 3])
+def test_what_is_added_for_the_decision():
+    """A tenth of the row's best score, the label's offset and the threshold are taken away."""
+    X, Y = rows(0)
+    model = small().partial_fit(X, Y).partial_fit(*rows(1))
+    explained = model.explain(X[0], range(8))
+    best = max(each.score for each in explained)
+    expected = -0.1 * max(best, 0.0) - model.offsets_ - model.threshold_
+    np.testing.assert_allclose([each.adjustment for each in explained], expected, atol=ROUNDED)
+    assert np.ptp(model.offsets_) > 0
+
+
+@pytest.mark.parametrize("max_memory", ["1GB", 1])
 @pytest.mark.parametrize("sparse_rows", [False, True])
-def test_parts_add_up(sparse_rows, n_components, half_life):
+def test_parts_add_up(sparse_rows, max_memory):
     X, Y = rows(0, sparse_rows=sparse_rows)
-    model = small(n_components=n_components, half_life=half_life).partial_fit(X, Y).partial_fit(X, Y)
+    model = small(n_components=3, max_memory=max_memory).partial_fit(X, Y).partial_fit(X, Y)
     for n_features in (1, 3, 99):
         for explanation in model.explain(X[:1], range(8), n_features=n_features):
             assert_adds_up(model, explanation, X[:1])
@@ -143,22 +153,5 @@ def test_a_row_of_a_data_frame_is_explained_by_its_names():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     model = LabelRaceClassifier(random_state=0).fit(frame, (frame.to_numpy() > 0).astype(int))
-    scores = [part.score for part in model.explain(frame.iloc[7], labels=[0, 1, 2])]
-    np.testing.assert_allclose(scores, model.decision_function(frame.iloc[[7]])[0] + model.threshold_, atol=1e-5)
-
-
-@pytest.mark.parametrize("n_components", [4, 3])
-def test_a_row_of_a_sparse_array_is_explained(n_components):
-    """It has one dimension; a row of a sparse matrix has two."""
-    X, Y = rows(0, sparse_rows=True)
-    model = small(n_components=n_components).fit(X, Y)
-    assert X[0].ndim == 1
-    expected = model.explain(X[:1], range(8))
-    assert any(each.features for each in expected)
-    for x in (X[0], X[[0]], X[0].tocoo(), X.toarray()[0]):
-        assert model.explain(x, range(8)) == expected
-    assert model.explain(sparse.csr_matrix(X)[0], range(8)) == expected
-    for explanation in expected:
-        assert_adds_up(model, explanation, X[:1])
-    with pytest.raises(ValueError, match="3 features"):
-        model.explain(X[0, :3])
+    decisions = [part.score + part.adjustment for part in model.explain(frame.iloc[7], labels=[0, 1, 2])]
+    np.testing.assert_allclose(decisions, model.decision_function(frame.iloc[[7]])[0], atol=1e-5)

@@ -313,7 +313,10 @@ def test_a_seed_makes_it_deterministic(stream):
     many = [(x, {f"l{i:03d}": i in (place % 200, 3) for i in range(200)}) for place, (x, _) in enumerate(stream)]
     assert_alike(taught(many, seed=3), taught(many, seed=3), stream[:5])
     assert not np.allclose(
-        *(taught(many, LabelRaceClassifier(n_components=8), seed=seed).classifier.encoder_ for seed in (3, 4))
+        *(
+            taught(many, LabelRaceClassifier(n_components=8, max_memory=1), seed=seed).classifier.encoder_
+            for seed in (3, 4)
+        )
     )
 
 
@@ -456,4 +459,4 @@ def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
     assert model.predict_proba_one({"a": 1.0}) == before
     for i in range(16):
         model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
-    assert model.classifier._fitted.state.learners.rows[0] == 32
+    assert model.classifier._fitted.state.learners.rows == 32

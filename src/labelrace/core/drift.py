@@ -14,7 +14,7 @@ import numpy as np
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["DriftState", "add", "empty", "found"]
+__all__ = ["DriftState", "add", "clipped_errors", "empty", "found"]
 
 _MOST = 32
 # Rows that make a batch; smaller ones are put together.
@@ -42,6 +42,19 @@ class DriftState(NamedTuple):
 def empty() -> DriftState:
     """Make a detector that has seen nothing."""
     return DriftState(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+def clipped_errors(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Sum the squared errors of each row's scores, clipped to [0, 1]; what is expected where a label is missing (NaN).
+
+    Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
+    """
+    likely = np.clip(scores, 0.0, 1.0)
+    errors = np.square(likely - labels)
+    sums: FloatArray = errors.sum(axis=1)
+    if not np.isnan(sums).any():
+        return sums
+    return np.where(np.isnan(errors), likely * (1.0 - likely), errors).sum(axis=1)
 
 
 def add(state: DriftState, errors: FloatArray) -> DriftState:

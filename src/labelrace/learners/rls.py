@@ -1,22 +1,30 @@
 """A bank of linear models by recursive least squares, exact within a block of rows, diagonal across blocks.
 
-Recursive least squares keeps, beside the weights ``w``, how sure it is of them: a precision matrix ``XᵀX + αI``, which
-is ``m × m``. Here only its diagonal ``d`` is kept. For the next block of rows ``Z`` with residuals ``E = H - Z w``,
+Recursive least squares keeps, beside the weights ``W``, how sure it is of them: a precision matrix ``ZᵀZ + αI``, which
+is ``m × m``. Here only a diagonal ``D`` is kept, and a number ``d_b`` for the intercepts ``b``. For the next block of
+rows ``Z`` with targets ``Y``,
 
-    w ← w + D⁻¹Zᵀ (Z D⁻¹Zᵀ + I)⁻¹ E,      d ← d + diag(ZᵀZ),
+    M = Z D⁻¹ Zᵀ + 1/d_b + I,    E = Y - ZW - b,    W ← W + D⁻¹ Zᵀ M⁻¹ E,    b ← b + 1ᵀ M⁻¹ E / d_b,
 
-which is the minimiser of ``|H - Z w|² + |w - w_before|²_D``: an implicit step, stable at any scale, with no step size
-to choose. The weights of frequent features move little, those of new ones fast. The matrix in the middle is as large as
-the block, not as the features, so the cost is that of a few products with ``Z``; sparse rows stay sparse, and all
-targets share it. One block from nothing is ridge regression exactly.
+which is the minimiser of ``|Y - ZW - b|² + |W - W_before|²_D + d_b |b - b_before|²``: an implicit step, stable at any
+scale, with no step size to choose. The matrix ``M`` is as large as the block, not as the features; sparse rows stay
+sparse, and all targets share it.
 
-*The penalty* ``α`` is chosen on the first rows by their leave-one-out error, which has a closed form for a whole grid.
-While the first batches are small, their rows are kept in a warm-up buffer of up to 128, and learned again, with a
-penalty chosen anew, whenever their number has doubled.
+*The precision a block leaves* is the marginal one, ``d ← d / (1 - q/d)`` with ``q = diag(Zᵀ M⁻¹ Z)``: one over the
+diagonal of ``(D + ZᵀZ)⁻¹``. Adding ``diag(ZᵀZ)`` instead takes columns for independent, and gets sure too fast.
 
-*Forgetting* multiplies the precision: half of it is gone after ``half_life`` rows, and the weights follow new data as
-fast as old data has been forgotten. Several half-lives make several members, all linear, so that any weighting of
-them is one linear model again.
+*The start is exact.* The first rows are kept, and learned again by ridge regression whenever their number has doubled,
+up to 512. One eigendecomposition of ``ZZᵀ`` gives the leave-one-out scores of every row for a grid of penalties. The
+best one, a quarter larger, is the penalty from then on: blocks that come later are learned less exactly.
+
+*Forgetting* brings the precision back towards the penalty: half of what it is above it is gone after ``half_life``
+rows.
+
+*Labels as targets* (``binary``). A score beyond its target, above 1 or below 0, is no error (squared hinge), nor is
+that of a label that is not known (NaN). A label that occurs for the first time after the start has weights of exactly
+zero, and would be learned as slowly as if it had been absent for good reason. So such labels form a young generation
+with a precision of its own, from the penalty up; when the next generation is founded, after 1,000 rows, those that are
+no longer new join the old ones.
 
 Diagonal precision for linear models online is from Crammer, Kulesza and Dredze ("Adaptive regularization of weight
 vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit online learning", 2010).
@@ -24,94 +32,121 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg import lapack
 
 from labelrace import parameters
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns, scaling
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.scaling import ScalingState
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["ALPHAS", "RLS", "Derived", "RLSState", "WarmUp", "best_alpha"]
+__all__ = ["ALPHAS", "EXACT_ROWS", "RLS", "Derived", "RLSState", "Start", "WarmUp", "first_rows"]
 
-# Penalties to choose from, for rows of length one.
-ALPHAS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
-
+# Penalties to choose from, for rows of length one, and what the chosen one is multiplied by.
+ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+_MARGIN = 1.25
+# Rows that are learned exactly at the most.
+EXACT_ROWS = 512
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
 # are larger as each costs some calls to SciPy.
 _BLOCK, _SPARSE_BLOCK = 64, 128
-# Rows of the warm-up buffer, and rows that the penalty is chosen on, at most.
-_WARM_UP, _PENALTY_ROWS = 128, 256
-# Rows whose leave-one-out errors are computed together, at least.
-_PENALTY_BLOCK = 128
-# Columns up to which a sparse block is made dense for its matrix, and up to which empty columns are not left out.
-_MAX_DENSE, _FEW_COLUMNS = 16_384, 2048
+# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
+_DENSE = 0.1
+# Columns up to which a sparse block is made dense for its matrix.
+_MAX_DENSE = 16_384
 # Columns for each non-zero up to which occurring columns are marked rather than found by sorting.
 _MAX_MARKED = 8
 # Precision of the intercept before the first row.
 _INTERCEPT = 1.0
+# Rows after which the next generation may be founded, and up to which a label is new.
+_GENERATION, _NEW = 1000.0, 750.0
+# Scores of the start that are computed at once.
+_CELLS = 1 << 22
 
 
 class WarmUp(NamedTuple):
-    """Buffer of the first rows, until there are enough of them to choose the penalty.
+    """Buffer of the first rows, until there are enough of them.
 
     Attributes
     ----------
     values, indices, indptr : arrays
         The rows of ``X``, in compressed-row form.
-    targets : (n, k) array
-        Their targets.
+    target_values, target_indices, target_indptr : arrays
+        Their targets, likewise.
     n_used : float
-        Number of rows that the penalty was last chosen on; 0 where the buffer is not in use.
+        Number of rows that were last learned exactly; 0 where the buffer is not in use.
     """
 
     values: FloatArray
     indices: IntArray
     indptr: IntArray
-    targets: FloatArray
+    target_values: FloatArray
+    target_indices: IntArray
+    target_indptr: IntArray
     n_used: float
 
     @classmethod
-    def empty(cls, n_components: int) -> WarmUp:
+    def empty(cls) -> WarmUp:
         """Make a buffer without rows."""
-        return cls(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp), np.zeros((0, n_components)), 0.0)
+        none = (np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
+        return cls(*none, *none, 0.0)
 
-    @classmethod
-    def of(cls, X: AnyMatrix, H: FloatArray, n_used: float) -> WarmUp:
-        """Copy rows."""
-        rows = scipy.sparse.csr_array(X)
-        indices, indptr = rows.indices.astype(np.intp), rows.indptr.astype(np.intp)
-        return cls(rows.data.astype(float), indices, indptr, H.copy(), float(n_used))
+    def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
+        """Append a batch, which may have more columns."""
+        n = len(self.indptr) - 1
+        rows, targets = (
+            scipy.sparse.vstack([scipy.sparse.csr_array(old, shape=(n, new.shape[1])), scipy.sparse.csr_array(new)])
+            for new, old in ((X, self[:3]), (Y, self[3:6]))
+        )
+        return WarmUp(*_parts(rows), *_parts(targets), self.n_used)
 
-    def with_batch(self, X: AnyMatrix, H: FloatArray) -> tuple[AnyMatrix, FloatArray]:
-        """Append a batch, which may have more columns; return rows and targets."""
-        shape = (len(self.targets), X.shape[1])
-        rows = scipy.sparse.csr_array((self.values, self.indices, self.indptr), shape=shape)
-        return scipy.sparse.vstack([rows, scipy.sparse.csr_array(X)], format="csr"), np.vstack([self.targets, H])
+    def is_due(self) -> bool:
+        """Tell whether the rows have doubled since they were last learned exactly."""
+        return len(self.indptr) - 1 >= 2 * self.n_used
+
+    def rows(self, like: AnyMatrix, n_targets: int) -> tuple[AnyMatrix, AnyMatrix]:
+        """Return rows and targets, the rows in the form of ``like``."""
+        n = len(self.indptr) - 1
+        X = scipy.sparse.csr_array(self[:3], shape=(n, like.shape[1]))
+        Y = scipy.sparse.csr_array(self[3:6], shape=(n, n_targets))
+        return (X if scipy.sparse.issparse(like) else X.toarray()), Y
+
+    def used(self) -> WarmUp:
+        """Return the buffer after its rows were learned exactly: empty where twice as many would be too many."""
+        n = len(self.indptr) - 1
+        return self._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else WarmUp.empty()
 
 
 class RLSState(NamedTuple):
-    """Weights and their precision, for each member.
+    """Weights and their precision.
 
     Attributes
     ----------
     scaling : ScalingState
         How columns are scaled.
     alpha : float
-        The penalty.
-    weights : (E, M, k) array
+        The penalty, which is the precision before the first row.
+    weights : (M, k) array
         In single or double precision.
-    intercepts : (E, k) array
-    precision : (E, M) array
-        ``diag(ZᵀZ)`` so far, forgotten rows less.
-    rows : (E,) array
-        Rows so far, forgotten rows less: the intercepts' precision.
+    intercepts : (k,) array
+    gained : (2, M) array
+        How far the precision of the old generation, and of the young one, is above the penalty.
+    intercept_gained : (2,) array
+        The same for the intercepts, above 1.
+    rows : float
+        Rows learned so far.
+    first_rows : (k,) array
+        Rows learned before each target was first other than 0; infinite where it never was.
+    young : (k,) array of bool
+        Whether a target belongs to the young generation.
+    founded : float
+        Rows learned before the young generation was founded; minus infinity if there was none.
     warm_up : WarmUp
         Buffer of the first rows.
     """
@@ -120,18 +155,40 @@ class RLSState(NamedTuple):
     alpha: float
     weights: Array
     intercepts: FloatArray
-    precision: FloatArray
-    rows: FloatArray
+    gained: FloatArray
+    intercept_gained: FloatArray
+    rows: float
+    first_rows: FloatArray
+    young: BoolArray
+    founded: float
     warm_up: WarmUp
 
 
 class Derived(NamedTuple):
-    """The linear models, members averaged; ``scales`` is what the columns are divided by."""
+    """The linear models; ``scales`` is what the columns are divided by."""
 
     scaling: ScalingState
     scales: FloatArray
     weights: Array
-    intercepts: FloatArray
+    intercepts: Array
+
+
+class Start(NamedTuple):
+    """What the exact start gives.
+
+    Attributes
+    ----------
+    state : RLSState
+    inverse : (n, n) array
+        ``M⁻¹`` of all rows at the chosen penalty, from which `left_out` has the leave-one-out scores.
+    """
+
+    state: RLSState
+    inverse: FloatArray
+
+    def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Compute the scores that some rows have in models that learned all rows but the one."""
+        return H[rows] - (self.inverse[rows] @ H) / self.inverse.diagonal()[rows][:, None]
 
 
 @dataclass(frozen=True)
@@ -142,14 +199,16 @@ class RLS(Bank[RLSState]):
     ----------
     alpha : float or None, default=None
         Penalty on the squared weights, where a row has length one. None for the best of a grid on the first rows.
-    half_lives : tuple of float or None, default=(None,)
-        Rows after which half is forgotten, one entry for each member; None for never.
+    half_life : float or None, default=None
+        Rows after which half is forgotten; None for never.
     n_random_features : int, default=128
         Random features, on dense data; see `labelrace.learners.scaling`.
     seed : int, default=0
         Seed of their directions.
     single : bool, default=False
         Whether to work in single precision, at half the memory and twice the speed.
+    binary : bool, default=False
+        Whether targets are labels: 0, 1, or NaN where not known.
 
     Examples
     --------
@@ -164,164 +223,222 @@ class RLS(Bank[RLSState]):
     """
 
     alpha: float | None = None
-    half_lives: tuple[float | None, ...] = (None,)
+    half_life: float | None = None
     n_random_features: int = 128
     seed: int = 0
     single: bool = False
+    binary: bool = False
 
     task: ClassVar[Task] = "regression"
     skips_missing: ClassVar[bool] = True
     state_type: ClassVar[type] = RLSState
 
     def __post_init__(self) -> None:
-        if not isinstance(self.half_lives, (list, tuple)) or not self.half_lives:
-            raise ValueError(
-                f"half_lives must be a tuple of numbers or None, got {self.half_lives!r}; (None,) forgets nothing."
-            )
         if self.alpha is not None:
             # In single precision the errors that a smaller penalty leaves are lost beside the rounding it adds.
             parameters.check_number("alpha", self.alpha, 1e-5 if self.single else 0, open_low=not self.single)
-        for half_life in self.half_lives:
-            if half_life is not None:
-                parameters.check_number("half_life", half_life, 0, open_low=True)
-        # A list comes from a file, numbers of any type from users.
-        as_floats = tuple(None if half_life is None else float(half_life) for half_life in self.half_lives)
-        object.__setattr__(self, "half_lives", as_floats)
+        if self.half_life is not None:
+            parameters.check_number("half_life", self.half_life, 0, open_low=True)
+            object.__setattr__(self, "half_life", float(self.half_life))
         parameters.check_whole("n_random_features", self.n_random_features, 0)
         parameters.check_whole("seed", self.seed, 0)
-
-    def init(self, n_values: IntArray, n_components: int) -> RLSState:
-        """Make learners that have seen nothing; the first rows decide which columns they have."""
-        alpha = ALPHAS[-1] if self.alpha is None else self.alpha
-        return self._zeros(scaling.init(n_values, self._dtype), n_components, alpha)
 
     @property
     def _dtype(self) -> type[np.floating]:
         return np.float32 if self.single else np.float64
 
+    def init(self, n_values: IntArray, n_components: int) -> RLSState:
+        """Make learners that have seen nothing; the first rows decide which columns they have."""
+        return self._zeros(scaling.init(n_values, self._dtype), n_components, float(ALPHAS[-1]))
+
     def _zeros(self, scaled: ScalingState, n_components: int, alpha: float) -> RLSState:
         """Make the state of learners with zero weights on given columns."""
-        n_members, m = len(self.half_lives), scaling.n_columns(scaled)
+        m = scaling.n_columns(scaled)
         return RLSState(
             scaled,
-            float(alpha),
-            np.zeros((n_members, m, n_components), self._dtype),
-            np.zeros((n_members, n_components)),
-            np.zeros((n_members, m)),
-            np.zeros(n_members),
-            WarmUp.empty(n_components),
+            alpha,
+            np.zeros((m, n_components), self._dtype),
+            np.zeros(n_components),
+            np.zeros((2, m)),
+            np.zeros(2),
+            0.0,
+            np.full(n_components, np.inf),
+            np.zeros(n_components, bool),
+            -np.inf,
+            WarmUp.empty(),
         )
 
     def transform(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Compute the columns that the linear models use."""
         return scaling.transform(derived.scaling, X, derived.scales)
 
-    def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
-        """Learn the rows of ``X`` with their pseudo labels ``H``; ``Z`` is `transform` of ``X``, if there is one."""
+    def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
+        """Learn the rows of ``X`` with their pseudo labels ``H``."""
+        if state.rows == 0:
+            first, others = first_rows(X.shape[0])
+            buffer = WarmUp.empty().with_batch(X[first], H[first])
+            state = self.start(state, X[first], H[first]).state._replace(warm_up=buffer.used())
+            return self.update(state, X[others], H[others]) if len(others) else state
+        if not state.warm_up.n_used:
+            return self.learn(state, X, H)
+        buffer = state.warm_up.with_batch(X, H)
+        if not buffer.is_due():
+            return self.learn(state, X, H)._replace(warm_up=buffer)
+        rows, targets = buffer.rows(X, H.shape[1])
+        return self.update(self.init(state.scaling.n_values, H.shape[1]), rows, columns.dense(targets))
+
+    def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
+        """Learn the first rows exactly: scale them, choose the penalty on them, and solve."""
+        n_values = columns.widest_values(state.scaling.n_values, X)
+        rng = np.random.default_rng(self.seed)
+        scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
+        Z, touched = _without_empty_columns(scaling.transform(scaled, X))
         H = np.asarray(columns.dense(H), dtype=float)
+        if self.binary:
+            H = _with_means(H)
+        kernel = _weighted_gram(Z, np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
+        values, vectors = np.linalg.eigh(kernel)
+        values = np.maximum(values, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            alpha = _MARGIN * self._best_alpha(values, vectors, H) if self.alpha is None else float(self.alpha)
+            inverse = _inverse(values, vectors, alpha)
+            pull = inverse @ H
+            empty = self._zeros(scaled, H.shape[1], alpha)
+            empty.weights[touched] = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
+            intercepts = pull.sum(axis=0) / _INTERCEPT
+        _check_finite(empty.weights, intercepts)
+        q = _quadratic(Z, inverse.astype(self._dtype))
+        empty.gained[0, touched] = _marginal(np.full(len(q), alpha), q, _column_squares(Z)) - alpha
+        empty.intercept_gained[0] = _INTERCEPT / (1.0 - inverse.sum() / _INTERCEPT) - _INTERCEPT
+        first_rows = np.where((H != 0).any(axis=0), 0.0, np.inf)
+        learned = empty._replace(intercepts=intercepts, rows=float(X.shape[0]), first_rows=first_rows)
+        return Start(learned, inverse)
+
+    def _best_alpha(self, values: FloatArray, vectors: FloatArray, H: FloatArray) -> float:
+        """Choose the penalty with the smallest leave-one-out error, over all targets; of equals the largest."""
+        if len(values) < 2:
+            return float(ALPHAS[len(ALPHAS) // 2])
+        errors = np.zeros(len(ALPHAS))
+        size = max(1, _CELLS // len(H))
+        for place, alpha in enumerate(ALPHAS):
+            start = Start(None, _inverse(values, vectors, alpha))  # type: ignore[arg-type]
+            for first in range(0, H.shape[1], size):
+                part = H[:, first : first + size]
+                scores = start.left_out(part)
+                scores = np.clip(scores, 0.0, 1.0) if self.binary else scores
+                errors[place] += np.square(scores - part).sum()
+        # What is equal but for rounding, as where a target is constant, is equal.
+        least = errors.min() * (1 + 1e-9) + 1e-300
+        return float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
+
+    def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
+        """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
         n_values = columns.widest_values(state.scaling.n_values, X)
         if (n_values > state.scaling.n_values).any():
             state, Z = self._widened(state, n_values), None
-        if state.rows[0] == 0:
-            return self._start(state, X, H)
-        if state.warm_up.n_used:
-            return self._warm_up(state, X, H)
-        return self._continue(state, X, H, Z)
-
-    def _start(self, state: RLSState, X: AnyMatrix, H: FloatArray) -> RLSState:
-        """Learn the first rows: scale them, choose the penalty on them, and keep them if they are few."""
-        n_values, rng = state.scaling.n_values, np.random.default_rng(self.seed)
-        scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
-        Z = scaling.transform(scaled, X)
-        alpha = best_alpha(Z[:_PENALTY_ROWS], H[:_PENALTY_ROWS]) if self.alpha is None else self.alpha
-        learned = self._learn(self._zeros(scaled, H.shape[1], alpha), Z, H)
-        n = X.shape[0]
-        return learned._replace(warm_up=WarmUp.of(X, H, n)) if n < _WARM_UP else learned
-
-    def _warm_up(self, state: RLSState, X: AnyMatrix, H: FloatArray) -> RLSState:
-        """Learn a batch while the buffer is in use: start again with all rows where their number has doubled."""
-        rows, targets = state.warm_up.with_batch(X, H)
-        n_used = state.warm_up.n_used
-        if rows.shape[0] < min(2 * n_used, _WARM_UP):
-            return self._continue(state, X, H)._replace(warm_up=WarmUp.of(rows, targets, n_used))
-        rows = rows if scipy.sparse.issparse(X) else rows.toarray()
-        return self._start(self.init(state.scaling.n_values, H.shape[1]), rows, targets)
-
-    def _continue(self, state: RLSState, X: AnyMatrix, H: FloatArray, Z: AnyMatrix | None = None) -> RLSState:
         Z = scaling.transform(state.scaling, X) if Z is None else Z
-        learned = self._learn(self._forget_rows(state, X.shape[0]), Z, H)
-        return learned._replace(scaling=scaling.update(state.scaling, X, self.factors(X.shape[0]).min()))
+        H = np.asarray(columns.dense(H), dtype=self._dtype)
+        if self.binary:
+            state = self._with_generations(state, H)
+        learned = self._learn_blocks(state, Z, H)
+        return learned._replace(
+            scaling=scaling.update(state.scaling, X, self.factor(X.shape[0])), rows=state.rows + X.shape[0]
+        )
 
-    def _forget_rows(self, state: RLSState, n_rows: int) -> RLSState:
-        factors = self.factors(n_rows)
-        return state._replace(precision=state.precision * factors[:, None], rows=state.rows * factors)
+    def _with_generations(self, state: RLSState, H: Array) -> RLSState:
+        """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
+        new = np.isinf(state.first_rows) & (H > 0).any(axis=0)
+        if not new.any():
+            return state
+        first_rows = np.where(new, state.rows, state.first_rows)
+        if state.rows - state.founded < _GENERATION:
+            return state._replace(first_rows=first_rows, young=state.young | new)
+        still_new = state.young & (state.rows - state.first_rows < _NEW)
+        gained, intercept_gained = state.gained.copy(), state.intercept_gained.copy()
+        gained[1], intercept_gained[1] = 0.0, 0.0
+        return state._replace(
+            first_rows=first_rows,
+            young=still_new | new,
+            founded=state.rows,
+            gained=gained,
+            intercept_gained=intercept_gained,
+        )
 
-    def factors(self, n_rows: int) -> FloatArray:
-        """Compute the share of its past that each member keeps after a number of rows."""
-        return np.array([1.0 if half is None else 0.5 ** (n_rows / half) for half in self.half_lives])
+    def factor(self, n_rows: int) -> float:
+        """Compute the share of the past that is kept after a number of rows."""
+        return 1.0 if self.half_life is None else 0.5 ** (n_rows / self.half_life)
 
     def forget(self, state: RLSState, keep: float) -> RLSState:
         """Forget all but a share of the past: the weights stay, but new data changes them faster."""
-        return state._replace(precision=state.precision * keep, rows=state.rows * keep)
+        return state._replace(gained=state.gained * keep, intercept_gained=state.intercept_gained * keep)
 
     def rescale(self, state: RLSState, X: AnyMatrix) -> RLSState:
         """Scale anew the columns whose unit has changed in a batch."""
         return state._replace(scaling=scaling.rescale(state.scaling, X))
 
-    def replace(self, state: RLSState, member: int, by: int, keep: float) -> RLSState:
-        """Replace a member by a copy of another that has forgotten all but a share."""
-        weights, intercepts = state.weights.copy(), state.intercepts.copy()
-        precision, rows = state.precision.copy(), state.rows.copy()
-        weights[member], intercepts[member] = weights[by], intercepts[by]
-        precision[member], rows[member] = keep * precision[by], keep * rows[by]
-        return state._replace(weights=weights, intercepts=intercepts, precision=precision, rows=rows)
-
-    def _learn(self, state: RLSState, Z: AnyMatrix, H: FloatArray) -> RLSState:
+    def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
         """Learn block by block, on copies: a failure leaves the state as it was."""
+        size = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK
+        Z, touched = _without_empty_columns(Z)
+        if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
+            Z = Z.toarray()
+        # What the batch does not touch is forgotten all the same.
         new = state._replace(
-            weights=state.weights.copy(),
-            precision=state.precision.copy(),
-            intercepts=state.intercepts.copy(),
-            rows=state.rows.copy(),
+            weights=state.weights[touched].copy(),
+            gained=state.gained[:, touched].copy(),
+            intercepts=state.intercepts.astype(self._dtype),
+            intercept_gained=state.intercept_gained.copy(),
         )
-        size, H = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK, H.astype(self._dtype, copy=False)
+        young = np.flatnonzero(state.young)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, Z.shape[0], size):
-                self._learn_block(new, Z[start : start + size], H[start : start + size])
-        return new
+                self._learn_block(new, Z[start : start + size], H[start : start + size], young)
+        _check_finite(new.weights, new.intercepts)
+        weights, gained = state.weights.copy(), state.gained * self.factor(Z.shape[0])
+        weights[touched], gained[:, touched] = new.weights, new.gained
+        intercepts = new.intercepts.astype(float)
+        return new._replace(weights=weights, gained=gained, intercepts=intercepts)
 
-    def _learn_block(self, new: RLSState, z: AnyMatrix, h: FloatArray) -> None:
+    def _learn_block(self, new: RLSState, z: AnyMatrix, h: Array, young: IntArray) -> None:
         """Write what a block teaches into the arrays of ``new``."""
-        z, touched = _without_empty_columns(z)
+        errors = h - z @ new.weights
+        errors -= new.intercepts
+        if self.binary:
+            # Beyond its target: below 0 where that is 0, above 1 where it is 1.
+            errors[np.where(h > 0, errors < 0, errors > 0)] = 0.0
+            errors[np.isnan(errors)] = 0.0
+        factor = self.factor(z.shape[0])
+        new.gained[:] *= factor
+        new.intercept_gained[:] *= factor
         squares = _column_squares(z)
-        for e in range(len(new.rows)):
-            w, d = new.weights[e, touched], new.precision[e, touched]
-            errors = h - new.intercepts[e].astype(self._dtype) - z @ w
-            change, shift = _block_step(z, errors, 1.0 / (new.alpha + d), 1.0 / (_INTERCEPT + float(new.rows[e])))
-            w += change
-            d += squares
-            if not isinstance(touched, slice):
-                # An index array gives copies, not views.
-                new.weights[e, touched], new.precision[e, touched] = w, d
-            new.intercepts[e] += shift
-            if not np.isfinite(w.sum() + shift.sum()):
-                raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
-        new.rows[:] += z.shape[0]
+        steps = []
+        for generation in range(2 if len(young) else 1):
+            precision = new.alpha + new.gained[generation]
+            freedom = 1.0 / (_INTERCEPT + float(new.intercept_gained[generation]))
+            inverse = _block_inverse(z, 1.0 / precision, freedom)
+            new.gained[generation] = _marginal(precision, _quadratic(z, inverse), squares) - new.alpha
+            total = float(inverse.sum(dtype=float))
+            gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
+            new.intercept_gained[generation] = gain - _INTERCEPT
+            steps.append((1.0 / precision, freedom, inverse))
+        old, freedom, inverse = steps[0]
+        pull = inverse @ errors
+        shift = freedom * pull.sum(axis=0)
+        if len(young):
+            fresh, freedom, inverse = steps[1]
+            pull[:, young] = inverse @ errors[:, young]
+            shift[young] = freedom * pull[:, young].sum(axis=0)
+        change = z.T @ pull
+        change *= old.astype(self._dtype)[:, None]
+        if len(young):
+            change[:, young] *= (fresh / old).astype(self._dtype)[:, None]
+        new.weights[:] += change
+        new.intercepts[:] += shift
 
-    def derive(self, state: RLSState, shares: FloatArray | None = None) -> Derived:
-        """Average the members, equally or by the given shares."""
-        members = self.members(state)
-        if len(members) == 1:
-            return members[0]
-        shares = np.full(len(members), 1.0 / len(members)) if shares is None else shares
-        shares = shares.astype(self._dtype, copy=False)
-        weights, intercepts = np.tensordot(shares, state.weights, 1), shares @ state.intercepts.astype(self._dtype)
-        return members[0]._replace(weights=weights, intercepts=intercepts)
-
-    def members(self, state: RLSState) -> list[Derived]:
-        """List the members' models."""
-        scales, intercepts = scaling.scale(state.scaling), state.intercepts.astype(self._dtype)
-        return [Derived(state.scaling, scales, *model) for model in zip(state.weights, intercepts, strict=True)]
+    def derive(self, state: RLSState) -> Derived:
+        """Collect what predicting needs."""
+        scales = scaling.scale(state.scaling)
+        return Derived(state.scaling, scales, state.weights, state.intercepts.astype(self._dtype))
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
@@ -331,13 +448,24 @@ class RLS(Bank[RLSState]):
         """Compute the values of all pseudo labels from the result of `transform`."""
         return Z @ derived.weights + derived.intercepts
 
+    def project(self, state: RLSState, A: FloatArray) -> RLSState:
+        """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
+        k = A.shape[1]
+        return state._replace(
+            weights=(state.weights @ A.astype(self._dtype)),
+            intercepts=state.intercepts @ A,
+            first_rows=np.zeros(k),
+            young=np.zeros(k, bool),
+        )
+
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
-        n_new = n_components - state.intercepts.shape[1]
+        n_new = n_components - len(state.intercepts)
         return state._replace(
-            weights=np.pad(state.weights, ((0, 0), (0, 0), (0, n_new))),
-            intercepts=np.pad(state.intercepts, ((0, 0), (0, n_new))),
-            warm_up=state.warm_up._replace(targets=np.pad(state.warm_up.targets, ((0, 0), (0, n_new)))),
+            weights=np.pad(state.weights, ((0, 0), (0, n_new))),
+            intercepts=np.pad(state.intercepts, (0, n_new)),
+            first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
+            young=np.pad(state.young, (0, n_new)),
         )
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
@@ -346,34 +474,101 @@ class RLS(Bank[RLSState]):
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
-        if state.rows[0] == 0:
-            return self.init(n_values, state.intercepts.shape[1])
+        if state.rows == 0:
+            return self.init(n_values, len(state.intercepts))
         rng = np.random.default_rng([self.seed, len(n_values)])
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
         kept = columns.places(state.scaling.n_values, n_values)
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
-        weights = np.zeros((len(state.rows), m, state.intercepts.shape[1]), self._dtype)
-        precision = np.zeros((len(state.rows), m))
-        weights[:, kept], precision[:, kept] = state.weights, state.precision
-        return state._replace(scaling=scaled, weights=weights, precision=precision)
+        weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((2, m))
+        weights[kept], gained[:, kept] = state.weights, state.gained
+        return state._replace(scaling=scaled, weights=weights, gained=gained)
 
 
-def _block_step(z: AnyMatrix, errors: FloatArray, inverse: FloatArray, freedom: float) -> tuple[FloatArray, FloatArray]:
-    """Compute the change of weights and intercepts by a block; see the module's docstring."""
-    inverse = inverse.astype(z.dtype, copy=False)
-    middle = _weighted_gram(z, inverse)
-    middle += freedom
+def first_rows(n: int) -> tuple[IntArray, IntArray]:
+    """Choose the rows of a first batch that are learned exactly, and the order of the others.
+
+    A first batch may be a whole table, and sorted: both the exact rows and every block are taken from all over it.
+
+    Examples
+    --------
+    >>> first, others = first_rows(2000)
+    >>> len(first), others[:4].tolist()
+    (512, [1, 17, 33, 49])
+    """
+    n_first = min(n, EXACT_ROWS)
+    first = np.arange(n_first) * n // n_first
+    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
+    n_blocks = -(-len(others) // _SPARSE_BLOCK)
+    return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
+
+
+def _parts(rows: AnyMatrix) -> tuple[FloatArray, IntArray, IntArray]:
+    """Take sparse rows apart."""
+    rows = scipy.sparse.csr_array(rows)
+    return rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp)
+
+
+def _with_means(H: FloatArray) -> FloatArray:
+    """Put each target's mean where it is not known, 0 where it never is."""
+    missing = np.isnan(H)
+    if not missing.any():
+        return H
+    means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
+    return np.where(missing, means, H)
+
+
+def _inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArray:
+    """Compute ``(ZZᵀ/α + 1/d_b + I)⁻¹`` from the eigenvalues and eigenvectors of ``ZZᵀ``."""
+    inverse = (vectors / (values / alpha + 1.0)) @ vectors.T
+    # The intercept adds a matrix of rank one (Sherman and Morrison, 1950).
+    sums = inverse.sum(axis=1)
+    inverse -= np.outer(sums, sums / (_INTERCEPT + sums.sum()))
+    return inverse
+
+
+def _block_inverse(z: AnyMatrix, variance: FloatArray, freedom: float) -> Array:
+    """Compute ``(Z D⁻¹ Zᵀ + 1/d_b + I)⁻¹`` by Cholesky's decomposition."""
+    middle = _weighted_gram(z, variance.astype(z.dtype))
+    middle += z.dtype.type(freedom)
     middle.flat[:: len(middle) + 1] += 1.0
-    # LAPACK solves for many targets more slowly than it inverts, and the matrix is far from singular.
-    many = errors.shape[1] > len(middle)
-    pull = np.linalg.inv(middle) @ errors if many else np.linalg.solve(middle, errors)
-    change = z.T @ pull
-    change *= inverse[:, None]
-    return change, freedom * pull.sum(axis=0)
+    factor, solve = (lapack.spotrf, lapack.spotri) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
+    # In Fortran's order the upper triangle is the lower one of the transpose, which is the same matrix.
+    upper, failed = factor(middle.T, overwrite_a=True, clean=False)
+    if not failed:
+        upper, failed = solve(upper, overwrite_c=True)
+    if failed:
+        raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
+    full = np.triu(upper)
+    full += np.triu(upper, 1).T
+    return full
 
 
-def _weighted_gram(z: AnyMatrix, weights: FloatArray) -> FloatArray:
+def _quadratic(z: AnyMatrix, inverse: Array) -> FloatArray:
+    """Compute ``diag(Zᵀ M⁻¹ Z)``."""
+    if not scipy.sparse.issparse(z):
+        return np.einsum("ij,ij->j", z, inverse @ z).astype(float)
+    product = z.T @ inverse
+    rows = np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))
+    return np.bincount(z.indices, weights=z.data * product[z.indices, rows], minlength=z.shape[1]).astype(float)
+
+
+def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
+    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
+    with np.errstate(divide="ignore"):
+        marginal = precision / np.maximum(1.0 - q / precision, 0.0)
+    return np.clip(marginal, precision, precision + squares)
+
+
+def _check_finite(weights: Array, intercepts: Array) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = weights.sum(dtype=float) + intercepts.sum(dtype=float)
+    if not np.isfinite(total):
+        raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
+
+
+def _weighted_gram(z: AnyMatrix, weights: Array) -> Array:
     """Compute ``z diag(weights) zᵀ`` for some rows."""
     if not scipy.sparse.issparse(z):
         # The root on either side makes the product symmetric, at half the cost.
@@ -391,13 +586,13 @@ def _weighted_gram(z: AnyMatrix, weights: FloatArray) -> FloatArray:
 def _column_squares(z: AnyMatrix) -> FloatArray:
     """Sum the squares of each column."""
     if not scipy.sparse.issparse(z):
-        return np.einsum("ij,ij->j", z, z)
+        return np.einsum("ij,ij->j", z, z).astype(float)
     return np.bincount(z.indices, weights=z.data * z.data, minlength=z.shape[1]).astype(float)
 
 
 def _without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
-    """Leave out the empty columns of wide sparse rows; return the others and their places."""
-    if not scipy.sparse.issparse(z) or z.shape[1] <= max(_FEW_COLUMNS, z.nnz):
+    """Leave out the empty columns of sparse rows; return the others and their places."""
+    if not scipy.sparse.issparse(z):
         return z, slice(None)
     if z.shape[1] <= _MAX_MARKED * z.nnz:
         # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
@@ -407,35 +602,3 @@ def _without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
     else:
         touched, places = np.unique(z.indices, return_inverse=True)
     return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
-
-
-def best_alpha(Z: AnyMatrix, H: FloatArray) -> float:
-    """Choose the penalty with the smallest leave-one-out error of ridge regression, over all targets and blocks."""
-    if Z.shape[0] < 2:
-        return float(ALPHAS[len(ALPHAS) // 2])
-    # In blocks, as the eigenvalues of two halves cost a quarter of those of all.
-    n_blocks = max(1, Z.shape[0] // _PENALTY_BLOCK)
-    places = np.arange(n_blocks + 1) * Z.shape[0] // n_blocks
-    errors = np.sum([_left_out_errors(Z[a:b], H[a:b]) for a, b in itertools.pairwise(places)], axis=0)
-    # Of equal ones, as where a target is constant, the largest.
-    return float(ALPHAS[::-1][int(np.argmin(errors[::-1]))])
-
-
-def _left_out_errors(Z: AnyMatrix, H: FloatArray) -> FloatArray:
-    """Sum the squares of the leave-one-out errors for each penalty.
-
-    With ``K = ZZᵀ = U diag(v) Uᵀ`` and the residual matrix ``R = (K/α + I)⁻¹``, the error of row ``i`` without itself
-    is ``(R H)ᵢ / Rᵢᵢ``. The means of the targets, which stand for the intercepts, are subtracted first.
-    """
-    Z, _ = _without_empty_columns(Z)
-    kernel = _weighted_gram(Z, np.ones(Z.shape[1], Z.dtype))
-    values, vectors = np.linalg.eigh(kernel.astype(float, copy=False))
-    squares, errors = vectors * vectors, []
-    # The learners refuse targets that are too large to be squared.
-    with np.errstate(over="ignore", invalid="ignore"):
-        along = vectors.T @ (H - H.mean(axis=0))
-        for alpha in ALPHAS:
-            shrink = 1.0 / (np.maximum(values, 0.0) / alpha + 1.0)
-            left_out = (vectors @ (shrink[:, None] * along)) / (squares @ shrink)[:, None]
-            errors.append(float(np.einsum("ij,ij->", left_out, left_out)))
-    return np.array(errors)

@@ -27,7 +27,7 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["ScalingState", "grow", "init", "n_columns", "rescale", "scale", "start", "transform", "update"]
+__all__ = ["ScalingState", "grow", "init", "is_sparse", "n_columns", "rescale", "scale", "start", "transform", "update"]
 
 # Share of non-zeros up to which data is sparse.
 _SPARSE = 0.3
@@ -78,13 +78,18 @@ def start(
     dtype: type[np.floating] = np.float64,
 ) -> ScalingState:
     """Decide by the first rows whether data is sparse or dense; their moments are left to `update`."""
-    # Explicitly stored zeros are not counted.
-    n_filled = np.count_nonzero(X.data if scipy.sparse.issparse(X) else X)
-    if n_filled <= _SPARSE * X.shape[0] * X.shape[1]:
+    if is_sparse(X):
         return init(n_values, dtype)
     m = columns.width(n_values)
     directions = rng.normal(size=(m, n_random_features)).astype(dtype)
     return ScalingState(n_values, 0.0, np.zeros(m), np.zeros(m), directions, float(np.sqrt(m)))
+
+
+def is_sparse(X: AnyMatrix) -> bool:
+    """Tell whether rows are mostly zeros, in whatever form they are stored."""
+    # Explicitly stored zeros are not counted.
+    n_filled = np.count_nonzero(X.data if scipy.sparse.issparse(X) else X)
+    return bool(n_filled <= _SPARSE * X.shape[0] * X.shape[1])
 
 
 def n_columns(state: ScalingState) -> int:

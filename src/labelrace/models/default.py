@@ -1,41 +1,40 @@
-"""The default model: RACE with learners, thresholds and a memory that fit themselves to the stream.
+"""The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
-The frame is the paper's: random encoder, online learners of pseudo labels, least-squares decoder. What differs:
+*Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
+it they are compressed as in the paper: a random encoder, learners of the pseudo labels, and a least-squares decoder.
+The paper's ``H = T A + b`` with ``T = 2Y - 1`` is ``2 Y A`` plus a constant; learners with an intercept need no
+constant, so they learn ``U = Y A``, and the decoder finds ``Y ≈ U β`` from ``Σ UᵀU`` and ``Σ UᵀY``. The random ``A`` is
+turned, by one product with the first batch, towards what labels have in common.
 
-*Codes from the empty set.* The paper's ``H = T A + b`` with ``T = 2Y - 1`` is ``2 Y A`` plus a constant, the code of a
-row without labels. Learners with an intercept need no constant: they learn ``U = Y A``, and the decoder finds
-``Y ≈ U β`` from ``Σ UᵀU`` and ``Σ UᵀY``. A label that was never there has left no trace in any of these, so that one
-that appears later is added exactly. The random ``A`` is turned, by one product with the first batch, towards what
-labels have in common, which is worth twice the pseudo labels. Where labels are few, nothing is compressed: ``A`` and
-``β`` are the identity.
+*Learners* are diagonal recursive least squares (`labelrace.learners.rls`), with an exact start.
 
-*Learners.* Diagonal recursive least squares (`labelrace.learners.rls`), several members if they are to forget at
-several speeds. Members are weighted by their recent squared error; all being linear, that is one model again.
+*Missing labels teach nothing*: their error is zero. Rows without a known label are left out.
 
-*Missing labels teach nothing.* Rows without a known label are left out; another missing label is filled in by what the
-model predicts of it, so that its error is next to nothing.
+*Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
+start, the leave-one-out scores are taken. They are counted (`labelrace.core.thresholds`): thresholds, offsets and
+probabilities come from that. Their errors go to a detector (`labelrace.core.drift`); when it finds drift, most of the
+past is forgotten at once.
 
-*Monitoring before learning.* Some rows of each batch are predicted before they are learned. Their scores and labels are
-counted (`labelrace.core.thresholds`): thresholds and probabilities come from that. Their errors go to a detector
-(`labelrace.core.drift`); when it finds drift, most of the past is forgotten at once, or, of several members, the worst
-is replaced by a copy of the best that forgets.
+Costs: a batch of ``n`` rows with ``z`` non-zeros takes ``O(z l + n b l + z b)`` for ``l`` labels and blocks of ``b``
+rows, the weights are ``O(m l)``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from labelrace import parameters
 from labelrace.core import decoder, drift, encoder, missing_labels, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
-from labelrace.core.thresholds import LabelHistograms, Rule, ScoreHistogram
-from labelrace.learners import columns, rls
+from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
+from labelrace.learners import columns, rls, scaling
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.rls import RLS, RLSState, WarmUp
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
@@ -43,18 +42,15 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
-# The monitored sample of a batch: scores at the most, and rows at the least.
+# The monitored sample of a batch: scores at the most, and rows at the least; of the start there are more.
 _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
+_MOST_FIRST_SCORES = 1_000_000
 # Scores that are computed at once where labels are filled in.
 _MOST_FILLED = 4_000_000
-# What the first batch's own scores count for: the model that made them had seen the batch.
-_FIRST = 0.1
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
 # Share of the past that a batch leaves in the decoder at the least, however long the batch and short the half-life.
 _LEAST_KEPT = 1e-30
-# Rows after which half of a member's errors are forgotten, and how sharply members are told apart by them.
-_ERRORS_HALF_LIFE, _SHARPNESS = 500.0, 20.0
 # Penalty of the decoder, relative to the mean square of a pseudo label.
 _DECODER_RIDGE = 1e-3
 
@@ -65,17 +61,15 @@ class State(NamedTuple):
     Attributes
     ----------
     encoder : encoder.State
-        The projection; its bias is not used.
+        The projection, without columns where labels are not compressed; its bias is not used.
     learners : RLSState
-        The members' linear models of the pseudo labels.
+        The linear models of the labels, or of the pseudo labels.
     decoder : decoder.State
         Sums over true pseudo labels and labels.
-    errors : (E,) array
-        Recent squared error of each member; a row's is that of its labels together.
-    histogram : ScoreHistogram
-        Counts of scores, for thresholds and probabilities.
+    monitor : Monitor
+        Counts of scores, and offsets, for thresholds and probabilities.
     by_label : LabelHistograms
-        The same for each label, where thresholds are the labels' own.
+        Counts for each label, where thresholds are the labels' own.
     drift : DriftState
         Errors of recent batches.
     n_drifts : float
@@ -85,18 +79,18 @@ class State(NamedTuple):
     encoder: encoder.State
     learners: RLSState
     decoder: decoder.State
-    errors: FloatArray
-    histogram: ScoreHistogram
+    monitor: Monitor
     by_label: LabelHistograms
     drift: DriftState
     n_drifts: float
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``beta`` is None where nothing is compressed."""
+    """What predicting needs; ``beta`` is None where nothing is compressed, ``offsets`` are taken from the scores."""
 
     learners: rls.Derived
     beta: FloatArray | None
+    offsets: FloatArray
     rule: Rule
 
 
@@ -107,13 +101,13 @@ class LabelRace(BankAlgorithm[State]):
     Parameters
     ----------
     bank : RLS
-        The learners.
+        The learners of labels.
     aim : str
         What label sets are chosen for; see `labelrace.core.thresholds`.
     detects_drift : bool
         Whether to forget when errors grow.
-    max_uncompressed : int
-        Labels up to which nothing is compressed.
+    max_memory : float
+        Bytes of weights up to which nothing is compressed.
     n_components : int
         Pseudo labels, where labels are compressed.
     """
@@ -121,27 +115,24 @@ class LabelRace(BankAlgorithm[State]):
     bank: RLS
     aim: str
     detects_drift: bool
-    max_uncompressed: int
+    max_memory: float
     n_components: int
 
     state_type = State
     learns_missing_labels = True
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
-        """Make the state of a model that has seen nothing; few labels are their own pseudo labels."""
-        if schema.n_labels <= self.max_uncompressed:
-            return self.start_from(encoder.identity(schema.n_labels), schema.n_values)
-        return self.start_from(encoder.draw(schema.n_labels, self.n_components, rng), schema.n_values)
+        """Make the state of a model that has seen nothing; the first batch tells whether labels are compressed."""
+        return self._empty(_no_encoder(schema.n_labels), schema.n_values)
 
-    def start_from(self, projection: encoder.State, n_values: IntArray) -> State:
+    def _empty(self, projection: encoder.State, n_values: IntArray) -> State:
         """Make the state of a model with this encoder that has seen nothing."""
         n_labels, n_components = projection.A.shape
         return State(
             projection,
-            self.bank.init(n_values, n_components),
+            self.bank.init(n_values, n_components or n_labels),
             decoder.init(n_labels, n_components),
-            np.zeros(len(self.bank.half_lives)),
-            thresholds.new_histogram(),
+            thresholds.new_monitor(n_labels),
             thresholds.new_label_histograms(n_labels if self.aim == "macro_f1" else 0),
             drift.empty(),
             0.0,
@@ -152,71 +143,73 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
-        if _is_uncompressed(state):
-            # Few labels: one conversion costs less than any use of sparse ones.
-            Y = _dense(Y)
-        if state.learners.rows[0] == 0:
-            return self._begin(state, X, Y)
-        derived = self.derive(state) if derived is None else derived
-        Z = self.bank.transform(derived.learners, X)
-        state, filled = self._monitor(state, derived, Z, Y), self._filled(derived, Z, Y)
-        if self.detects_drift and drift.found(state.drift):
-            return self._start_counting(self._learn(self._react(state, X), X, filled), X, Y)
-        return self._learn(state, X, filled, Z)
+        learners = state.learners
+        if learners.rows == 0:
+            first, others = rls.first_rows(X.shape[0])
+            begun = self._begin(state, X[first], Y[first])
+            return self.update(begun, X[others], Y[others]) if len(others) else begun
+        if not learners.warm_up.n_used:
+            return self._continue(state, X, Y, derived)
+        buffer = learners.warm_up.with_batch(X, Y)
+        if not buffer.is_due():
+            continued = self._continue(state, X, Y, derived)
+            return continued._replace(learners=continued.learners._replace(warm_up=buffer))
+        # All begins anew, also the encoder, which is turned by more rows then.
+        return self.update(self._empty(_no_encoder(Y.shape[1]), learners.scaling.n_values), *buffer.rows(X, Y.shape[1]))
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Learn the first batch, of which nothing could be predicted."""
+        """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
+        if _is_uncompressed(state) and not self._fits(_columns_in_use(X, state, self.bank), Y.shape[1]):
+            rng = np.random.default_rng([self.bank.seed, Y.shape[1]])
+            drawn = encoder.turn(encoder.draw(Y.shape[1], self.n_components, rng), filled)
+            state = self._empty(drawn, state.learners.scaling.n_values)
+        U, sums = self._encoded(state, filled, 1.0)
+        start = self._bank(state).start(state.learners, X, U)
+        buffer = WarmUp.empty().with_batch(X, Y).used()
+        state = state._replace(learners=start.state._replace(warm_up=buffer), decoder=sums)
+        some = _monitored_rows(Y, _MOST_FIRST_SCORES)
+        scores = self._decode(start.left_out(_dense(U), some), self._beta(state))
+        return self._monitor(state, scores, _dense(Y[some]))._replace(drift=drift.empty())
+
+    def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Monitor and learn a batch after the start."""
+        derived = self.derive(state) if derived is None else derived
+        Z = self.bank.transform(derived.learners, X)
+        some = _monitored_rows(Y)
+        state = self._monitor(state, self._decoded(derived, Z[some]), _dense(Y[some]))
         if not _is_uncompressed(state):
-            state = state._replace(encoder=encoder.turn(state.encoder, filled))
-        return self._start_counting(self._learn(state, X, filled), X, Y)
+            Y = self._filled(derived, Z, Y)
+        if self.detects_drift and drift.found(state.drift):
+            state, Z = self._forgotten(state, X), None
+        U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
+        learners = self._bank(state).learn(state.learners, X, U, Z)
+        return self._within_memory(state._replace(learners=learners, decoder=sums))
 
-    def _start_counting(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
-        """Count the scores of a batch just learned, and nothing before: too good to be true, so they count for less."""
-        some = _monitored_rows(Y)
-        scores = self._raw(self.derive(state), X[some])
-        counts = thresholds.add_scores(thresholds.new_histogram(), scores, _dense(Y[some]))
-        faded = ScoreHistogram(*(_FIRST * part for part in counts))  # type: ignore[arg-type]
-        return state._replace(histogram=faded, drift=drift.empty())
-
-    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, Z: AnyMatrix | None = None) -> State:
-        # The decoder forgets as the member does that forgets least, and never all.
-        keep = max(float(self.bank.factors(Y.shape[0]).max()), _LEAST_KEPT)
+    def _encoded(self, state: State, Y: AnyMatrix, keep: float) -> tuple[AnyMatrix, decoder.State]:
+        """Compute the targets of the learners, and what the decoder learns of them."""
         if _is_uncompressed(state):
-            U = np.asarray(Y)
-            sums = decoder.update_uncompressed(state.decoder, U, keep)
-        else:
-            U = Y @ state.encoder.A
-            sums = decoder.update(state.decoder, U, Y, keep)
-        return state._replace(learners=self.bank.update(state.learners, X, U, Z), decoder=sums)
+            return Y, state.decoder
+        U = Y @ state.encoder.A
+        return U, decoder.update(state.decoder, U, Y, keep)
 
-    def _monitor(self, state: State, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> State:
-        """Record how some rows of a batch are predicted before they are learned."""
-        some = _monitored_rows(Y)
-        Z, labels = Z[some], _dense(Y[some])
-        scores = self._decoded(derived, Z)
+    def _bank(self, state: State) -> RLS:
+        """Return the bank: pseudo labels are any numbers."""
+        return self.bank if _is_uncompressed(state) else replace(self.bank, binary=False)
+
+    def _monitor(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
+        """Record how some rows are predicted before they are learned."""
         if self.aim == "macro_f1":
-            state = state._replace(by_label=thresholds.add_label_scores(state.by_label, scores, labels))
-        if len(state.errors) > 1:
-            state = state._replace(errors=self._member_errors(state, derived, Z, labels))
-        watched = drift.add(state.drift, _errors(scores, labels))
-        return state._replace(histogram=thresholds.add_scores(state.histogram, scores, labels), drift=watched)
+            by_label = thresholds.add_label_scores(state.by_label, thresholds.adjusted(scores), labels)
+            state = state._replace(by_label=by_label)
+        watched = drift.add(state.drift, drift.clipped_errors(scores, labels))
+        return state._replace(monitor=thresholds.monitor(state.monitor, scores, labels), drift=watched)
 
-    def _member_errors(self, state: State, derived: Derived, Z: AnyMatrix, labels: FloatArray) -> FloatArray:
-        members = [derived._replace(learners=member) for member in self.bank.members(state.learners)]
-        # Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
-        new = [labels.shape[1] * np.nanmean(np.square(self._decoded(member, Z) - labels)) for member in members]
-        keep = 0.5 ** (len(labels) / _ERRORS_HALF_LIFE) if state.errors.any() else 0.0
-        return keep * state.errors + (1.0 - keep) * np.array(new)
-
-    def _react(self, state: State, X: AnyMatrix) -> State:
+    def _forgotten(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
-        state = state._replace(n_drifts=state.n_drifts + 1.0, learners=self.bank.rescale(state.learners, X))
-        if len(state.errors) == 1:
-            learners, sums = self.bank.forget(state.learners, _KEPT), decoder.forget(state.decoder, _KEPT)
-            return state._replace(learners=learners, decoder=sums)
-        worst, best = int(state.errors.argmax()), int(state.errors.argmin())
-        return state._replace(learners=self.bank.replace(state.learners, worst, best, _KEPT))
+        learners = self.bank.forget(self.bank.rescale(state.learners, X), _KEPT)
+        sums = decoder.forget(state.decoder, _KEPT)
+        return state._replace(learners=learners, decoder=sums, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
 
     def _filled(self, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
         """Put predictions where labels are missing."""
@@ -232,34 +225,63 @@ class LabelRace(BankAlgorithm[State]):
             values.append(scores[rows[here] - start, labels[here]])
         return missing_labels.fill(Y, missing, np.concatenate(values))
 
+    def _fits(self, n_columns: int, n_labels: int) -> bool:
+        """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
+        return n_labels <= self.n_components or n_columns * n_labels * 4.0 <= self.max_memory
+
+    def _within_memory(self, state: State) -> State:
+        """Compress the labels where their weights have outgrown the budget."""
+        n_labels = len(state.encoder.A)
+        in_use = int(np.count_nonzero(state.learners.gained[0]))
+        if not _is_uncompressed(state) or self._fits(in_use, n_labels):
+            return state
+        # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
+        rng = np.random.default_rng([self.bank.seed, n_labels])
+        frequencies = np.maximum(state.monitor.present, 1e-3)
+        one_each = scipy.sparse.diags_array(np.sqrt(frequencies), format="csr")
+        drawn = encoder.turn(encoder.draw(n_labels, self.n_components, rng), one_each)
+        scaled = np.sqrt(frequencies)[:, None] * drawn.A
+        sums = decoder.update(decoder.init(n_labels, self.n_components), scaled, one_each)
+        learners = self.bank.project(state.learners, drawn.A)._replace(warm_up=WarmUp.empty())
+        return state._replace(encoder=drawn, learners=learners, decoder=sums)
+
     def derive(self, state: State) -> Derived:
-        """Average the members, solve for the decoder, and read the thresholds off the histograms."""
-        learners = self.bank.derive(state.learners, _shares(state.errors))
-        rule = thresholds.make_rule(self.aim, state.histogram, state.by_label)
+        """Solve for the decoder, and read the thresholds off the histograms."""
+        # Thresholds of the labels' own leave nothing to the offsets.
+        share = 0 if self.aim == "macro_f1" else thresholds.best_share(state.monitor)
+        rule = thresholds.make_rule(self.aim, state.monitor.histograms[share], state.by_label)
+        offsets = (thresholds.SHARES[share] * state.monitor.offsets).astype(state.learners.weights.dtype)
+        return Derived(self.bank.derive(state.learners), self._beta(state), offsets, rule)
+
+    def _beta(self, state: State) -> FloatArray | None:
         if _is_uncompressed(state):
-            return Derived(learners, None, rule)
-        beta = decoder.solve_labels(state.decoder, _DECODER_RIDGE)
-        return Derived(learners, beta.astype(learners.weights.dtype, copy=False), rule)
+            return None
+        return decoder.solve_labels(state.decoder, _DECODER_RIDGE).astype(state.learners.weights.dtype, copy=False)
 
     def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Decode the pseudo labels: about the labels' probabilities."""
+        """Compute the labels' scores: about their probabilities."""
         return self._decoded(derived, self.bank.transform(derived.learners, X))
 
     def _decoded(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
-        U = self.bank.predict_transformed(derived.learners, Z)
-        return U if derived.beta is None else U @ derived.beta
+        return self._decode(self.bank.predict_transformed(derived.learners, Z), derived.beta)
+
+    def _decode(self, U: FloatArray, beta: FloatArray | None) -> FloatArray:
+        return U if beta is None else U @ beta
+
+    def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        return thresholds.adjusted(self._raw(derived, X), derived.offsets)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Decode the pseudo labels; the common threshold is at zero."""
-        return np.subtract(self._raw(derived, X), derived.rule.threshold, dtype=float)
+        """Compute the adjusted scores; the common threshold is at zero."""
+        return np.subtract(self._adjusted(derived, X), derived.rule.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim."""
-        return thresholds.choose(derived.rule, self._raw(derived, X))
+        return thresholds.choose(derived.rule, self._adjusted(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
-        return thresholds.probabilities(derived.rule, self._raw(derived, X)).astype(float, copy=False)
+        return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
     def compact(self, state: State) -> State:
         """Return the same state in its smallest form, for saving."""
@@ -270,55 +292,43 @@ class LabelRace(BankAlgorithm[State]):
         return "what they have learned depends on the order of the rows"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
-        """Add labels that were absent so far: as pseudo labels of their own while these are few."""
-        n_known = len(state.encoder.A)
+        """Add labels that were absent so far."""
+        n_new = n_labels - len(state.encoder.A)
         if self.aim == "macro_f1":
             state = state._replace(by_label=thresholds.grow_label_histograms(state.by_label, n_labels))
-        n_own = min(n_labels, self.max_uncompressed) if _is_uncompressed(state) else n_known
-        if n_own > n_known:
-            state = state._replace(
-                encoder=encoder.identity(n_own),
-                learners=self.bank.grow_components(state.learners, n_own),
-                decoder=decoder.grow(decoder.grow_components(state.decoder, n_own), n_own - n_known),
-            )
-        n_new = n_labels - n_own
-        if n_new > 0:
-            grown = encoder.grow(state.encoder, encoder.draw_rows(state.encoder, n_new, rng))
-            state = state._replace(encoder=grown, decoder=decoder.grow(state.decoder, n_new))
-        return state
+        if _is_uncompressed(state):
+            rows = np.zeros((n_new, 0))
+            state = state._replace(learners=self.bank.grow_components(state.learners, n_labels))
+        else:
+            rows = encoder.draw_rows(state.encoder, n_new, rng)
+        return state._replace(
+            encoder=encoder.grow(state.encoder, rows),
+            decoder=decoder.grow(state.decoder, n_new),
+            monitor=thresholds.grow_monitor(state.monitor, n_labels),
+        )
+
+
+def _no_encoder(n_labels: int) -> encoder.State:
+    """Make the encoder of labels that are not compressed."""
+    return encoder.given(np.zeros((n_labels, 0)), np.zeros(0))
 
 
 def _is_uncompressed(state: State) -> bool:
-    """Tell whether labels are their own pseudo labels: there are fewer of the latter otherwise."""
-    n_labels, n_components = state.encoder.A.shape
-    return n_labels == n_components
+    """Tell whether labels are their own targets: there are no pseudo labels then."""
+    return state.encoder.A.shape[1] == 0
 
 
-def _shares(errors: FloatArray) -> FloatArray:
-    """Weigh the members: one with an error larger by a tenth counts for about a seventh."""
-    if not errors.any():
-        return np.full(len(errors), 1.0 / len(errors))
-    weights = (errors.min() / errors) ** _SHARPNESS if errors.min() > 0 else (errors == 0).astype(float)
-    return weights / weights.sum()
+def _columns_in_use(X: AnyMatrix, state: State, bank: RLS) -> int:
+    """Count the columns that the first rows need weights for."""
+    if scaling.is_sparse(X):
+        return len(np.unique(scipy.sparse.csr_array(X).indices))
+    return columns.width(state.learners.scaling.n_values) + bank.n_random_features
 
 
-def _errors(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """Sum the squared errors of each row, with what is expected where the label is missing.
-
-    Of all labels together: labels that are added later, all absent so far, have added nothing to errors before.
-    """
-    errors = np.square(scores - labels)
-    sums = errors.sum(axis=1)
-    if not np.isnan(sums).any():
-        return sums
-    likely = np.clip(scores, 0.0, 1.0)
-    return np.where(np.isnan(errors), likely * (1.0 - likely), errors).sum(axis=1)
-
-
-def _monitored_rows(Y: AnyMatrix) -> slice | IntArray:
+def _monitored_rows(Y: AnyMatrix, most: int = _MOST_SCORES) -> slice | IntArray:
     """Choose the rows of a batch that are monitored: from all over it, as it may be sorted."""
     n, n_labels = Y.shape
-    n_rows = min(n, max(_FEWEST_ROWS, _MOST_SCORES // max(n_labels, 1)))
+    n_rows = min(n, max(_FEWEST_ROWS, most // max(n_labels, 1)))
     return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
@@ -327,25 +337,27 @@ def _dense(Y: AnyMatrix) -> FloatArray:
 
 
 class LabelRaceClassifier(OnlineClassifier):
-    """Online multi-label classification by label compression: the default that needs no tuning.
+    """Online multi-label classification: the default that needs no tuning.
 
-    RACE's random encoder and least-squares decoder around linear learners that scale their features, choose their
-    penalty and forget by themselves; a threshold that keeps the number of predicted labels near that of true ones;
-    probabilities that are what they say; and a detector that makes the model forget faster after a drift. New labels
-    and features may appear, and labels may be unknown (NaN) or late. See docs/default.md.
+    Linear learners that scale their features, choose their penalty and forget by themselves, one for each label, or
+    for each of RACE's pseudo labels where there is no room for all; a threshold that keeps the number of predicted
+    labels near that of true ones; probabilities that are what they say; and a detector that makes the model forget
+    faster after a drift. New labels and features may appear, and labels may be unknown (NaN) or late. See
+    docs/default.md.
 
     Parameters
     ----------
+    max_memory : int, float or str, default="1GB"
+        Memory for the weights, four bytes for each label and column in use: bytes, or a number with a unit such as
+        "500MB". Above it labels are compressed.
     n_components : int, default=64
-        Pseudo labels. Up to twice as many labels are not compressed.
-    half_life : float, None or sequence of these, default=2000.0
-        Rows after which half of what was learned is forgotten; None for never. Several make an ensemble of members
-        that forget at these speeds, weighted by their recent errors; the decoder forgets as the slowest does.
-    forgetting : float, None or sequence of floats, default=None
+        Pseudo labels, where labels are compressed.
+    half_life : float or None, default=8000.0
+        Rows after which half of what was learned is forgotten; None for never.
+    forgetting : float or None, default=None
         The same as a rate, if that is given: what is kept of the past after each row. 1 forgets nothing.
     detect_drift : bool, default=True
-        Whether to forget nearly all when errors grow by more than chance; of several members, the worst is then
-        replaced.
+        Whether to forget nearly all when errors grow by more than chance.
     optimise : str, default="cardinality"
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
         "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy".
@@ -363,13 +375,17 @@ class LabelRaceClassifier(OnlineClassifier):
 
     Attributes
     ----------
+    n_components_ : int or None
+        Pseudo labels that the labels are compressed to; None where they are not compressed.
     encoder_ : (l, K) array
-        The projection of labels to pseudo labels.
+        The projection of labels to pseudo labels; the identity where they are not compressed.
     decoder_ : (K, l) array
         The decoder.
+    offsets_ : (l,) array
+        What is taken from each label's score, as it was predicted too often.
     threshold_ : float
-        The score with as many scores above it as there were labels recently; `decision_function` has it subtracted.
-        Rules that choose by row or by label (`optimise`) do not use it.
+        The adjusted score with as many above it as there were labels recently; `decision_function` has it
+        subtracted. Rules that choose by row or by label (`optimise`) do not use it.
     alpha_ : float
         The penalty.
     n_drifts_ : int
@@ -396,16 +412,17 @@ class LabelRaceClassifier(OnlineClassifier):
     >>> for name in ("race", "race-cls-adaptive"):
     ...     model = labelrace.make_model(name, random_state=0)
     ...     print(name, f"{averages(prequential(model, stream))['example_f1']:.2f}")
-    race 0.72
+    race 0.73
     race-cls-adaptive 0.46
     """
 
     def __init__(
         self,
         *,
+        max_memory: float | str = "1GB",
         n_components: int = 64,
-        half_life: Any = 2000.0,
-        forgetting: Any = None,
+        half_life: float | None = 8000.0,
+        forgetting: float | None = None,
         detect_drift: bool = True,
         optimise: str = "cardinality",
         alpha: float | Literal["auto"] = "auto",
@@ -414,6 +431,7 @@ class LabelRaceClassifier(OnlineClassifier):
         label_names: Any = None,
         random_state: Any = None,
     ) -> None:
+        self.max_memory = max_memory
         self.n_components = n_components
         self.half_life = half_life
         self.forgetting = forgetting
@@ -432,17 +450,15 @@ class LabelRaceClassifier(OnlineClassifier):
         if isinstance(self.alpha, str):
             parameters.check_choice("alpha", self.alpha, ("auto",))
         alpha = None if isinstance(self.alpha, str) else self.alpha
-        bank = RLS(alpha, self._half_lives(), self.n_random_features, seed, single=True)
-        n_components = int(self.n_components)
-        return LabelRace(bank, self.optimise, bool(self.detect_drift), 2 * n_components, n_components)
+        bank = RLS(alpha, self._rows_to_half(), self.n_random_features, seed, single=True, binary=True)
+        memory = parameters.memory_size("max_memory", self.max_memory)
+        return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, int(self.n_components))
 
-    def _half_lives(self) -> tuple[float | None, ...]:
+    def _rows_to_half(self) -> float | None:
         if self.forgetting is None:
-            return _several("half_life", self.half_life, "a number of rows, None")
-        rates = _several("forgetting", self.forgetting, "a number above 0 and up to 1")
-        for rate in rates:
-            parameters.check_number("forgetting", rate, 0, 1, open_low=True)
-        return tuple(None if rate == 1 else float(np.log(0.5) / np.log(rate)) for rate in rates)
+            return None if self.half_life is None else self.half_life
+        parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
+        return None if self.forgetting == 1 else float(np.log(0.5) / np.log(self.forgetting))
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
         """Tell what carried the scores of a row's labels.
@@ -468,12 +484,24 @@ class LabelRaceClassifier(OnlineClassifier):
         wanted = np.flatnonzero(predicted) if labels is None else fitted.schema.places_of(labels)
         bank, learners = fitted.algorithm.bank, fitted.derived.learners
         z = columns.dense(bank.transform(learners, X))[0]
-        return explain(fitted.schema, learners, self.decoder_, z, wanted, n_features)
+        decisions = fitted.algorithm.scores(fitted.derived, X)[0]
+        return explain(fitted.schema, learners, fitted.derived.beta, z, decisions, wanted, n_features)
+
+    @property
+    def n_components_(self) -> int | None:
+        """Pseudo labels; None where labels are not compressed."""
+        return self._checked_fitted().state.encoder.A.shape[1] or None
 
     @property
     def encoder_(self) -> FloatArray:
         """The projection of labels to pseudo labels, (l, K)."""
-        return self._checked_fitted().state.encoder.A
+        A: FloatArray = self._checked_fitted().state.encoder.A
+        return A if A.shape[1] else np.eye(len(A))
+
+    @property
+    def offsets_(self) -> FloatArray:
+        """What is taken from each label's score."""
+        return self._checked_fitted().derived.offsets
 
     @property
     def decoder_(self) -> FloatArray:
@@ -495,12 +523,3 @@ class LabelRaceClassifier(OnlineClassifier):
     def n_drifts_(self) -> int:
         """Drifts found so far."""
         return int(self._checked_fitted().state.n_drifts)
-
-
-def _several(name: str, value: Any, what: str) -> tuple[Any, ...]:
-    """List the values of a parameter that may be one or several."""
-    is_one = isinstance(value, str) or np.ndim(value) == 0
-    values = (value,) if is_one else tuple(value)
-    if not values:
-        raise ValueError(f"{name} must be {what}, or several of these, got none.")
-    return values

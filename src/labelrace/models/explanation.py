@@ -28,7 +28,10 @@ class Explanation:
     label : str or int
         Name of the label, or its index where labels have no names.
     score : float
-        The score before the threshold is subtracted; about the label's probability.
+        The score before it is adjusted; about the label's probability.
+    adjustment : float
+        What is added to the score for the decision, which is positive where the label is predicted: less a share of the
+        row's best score, the label's offset and the threshold.
     intercept : float
         What the score would be if every feature were at its mean, or zero in sparse data.
     features : tuple of (name, float)
@@ -43,6 +46,7 @@ class Explanation:
 
     label: Any
     score: float
+    adjustment: float
     intercept: float
     features: tuple[tuple[Any, float], ...]
     other_features: float
@@ -51,9 +55,18 @@ class Explanation:
 
 
 def explain(
-    schema: Schema, learners: rls.Derived, decoder: FloatArray, z: FloatArray, labels: Iterable[int], n_features: int
+    schema: Schema,
+    learners: rls.Derived,
+    decoder: FloatArray | None,
+    z: FloatArray,
+    decisions: FloatArray,
+    labels: Iterable[int],
+    n_features: int,
 ) -> list[Explanation]:
-    """Take the scores of one row apart; ``z`` is what the learners make of the row."""
+    """Take the scores of one row apart; ``z`` is what the learners make of the row.
+
+    ``decoder`` is None where labels are their own pseudo labels; ``decisions`` are the scores as adjusted.
+    """
     n_values = learners.scaling.n_values
     values = z @ learners.weights + learners.intercepts
     # Features come first, then random features; the columns that are zero, of sparse data nearly all, add nothing.
@@ -61,7 +74,7 @@ def explain(
     n_of_features = int(np.searchsorted(used, columns.width(n_values)))
     explained = []
     for label in labels:
-        beta = decoder[:, label]
+        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder[:, label]
         added, pseudo = z[used] * (learners.weights[used] @ beta), values * beta
         of_features, of_random = np.split(added, [n_of_features])
         largest = _largest(of_features, n_features)
@@ -70,6 +83,7 @@ def explain(
             Explanation(
                 label=schema.names_of([label])[0],
                 score=float(pseudo.sum()),
+                adjustment=float(decisions[label] - pseudo.sum()),
                 intercept=float(learners.intercepts @ beta),
                 features=tuple(named),
                 other_features=float(of_features.sum() - of_features[largest].sum()),

@@ -1,0 +1,121 @@
+"""Adjusted scores, offsets of labels and what share of them is taken, against loops over rows and labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelrace.core import thresholds
+from labelrace.core.thresholds import add_scores, choose, make_rule, monitor, new_histogram, new_monitor
+
+SHARES = (0.0, 0.5, 1.0)
+
+
+class Loops:
+    """The same, one row and one label at a time; histograms and the rule are taken as given."""
+
+    def __init__(self, n_labels):
+        self.histograms = [new_histogram() for _ in SHARES]
+        self.offsets, self.counts, self.rows = [0.0] * n_labels, [0.0] * n_labels, 0.0
+        self.f1, self.f1_rows = [0.0] * 3, 0.0
+
+    def best(self):
+        worth = [f / max(self.f1_rows, 1.0) + 0.006 * share for f, share in zip(self.f1, SHARES, strict=True)]
+        return worth.index(max(worth))
+
+    def learn(self, scores, labels):
+        n, n_labels = scores.shape
+        best = self.best()
+        self.counts = [0.5 ** (n / 1000) * c + (labels[:, j] == 1).sum() for j, c in enumerate(self.counts)]
+        first, self.rows = self.rows == 0, 0.5 ** (n / 1000) * self.rows + n
+        offsets = list(self.offsets)
+        for place, share in enumerate(SHARES):
+            z = np.array(
+                [[s - 0.1 * max(0.0, max(row)) - share * self.offsets[j] for j, s in enumerate(row)] for row in scores]
+            )
+            after = add_scores(self.histograms[place], z, labels)
+            rule = make_rule("cardinality", after if first else self.histograms[place], None)
+            self.histograms[place] = after
+            self.f1[place] *= 0.5 ** (n / 500)
+            for row, known in zip(choose(rule, z), labels, strict=True):
+                chosen = {j for j in range(n_labels) if row[j] and not np.isnan(known[j])}
+                present = {j for j in range(n_labels) if known[j] == 1}
+                size = len(chosen) + len(present)
+                self.f1[place] += 2 * len(chosen & present) / size if size else 1.0
+                for j in (chosen - present) | (present - chosen) if place == best else ():
+                    step = 0.03 / (1000 * self.counts[j] / self.rows + 20)
+                    offsets[j] += step if j in chosen else -step
+        self.f1_rows = 0.5 ** (n / 500) * self.f1_rows + n
+        self.offsets = [min(0.15, max(-0.15, offset)) for offset in offsets]
+
+
+def some_rows(seed, n, n_labels=6, unknown=0.0, rise=0.0):
+    """Make scores that tell of labels; those of the first label are too high by ``rise``."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random((n, n_labels)) < np.linspace(0.5, 0.05, n_labels)).astype(float)
+    scores = 0.4 * labels + 0.3 * rng.random((n, n_labels))
+    scores[:, 0] += rise
+    return scores, np.where(rng.random(labels.shape) < unknown, np.nan, labels)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from([1, 7, 60, 300]), min_size=1, max_size=5),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([0.0, 0.4]),
+)
+def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
+    watched, loops = new_monitor(6), Loops(6)
+    for number, n in enumerate(sizes):
+        scores, labels = some_rows(seed + number, n, unknown=unknown, rise=rise)
+        watched = monitor(watched, scores, labels)
+        loops.learn(scores, labels)
+    np.testing.assert_allclose(watched.offsets, loops.offsets, atol=1e-12)
+    np.testing.assert_allclose(watched.present, loops.counts)
+    np.testing.assert_allclose(watched.f1, loops.f1)
+    assert thresholds.best_share(watched) == loops.best()
+    for one, other in zip(watched.histograms, loops.histograms, strict=True):
+        np.testing.assert_allclose(one.seen, other.seen)
+
+
+def test_a_label_that_is_predicted_too_often_gets_an_offset():
+    watched = new_monitor(6)
+    for number in range(60):
+        watched = monitor(watched, *some_rows(number, 100, rise=0.25))
+    assert watched.offsets[0] > 0.02
+    assert thresholds.best_share(watched) == 2
+    assert np.abs(watched.offsets).max() <= 0.15
+
+
+def test_offsets_that_do_harm_are_not_taken():
+    """Where offsets point the wrong way, the example F is better without them."""
+    watched = new_monitor(6)._replace(offsets=np.array([0.0, 0.15, -0.15, 0.15, -0.15, -0.15]))
+    for number in range(5):
+        before = watched.offsets
+        scores, labels = some_rows(number, 200)
+        watched = monitor(watched, scores - 0.15 * labels, labels)._replace(offsets=before)
+    assert thresholds.best_share(watched) == 0
+
+
+def test_new_labels_have_no_offset():
+    watched = monitor(new_monitor(3), *some_rows(0, 50, 3))
+    grown = thresholds.grow_monitor(watched, 5)
+    np.testing.assert_array_equal(grown.offsets, [*watched.offsets, 0.0, 0.0])
+    np.testing.assert_array_equal(grown.present, [*watched.present, 0.0, 0.0])
+
+
+def test_the_share_of_the_best_score():
+    scores = np.array([[0.5, 0.1, -0.2], [-0.5, -0.1, -0.2]], np.float32)
+    lowered = thresholds.adjusted(scores, np.array([0.0, 0.1, -0.1], np.float32))
+    assert lowered.dtype == np.float32
+    np.testing.assert_allclose(lowered, [[0.45, -0.05, -0.15], [-0.5, -0.2, -0.1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 500])
+def test_rows_of_which_nothing_is_predicted_nor_present(n):
+    watched = monitor(new_monitor(2), np.zeros((n, 2)), np.zeros((n, 2)))
+    assert watched.f1.tolist() == [n] * 3
+    np.testing.assert_array_equal(watched.offsets, 0.0)
