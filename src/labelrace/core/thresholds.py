@@ -414,9 +414,9 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
     """
     steps, last = rule.probabilities, len(CENTRES) - 1
-    # Python's numbers, as NumPy's would make double precision of single.
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
-    place = (scores - lowest) * (last / (highest - lowest))
+    # In double precision: where probabilities rise steeply, the rounding of single would be seen.
+    place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
     np.clip(place, 0, last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below

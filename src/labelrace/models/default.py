@@ -232,8 +232,7 @@ class LabelRace(BankAlgorithm[State]):
     def _within_memory(self, state: State) -> State:
         """Compress the labels where their weights have outgrown the budget."""
         n_labels = len(state.encoder.A)
-        in_use = int(np.count_nonzero(state.learners.gained[0]))
-        if not _is_uncompressed(state) or self._fits(in_use, n_labels):
+        if not _is_uncompressed(state) or self._fits(int(state.learners.in_use), n_labels):
             return state
         # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
         rng = np.random.default_rng([self.bank.seed, n_labels])
