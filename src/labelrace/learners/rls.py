@@ -303,7 +303,8 @@ class RLS(Bank[RLSState]):
         H = np.asarray(columns.dense(H), dtype=float)
         if self.binary:
             H = _with_means(H)
-        kernel = products.gram(Z, np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
+        block = products.block_of(Z)
+        kernel = block.gram(np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -314,9 +315,9 @@ class RLS(Bank[RLSState]):
             weights = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
             intercepts = pull.sum(axis=0) / _INTERCEPT
         _check_finite(weights, intercepts)
-        q = products.quadratic(Z, inverse.astype(self._dtype))
+        q = block.quadratic(inverse.astype(self._dtype))
         empty.weights[touched] = weights
-        empty.gained[touched, 0] = _marginal(np.full(len(q), alpha), q, products.column_squares(Z)) - alpha
+        empty.gained[touched, 0] = _marginal(np.full(len(q), alpha), q, block.squares()) - alpha
         empty.intercept_gained[0] = _INTERCEPT / (1.0 - inverse.sum() / _INTERCEPT) - _INTERCEPT
         learned = empty._replace(
             intercepts=intercepts,
@@ -433,27 +434,28 @@ class RLS(Bank[RLSState]):
         if factor != 1.0:
             np.multiply(work.gained, factor, out=work.gained)
             np.multiply(work.intercept_gained, factor, out=work.intercept_gained)
-        narrow, touched = products.without_empty_columns(z)
-        squares, pulls = products.column_squares(narrow), []
+        block = products.block_of(z)
+        touched, squares, pulls = block.touched, block.squares(), []
         for generation in range(2 if len(young) else 1):
             precision = alpha + work.gained[touched, generation]
             freedom = 1.0 / (_INTERCEPT + float(work.intercept_gained[generation]))
-            inverse = products.block_inverse(narrow, 1.0 / precision, freedom)
-            marginal = _marginal(precision, products.quadratic(narrow, inverse), squares)
+            variance = self._spread(1.0 / precision, touched, z.shape[1])
+            inverse = products.block_inverse(block, variance, freedom)
+            marginal = _marginal(precision, block.quadratic(inverse), squares)
             work.gained[touched, generation] = marginal - alpha
             total = float(inverse.sum(dtype=float))
             gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
             work.intercept_gained[generation] = gain - _INTERCEPT
             pull = inverse @ (errors[:, young] if generation else errors)
-            pulls.append((pull, freedom * pull.sum(axis=0), self._spread(1.0 / precision, touched, z.shape[1])))
+            pulls.append((pull, freedom * pull.sum(axis=0), variance))
         pull, shift, variance = pulls[0]
         if len(young):
             # These are for the young generation, with its own precision.
             pull[:, young], shift[young] = 0.0, pulls[1][1]
             change = np.zeros((z.shape[1], len(young)), self._dtype)
-            products.add_transposed(change, z, pulls[1][2], pulls[1][0])
+            block.add_transposed(change, pulls[1][2], pulls[1][0])
             work.weights[:, young] += change
-        products.add_transposed(work.weights, z, variance, pull)
+        block.add_transposed(work.weights, variance, pull)
         np.add(work.intercepts, shift, out=work.intercepts)
 
     def _spread(self, values: FloatArray, touched: IntArray | slice, width: int) -> Array:
