@@ -29,7 +29,7 @@ class Naive:
 
     def reset(self):
         self.monitor, self.drift = thresholds.new_monitor(self.n_labels), drift.empty()
-        self.codes, self.labels, self.weights = None, None, None
+        self.labels, self.weights, self.waiting = None, None, []
 
     @property
     def bank(self):
@@ -50,8 +50,13 @@ class Naive:
         self.monitor = thresholds.monitor(self.monitor, scores, Y)
 
     def go_on(self, X, Y):
-        some = self.monitored(Y)
-        self.monitor = thresholds.monitor(self.monitor, self.scores(X)[some], Y[some])
+        scores = self.scores(X)
+        self.waiting += [(scores[row], Y[row]) for row in self.monitored(Y)]
+        if len(self.waiting) >= 32:
+            self.monitor = thresholds.monitor(
+                self.monitor, *(np.array(part) for part in zip(*self.waiting, strict=True))
+            )
+            self.waiting = []
         filled = np.where(np.isnan(Y), self.scores(X), Y)
         self.take(filled, self.bank.factor(len(X)))
         self.learners = self.bank.learn(self.learners, X, filled @ self.A if self.compressed else Y)

@@ -33,6 +33,8 @@ example_accuracy    as independent given the row; no labels only if rows without
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -313,7 +315,8 @@ class LabelHistograms(NamedTuple):
     present: FloatArray
 
 
-class Rule(NamedTuple):
+@dataclass(frozen=True)
+class Rule:
     """What a rule needs.
 
     Attributes
@@ -327,8 +330,8 @@ class Rule(NamedTuple):
         Best score below which a row is left without labels.
     empty_row_trust : float
         How far rows without labels are believed in, from 0, as none was seen, to 1.
-    probabilities : (bins,) array
-        Of a label being present, by its score.
+    counts : ScoreHistogram
+        What the probabilities are read off.
     """
 
     aim: str
@@ -336,7 +339,12 @@ class Rule(NamedTuple):
     thresholds: FloatArray | float
     floor: float
     empty_row_trust: float
-    probabilities: FloatArray
+    counts: ScoreHistogram
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Of a label being present, by the bin of its score; computed when somebody asks."""
+        return calibration(self.counts)
 
 
 def new_label_histograms(n_labels: int) -> LabelHistograms:
@@ -364,17 +372,17 @@ def add_label_scores(counts: LabelHistograms, scores: FloatArray, labels: FloatA
 
 def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None) -> Rule:
     """Read off the histograms what the rule needs; those of single labels are for the aim "macro_f1"."""
-    common, likely = cardinality_threshold(counts), calibration(counts)
+    common = cardinality_threshold(counts)
     thresholds: FloatArray | float = common
     if aim in ("hamming_loss", "subset_accuracy"):
-        even = int(np.searchsorted(likely, 0.5))
+        even = int(np.searchsorted(calibration(counts), 0.5))
         thresholds = common = float(EDGES[even])
     elif aim == "micro_f1":
         thresholds = common = float(EDGES[_best_f(counts.seen, counts.present)])
     elif aim == "macro_f1":
         thresholds = _label_thresholds(counts, by_label)
     empty_rows = min(1.0, counts.empty_rows / (_FEW_EMPTY * counts.rows)) if counts.rows else 1.0
-    return Rule(aim, common, thresholds, empty_row_floor(counts), empty_rows, likely)
+    return Rule(aim, common, thresholds, empty_row_floor(counts), empty_rows, counts)
 
 
 def _best_f(seen: FloatArray, present: FloatArray) -> FloatArray:
@@ -414,9 +422,9 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
     """
     steps, last = rule.probabilities, len(CENTRES) - 1
-    # Python's numbers, as NumPy's would make double precision of single.
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
-    place = (scores - lowest) * (last / (highest - lowest))
+    # In double precision: where probabilities rise steeply, the rounding of single would be seen.
+    place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
     np.clip(place, 0, last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below

@@ -7,6 +7,8 @@ values the indicator is the column itself, so that binary features, dense or spa
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import scipy.sparse
 
@@ -39,14 +41,31 @@ __all__ = [
 ]
 
 
+# Columns from which on it is remembered of what kinds they are; nobody writes into such arrays.
+_MANY = 1000
+_KNOWN: dict[int, tuple[weakref.ref[IntArray], tuple[bool, bool]]] = {}
+
+
 def all_numeric(n_values: IntArray) -> bool:
     """Tell whether there is no nominal column."""
-    return not n_values.any()
+    return _kinds(n_values)[0]
 
 
 def all_nominal(n_values: IntArray) -> bool:
     """Tell whether there is no numeric column."""
-    return bool(n_values.all())
+    return _kinds(n_values)[1]
+
+
+def _kinds(n_values: IntArray) -> tuple[bool, bool]:
+    """Tell whether all columns are numeric, and whether all are nominal; of long arrays it is known after once."""
+    if len(n_values) < _MANY:
+        return not n_values.any(), bool(n_values.all())
+    found = _KNOWN.get(id(n_values))
+    if found is None or found[0]() is not n_values:
+        kinds = (not n_values.any(), bool(n_values.all()))
+        key = id(n_values)
+        found = _KNOWN[key] = (weakref.ref(n_values, lambda _: _KNOWN.pop(key, None)), kinds)
+    return found[1]
 
 
 def numeric(X: AnyMatrix, n_values: IntArray) -> AnyMatrix:

@@ -37,13 +37,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import lapack
 
 from labelrace import parameters
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import columns, scaling
+from labelrace.learners import columns, products, scaling
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.scaling import ScalingState
+from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["ALPHAS", "EXACT_ROWS", "RLS", "Derived", "RLSState", "Start", "WarmUp", "first_rows"]
@@ -58,14 +58,12 @@ EXACT_ROWS = 512
 _BLOCK, _SPARSE_BLOCK = 64, 128
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
 _DENSE = 0.1
-# Columns up to which a sparse block is made dense for its matrix.
-_MAX_DENSE = 16_384
-# Columns for each non-zero up to which occurring columns are marked rather than found by sorting.
-_MAX_MARKED = 8
 # Precision of the intercept before the first row.
 _INTERCEPT = 1.0
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
+# What is left of `gained` at the least before it is multiplied out.
+_LEAST_FADING = 1e-30
 # Scores of the start that are computed at once.
 _CELLS = 1 << 22
 
@@ -132,11 +130,16 @@ class RLSState(NamedTuple):
         How columns are scaled.
     alpha : float
         The penalty, which is the precision before the first row.
-    weights : (M, k) array
+    weights : (M, k) array, or Table for sparse data
         In single or double precision.
     intercepts : (k,) array
-    gained : (2, M) array
-        How far the precision of the old generation, and of the young one, is above the penalty.
+    gained : (M, 2) array, or Table for sparse data
+        How far the precision of the old generation, and of the young one, is above the penalty; to be multiplied by
+        ``fading``.
+    fading : float
+        Product of what was kept of ``gained``, so that columns that a batch does not touch are forgotten, too.
+    in_use : float
+        Columns that were other than 0.
     intercept_gained : (2,) array
         The same for the intercepts, above 1.
     rows : float
@@ -156,6 +159,8 @@ class RLSState(NamedTuple):
     weights: Array
     intercepts: FloatArray
     gained: FloatArray
+    fading: float
+    in_use: float
     intercept_gained: FloatArray
     rows: float
     first_rows: FloatArray
@@ -259,7 +264,9 @@ class RLS(Bank[RLSState]):
             alpha,
             np.zeros((m, n_components), self._dtype),
             np.zeros(n_components),
-            np.zeros((2, m)),
+            np.zeros((m, 2)),
+            1.0,
+            0.0,
             np.zeros(2),
             0.0,
             np.full(n_components, np.inf),
@@ -292,11 +299,12 @@ class RLS(Bank[RLSState]):
         n_values = columns.widest_values(state.scaling.n_values, X)
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
-        Z, touched = _without_empty_columns(scaling.transform(scaled, X))
+        Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
         H = np.asarray(columns.dense(H), dtype=float)
         if self.binary:
             H = _with_means(H)
-        kernel = _weighted_gram(Z, np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
+        block = products.block_of(Z)
+        kernel = block.gram(np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -304,14 +312,21 @@ class RLS(Bank[RLSState]):
             inverse = _inverse(values, vectors, alpha)
             pull = inverse @ H
             empty = self._zeros(scaled, H.shape[1], alpha)
-            empty.weights[touched] = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
+            weights = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
             intercepts = pull.sum(axis=0) / _INTERCEPT
-        _check_finite(empty.weights, intercepts)
-        q = _quadratic(Z, inverse.astype(self._dtype))
-        empty.gained[0, touched] = _marginal(np.full(len(q), alpha), q, _column_squares(Z)) - alpha
+        _check_finite(weights, intercepts)
+        q = block.quadratic(inverse.astype(self._dtype))
+        empty.weights[touched] = weights
+        empty.gained[touched, 0] = _marginal(np.full(len(q), alpha), q, block.squares()) - alpha
         empty.intercept_gained[0] = _INTERCEPT / (1.0 - inverse.sum() / _INTERCEPT) - _INTERCEPT
-        first_rows = np.where((H != 0).any(axis=0), 0.0, np.inf)
-        learned = empty._replace(intercepts=intercepts, rows=float(X.shape[0]), first_rows=first_rows)
+        learned = empty._replace(
+            intercepts=intercepts,
+            rows=float(X.shape[0]),
+            in_use=float(np.count_nonzero(empty.gained[touched, 0])),
+            first_rows=np.where((H != 0).any(axis=0), 0.0, np.inf),
+        )
+        if not scaled.length:
+            learned = _as_tables(learned, empty.weights, empty.gained)
         return Start(learned, inverse)
 
     def _best_alpha(self, values: FloatArray, vectors: FloatArray, H: FloatArray) -> float:
@@ -334,7 +349,7 @@ class RLS(Bank[RLSState]):
     def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
         """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
         n_values = columns.widest_values(state.scaling.n_values, X)
-        if (n_values > state.scaling.n_values).any():
+        if n_values is not state.scaling.n_values:
             state, Z = self._widened(state, n_values), None
         Z = scaling.transform(state.scaling, X) if Z is None else Z
         H = np.asarray(columns.dense(H), dtype=self._dtype)
@@ -354,15 +369,13 @@ class RLS(Bank[RLSState]):
         if state.rows - state.founded < _GENERATION:
             return state._replace(first_rows=first_rows, young=state.young | new)
         still_new = state.young & (state.rows - state.first_rows < _NEW)
-        gained, intercept_gained = state.gained.copy(), state.intercept_gained.copy()
-        gained[1], intercept_gained[1] = 0.0, 0.0
-        return state._replace(
-            first_rows=first_rows,
-            young=still_new | new,
-            founded=state.rows,
-            gained=gained,
-            intercept_gained=intercept_gained,
+        gained, intercept_gained = np.array(state.gained), state.intercept_gained.copy()
+        gained[:, 1], intercept_gained[1] = 0.0, 0.0
+        founded = state._replace(
+            first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
+        is_table = isinstance(state.gained, Table)
+        return _as_tables(founded, None, gained) if is_table else founded._replace(gained=gained)
 
     def factor(self, n_rows: int) -> float:
         """Compute the share of the past that is kept after a number of rows."""
@@ -370,70 +383,88 @@ class RLS(Bank[RLSState]):
 
     def forget(self, state: RLSState, keep: float) -> RLSState:
         """Forget all but a share of the past: the weights stay, but new data changes them faster."""
-        return state._replace(gained=state.gained * keep, intercept_gained=state.intercept_gained * keep)
+        return state._replace(fading=state.fading * keep, intercept_gained=state.intercept_gained * keep)
 
     def rescale(self, state: RLSState, X: AnyMatrix) -> RLSState:
         """Scale anew the columns whose unit has changed in a batch."""
         return state._replace(scaling=scaling.rescale(state.scaling, X))
 
     def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
-        """Learn block by block, on copies: a failure leaves the state as it was."""
+        """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
         size = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK
-        Z, touched = _without_empty_columns(Z)
+        if state.fading < _LEAST_FADING:
+            state = _multiplied_out(state)
+        is_sparse = not state.scaling.length
+        Z, touched = products.without_empty_columns(Z)
+        weights, gained = _rows_of(state.weights, touched), _rows_of(state.gained, touched)
         if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
             Z = Z.toarray()
-        # What the batch does not touch is forgotten all the same.
-        new = state._replace(
-            weights=state.weights[touched].copy(),
-            gained=state.gained[:, touched].copy(),
-            intercepts=state.intercepts.astype(self._dtype),
-            intercept_gained=state.intercept_gained.copy(),
-        )
+        unused = gained[:, 0] == 0.0
+        gained *= state.fading
+        work = _Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, Z.shape[0], size):
-                self._learn_block(new, Z[start : start + size], H[start : start + size], young)
-        _check_finite(new.weights, new.intercepts)
-        weights, gained = state.weights.copy(), state.gained * self.factor(Z.shape[0])
-        weights[touched], gained[:, touched] = new.weights, new.gained
-        intercepts = new.intercepts.astype(float)
-        return new._replace(weights=weights, gained=gained, intercepts=intercepts)
+                self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
+        _check_finite(weights, work.intercepts)
+        fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)
+        gained /= fading
+        learned = state._replace(
+            intercepts=work.intercepts.astype(float),
+            intercept_gained=work.intercept_gained,
+            fading=fading,
+            in_use=state.in_use + float(np.count_nonzero(gained[unused, 0])),
+        )
+        if not is_sparse:
+            return learned._replace(weights=weights, gained=gained)
+        return learned._replace(
+            weights=Table.of(state.weights).replaced(touched, weights),  # type: ignore[arg-type]
+            gained=Table.of(state.gained).replaced(touched, gained),  # type: ignore[arg-type]
+        )
 
-    def _learn_block(self, new: RLSState, z: AnyMatrix, h: Array, young: IntArray) -> None:
-        """Write what a block teaches into the arrays of ``new``."""
-        errors = h - z @ new.weights
-        errors -= new.intercepts
+    def _learn_block(self, work: _Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray) -> None:
+        """Write what a block teaches into the arrays."""
+        errors = h - z @ work.weights
+        errors -= work.intercepts
         if self.binary:
             # Beyond its target: below 0 where that is 0, above 1 where it is 1.
             errors[np.where(h > 0, errors < 0, errors > 0)] = 0.0
             errors[np.isnan(errors)] = 0.0
         factor = self.factor(z.shape[0])
-        new.gained[:] *= factor
-        new.intercept_gained[:] *= factor
-        squares = _column_squares(z)
-        steps = []
+        if factor != 1.0:
+            np.multiply(work.gained, factor, out=work.gained)
+            np.multiply(work.intercept_gained, factor, out=work.intercept_gained)
+        block = products.block_of(z)
+        touched, squares, pulls = block.touched, block.squares(), []
         for generation in range(2 if len(young) else 1):
-            precision = new.alpha + new.gained[generation]
-            freedom = 1.0 / (_INTERCEPT + float(new.intercept_gained[generation]))
-            inverse = _block_inverse(z, 1.0 / precision, freedom)
-            new.gained[generation] = _marginal(precision, _quadratic(z, inverse), squares) - new.alpha
+            precision = alpha + work.gained[touched, generation]
+            freedom = 1.0 / (_INTERCEPT + float(work.intercept_gained[generation]))
+            variance = self._spread(1.0 / precision, touched, z.shape[1])
+            inverse = products.block_inverse(block, variance, freedom)
+            marginal = _marginal(precision, block.quadratic(inverse), squares)
+            work.gained[touched, generation] = marginal - alpha
             total = float(inverse.sum(dtype=float))
             gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
-            new.intercept_gained[generation] = gain - _INTERCEPT
-            steps.append((1.0 / precision, freedom, inverse))
-        old, freedom, inverse = steps[0]
-        pull = inverse @ errors
-        shift = freedom * pull.sum(axis=0)
+            work.intercept_gained[generation] = gain - _INTERCEPT
+            pull = inverse @ (errors[:, young] if generation else errors)
+            pulls.append((pull, freedom * pull.sum(axis=0), variance))
+        pull, shift, variance = pulls[0]
         if len(young):
-            fresh, freedom, inverse = steps[1]
-            pull[:, young] = inverse @ errors[:, young]
-            shift[young] = freedom * pull[:, young].sum(axis=0)
-        change = z.T @ pull
-        change *= old.astype(self._dtype)[:, None]
-        if len(young):
-            change[:, young] *= (fresh / old).astype(self._dtype)[:, None]
-        new.weights[:] += change
-        new.intercepts[:] += shift
+            # These are for the young generation, with its own precision.
+            pull[:, young], shift[young] = 0.0, pulls[1][1]
+            change = np.zeros((z.shape[1], len(young)), self._dtype)
+            block.add_transposed(change, pulls[1][2], pulls[1][0])
+            work.weights[:, young] += change
+        block.add_transposed(work.weights, variance, pull)
+        np.add(work.intercepts, shift, out=work.intercepts)
+
+    def _spread(self, values: FloatArray, touched: IntArray | slice, width: int) -> Array:
+        """Put the values of the columns that occur where these are among all."""
+        if isinstance(touched, slice):
+            return values.astype(self._dtype)
+        spread = np.zeros(width, self._dtype)
+        spread[touched] = values
+        return spread
 
     def derive(self, state: RLSState) -> Derived:
         """Collect what predicting needs."""
@@ -446,27 +477,31 @@ class RLS(Bank[RLSState]):
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels from the result of `transform`."""
-        return Z @ derived.weights + derived.intercepts
+        weights = derived.weights
+        product = weights.times(Z) if isinstance(weights, Table) else Z @ weights
+        product += derived.intercepts
+        return product
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
-        return state._replace(
-            weights=(state.weights @ A.astype(self._dtype)),
-            intercepts=state.intercepts @ A,
-            first_rows=np.zeros(k),
-            young=np.zeros(k, bool),
+        weights = np.asarray(state.weights) @ A.astype(self._dtype)
+        projected = state._replace(
+            intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool), weights=weights
         )
+        return _as_tables(projected, weights, None) if isinstance(state.weights, Table) else projected
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
         n_new = n_components - len(state.intercepts)
-        return state._replace(
-            weights=np.pad(state.weights, ((0, 0), (0, n_new))),
+        weights = np.pad(np.asarray(state.weights), ((0, 0), (0, n_new)))
+        grown = state._replace(
+            weights=weights,
             intercepts=np.pad(state.intercepts, (0, n_new)),
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
+        return _as_tables(grown, weights, None) if isinstance(state.weights, Table) else grown
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -479,11 +514,46 @@ class RLS(Bank[RLSState]):
         rng = np.random.default_rng([self.seed, len(n_values)])
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
+        if not scaled.length and columns.all_numeric(n_values):
+            weights, gained = (Table.of(one).grown(m) for one in (state.weights, state.gained))
+            return state._replace(scaling=scaled, weights=weights, gained=gained)  # type: ignore[arg-type]
         kept = columns.places(state.scaling.n_values, n_values)
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
-        weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((2, m))
-        weights[kept], gained[:, kept] = state.weights, state.gained
-        return state._replace(scaling=scaled, weights=weights, gained=gained)
+        weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
+        weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
+        grown = state._replace(scaling=scaled, weights=weights, gained=gained)
+        return _as_tables(grown, weights, gained) if isinstance(state.weights, Table) else grown
+
+
+class _Work(NamedTuple):
+    """Arrays that a batch is learned in: the rows it touches, and the intercepts."""
+
+    weights: Array
+    gained: FloatArray
+    intercepts: Array
+    intercept_gained: FloatArray
+
+
+def _rows_of(array: Array | Table, touched: IntArray | slice) -> Array:
+    """Copy some rows."""
+    if isinstance(array, Table) and not isinstance(touched, slice):
+        return array.rows(touched)
+    return np.array(np.asarray(array)[touched])
+
+
+def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
+    """Put arrays that nobody else has into a state as tables."""
+    if weights is not None:
+        state = state._replace(weights=Table.taking(weights))  # type: ignore[arg-type]
+    if gained is not None:
+        state = state._replace(gained=Table.taking(gained))  # type: ignore[arg-type]
+    return state
+
+
+def _multiplied_out(state: RLSState) -> RLSState:
+    """Multiply what was kept into `gained`."""
+    gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
+    return _as_tables(state, None, gained) if isinstance(state.gained, Table) else state._replace(gained=gained)
 
 
 def first_rows(n: int) -> tuple[IntArray, IntArray]:
@@ -528,32 +598,6 @@ def _inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArra
     return inverse
 
 
-def _block_inverse(z: AnyMatrix, variance: FloatArray, freedom: float) -> Array:
-    """Compute ``(Z D⁻¹ Zᵀ + 1/d_b + I)⁻¹`` by Cholesky's decomposition."""
-    middle = _weighted_gram(z, variance.astype(z.dtype))
-    middle += z.dtype.type(freedom)
-    middle.flat[:: len(middle) + 1] += 1.0
-    factor, solve = (lapack.spotrf, lapack.spotri) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
-    # In Fortran's order the upper triangle is the lower one of the transpose, which is the same matrix.
-    upper, failed = factor(middle.T, overwrite_a=True, clean=False)
-    if not failed:
-        upper, failed = solve(upper, overwrite_c=True)
-    if failed:
-        raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
-    full = np.triu(upper)
-    full += np.triu(upper, 1).T
-    return full
-
-
-def _quadratic(z: AnyMatrix, inverse: Array) -> FloatArray:
-    """Compute ``diag(Zᵀ M⁻¹ Z)``."""
-    if not scipy.sparse.issparse(z):
-        return np.einsum("ij,ij->j", z, inverse @ z).astype(float)
-    product = z.T @ inverse
-    rows = np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))
-    return np.bincount(z.indices, weights=z.data * product[z.indices, rows], minlength=z.shape[1]).astype(float)
-
-
 def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
     """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
     with np.errstate(divide="ignore"):
@@ -566,39 +610,3 @@ def _check_finite(weights: Array, intercepts: Array) -> None:
         total = weights.sum(dtype=float) + intercepts.sum(dtype=float)
     if not np.isfinite(total):
         raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")
-
-
-def _weighted_gram(z: AnyMatrix, weights: Array) -> Array:
-    """Compute ``z diag(weights) zᵀ`` for some rows."""
-    if not scipy.sparse.issparse(z):
-        # The root on either side makes the product symmetric, at half the cost.
-        scaled = z * np.sqrt(weights)
-        return scaled @ scaled.T
-    values = z.data * weights[z.indices]
-    if z.shape[1] > _MAX_DENSE:
-        return np.asarray((scipy.sparse.csr_array((values, z.indices, z.indptr), shape=z.shape) @ z.T).toarray())
-    # Sparse times dense is quicker than sparse times sparse, if the dense one is in the memory order SciPy needs.
-    right = np.zeros(z.shape[::-1], z.dtype)
-    right[z.indices, np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))] = values
-    return np.asarray(z @ right)
-
-
-def _column_squares(z: AnyMatrix) -> FloatArray:
-    """Sum the squares of each column."""
-    if not scipy.sparse.issparse(z):
-        return np.einsum("ij,ij->j", z, z).astype(float)
-    return np.bincount(z.indices, weights=z.data * z.data, minlength=z.shape[1]).astype(float)
-
-
-def _without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
-    """Leave out the empty columns of sparse rows; return the others and their places."""
-    if not scipy.sparse.issparse(z):
-        return z, slice(None)
-    if z.shape[1] <= _MAX_MARKED * z.nnz:
-        # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
-        occurs = np.zeros(z.shape[1], dtype=bool)
-        occurs[z.indices] = True
-        touched, places = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[z.indices]
-    else:
-        touched, places = np.unique(z.indices, return_inverse=True)
-    return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched

@@ -55,6 +55,13 @@ _LEAST_KEPT = 1e-30
 _DECODER_RIDGE = 1e-3
 
 
+class Waiting(NamedTuple):
+    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
+
+    scores: FloatArray
+    labels: FloatArray
+
+
 class State(NamedTuple):
     """Everything the model remembers.
 
@@ -68,6 +75,8 @@ class State(NamedTuple):
         Sums over true pseudo labels and labels.
     monitor : Monitor
         Counts of scores, and offsets, for thresholds and probabilities.
+    waiting : Waiting
+        Monitored rows that are not counted yet.
     by_label : LabelHistograms
         Counts for each label, where thresholds are the labels' own.
     drift : DriftState
@@ -80,6 +89,7 @@ class State(NamedTuple):
     learners: RLSState
     decoder: decoder.State
     monitor: Monitor
+    waiting: Waiting
     by_label: LabelHistograms
     drift: DriftState
     n_drifts: float
@@ -133,6 +143,7 @@ class LabelRace(BankAlgorithm[State]):
             self.bank.init(n_values, n_components or n_labels),
             decoder.init(n_labels, n_components),
             thresholds.new_monitor(n_labels),
+            Waiting(np.zeros((0, n_labels)), np.zeros((0, n_labels))),
             thresholds.new_label_histograms(n_labels if self.aim == "macro_f1" else 0),
             drift.empty(),
             0.0,
@@ -170,17 +181,21 @@ class LabelRace(BankAlgorithm[State]):
         state = state._replace(learners=start.state._replace(warm_up=buffer), decoder=sums)
         some = _monitored_rows(Y, _MOST_FIRST_SCORES)
         scores = self._decode(start.left_out(_dense(U), some), self._beta(state))
-        return self._monitor(state, scores, _dense(Y[some]))._replace(drift=drift.empty())
+        return self._counted(state, scores, _dense(Y[some]))._replace(drift=drift.empty())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        derived = self.derive(state) if derived is None else derived
-        Z = self.bank.transform(derived.learners, X)
+        if derived is None:
+            learners, beta = self.bank.derive(state.learners), self._beta(state)
+        else:
+            learners, beta = derived.learners, derived.beta
+        Z = self.bank.transform(learners, X)
         some = _monitored_rows(Y)
-        state = self._monitor(state, self._decoded(derived, Z[some]), _dense(Y[some]))
-        if not _is_uncompressed(state):
-            Y = self._filled(derived, Z, Y)
-        if self.detects_drift and drift.found(state.drift):
+        before, scores = state, self._decode(self.bank.predict_transformed(learners, Z[some]), beta)
+        state = self._monitor(state, scores, _dense(Y[some]))
+        if beta is not None:
+            Y = self._filled(learners, beta, Z, Y)
+        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state, Z = self._forgotten(state, X), None
         U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
         learners = self._bank(state).learn(state.learners, X, U, Z)
@@ -198,7 +213,17 @@ class LabelRace(BankAlgorithm[State]):
         return self.bank if _is_uncompressed(state) else replace(self.bank, binary=False)
 
     def _monitor(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
-        """Record how some rows are predicted before they are learned."""
+        """Record how some rows are predicted before they are learned; few rows wait until there are more."""
+        if len(state.waiting.scores):
+            scores = np.concatenate([state.waiting.scores, scores])
+            labels = np.concatenate([state.waiting.labels, labels])
+        if len(scores) < _FEWEST_ROWS:
+            return state._replace(waiting=Waiting(scores.astype(float), labels))
+        none = np.zeros((0, scores.shape[1]))
+        return self._counted(state, scores, labels)._replace(waiting=Waiting(none, none))
+
+    def _counted(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
+        """Count the scores of some rows."""
         if self.aim == "macro_f1":
             by_label = thresholds.add_label_scores(state.by_label, thresholds.adjusted(scores), labels)
             state = state._replace(by_label=by_label)
@@ -211,7 +236,7 @@ class LabelRace(BankAlgorithm[State]):
         sums = decoder.forget(state.decoder, _KEPT)
         return state._replace(learners=learners, decoder=sums, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
 
-    def _filled(self, derived: Derived, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
+    def _filled(self, learners: rls.Derived, beta: FloatArray, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
         """Put predictions where labels are missing."""
         missing = missing_labels.find(Y)
         if missing is None:
@@ -221,7 +246,7 @@ class LabelRace(BankAlgorithm[State]):
         # Some rows at a time: all scores of a batch may be more than there is room for.
         for start in range(0, Y.shape[0], n_rows):
             here = slice(*np.searchsorted(rows, [start, start + n_rows]))
-            scores = self._decoded(derived, Z[start : start + n_rows])
+            scores = self.bank.predict_transformed(learners, Z[start : start + n_rows]) @ beta
             values.append(scores[rows[here] - start, labels[here]])
         return missing_labels.fill(Y, missing, np.concatenate(values))
 
@@ -232,8 +257,7 @@ class LabelRace(BankAlgorithm[State]):
     def _within_memory(self, state: State) -> State:
         """Compress the labels where their weights have outgrown the budget."""
         n_labels = len(state.encoder.A)
-        in_use = int(np.count_nonzero(state.learners.gained[0]))
-        if not _is_uncompressed(state) or self._fits(in_use, n_labels):
+        if not _is_uncompressed(state) or self._fits(int(state.learners.in_use), n_labels):
             return state
         # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
         rng = np.random.default_rng([self.bank.seed, n_labels])
@@ -260,10 +284,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the labels' scores: about their probabilities."""
-        return self._decoded(derived, self.bank.transform(derived.learners, X))
-
-    def _decoded(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
-        return self._decode(self.bank.predict_transformed(derived.learners, Z), derived.beta)
+        return self._decode(self.bank.predict(derived.learners, X), derived.beta)
 
     def _decode(self, U: FloatArray, beta: FloatArray | None) -> FloatArray:
         return U if beta is None else U @ beta
@@ -305,6 +326,7 @@ class LabelRace(BankAlgorithm[State]):
             encoder=encoder.grow(state.encoder, rows),
             decoder=decoder.grow(state.decoder, n_new),
             monitor=thresholds.grow_monitor(state.monitor, n_labels),
+            waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in state.waiting)),
         )
 
 

@@ -68,14 +68,15 @@ def explain(
     ``decoder`` is None where labels are their own pseudo labels; ``decisions`` are the scores as adjusted.
     """
     n_values = learners.scaling.n_values
-    values = z @ learners.weights + learners.intercepts
+    weights = np.asarray(learners.weights)
+    values = z @ weights + learners.intercepts
     # Features come first, then random features; the columns that are zero, of sparse data nearly all, add nothing.
     used = np.flatnonzero(z)
     n_of_features = int(np.searchsorted(used, columns.width(n_values)))
     explained = []
     for label in labels:
         beta = np.eye(1, len(values), label)[0] if decoder is None else decoder[:, label]
-        added, pseudo = z[used] * (learners.weights[used] @ beta), values * beta
+        added, pseudo = z[used] * (weights[used] @ beta), values * beta
         of_features, of_random = np.split(added, [n_of_features])
         largest = _largest(of_features, n_features)
         named = ((_column_name(schema.feature_names, n_values, int(used[i])), float(added[i])) for i in largest)

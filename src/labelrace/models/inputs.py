@@ -322,9 +322,9 @@ def categorical_values(categorical: Any, n_features: int, feature_names: Array |
 
 def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
     """Refuse nominal columns that hold anything but codes: whole numbers from 0."""
-    if not n_values.any():
+    if columns.all_numeric(n_values):
         return
-    coded = X if n_values.all() else X[:, np.flatnonzero(n_values)]
+    coded = columns.nominal(X, n_values)
     values = coded.data if scipy.sparse.issparse(coded) else coded
     wrong = (values < 0) | (values >= _MOST_VALUES) | ((values != np.rint(values)) & ~np.isnan(values))
     if wrong.any():

@@ -29,6 +29,7 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.learners.table import Table
 from labelrace.models.fitted import Fitted
 from labelrace.typing import Array
 
@@ -209,7 +210,7 @@ def _flatten(state: Any, path: str) -> dict[str, Array]:
     for name, value in state._asdict().items():
         if hasattr(value, "_asdict"):
             tensors |= _flatten(value, f"{path}.{name}")
-        elif isinstance(value, (np.ndarray, float)):
+        elif isinstance(value, (np.ndarray, Table, float)):
             tensors[f"{path}.{name}"] = np.asarray(value)
         elif value:
             raise ValueError(

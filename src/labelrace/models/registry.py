@@ -10,14 +10,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module, metadata
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from labelrace.models.chains import ClassifierChainsClassifier
-from labelrace.models.constant import ConstantClassifier
-from labelrace.models.default import LabelRaceClassifier
-from labelrace.models.plst import PLSTClassifier
-from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
-from labelrace.models.relevance import BinaryRelevanceClassifier
+if TYPE_CHECKING:
+    from labelrace.models.chains import ClassifierChainsClassifier
+    from labelrace.models.constant import ConstantClassifier
+    from labelrace.models.default import LabelRaceClassifier
+    from labelrace.models.plst import PLSTClassifier
+    from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+    from labelrace.models.relevance import BinaryRelevanceClassifier
 
 __all__ = ["describe_model", "is_online", "make_model", "model_names", "register_model"]
 
@@ -25,9 +26,12 @@ ENTRY_POINTS = "labelrace.models"
 
 
 class Entry(NamedTuple):
-    """A model: what makes it, the parameters that its name settles, and a line about it."""
+    """A model: what makes it, the parameters that its name settles, and a line about it.
 
-    factory: Callable[..., Any]
+    Of labelrace's own models what makes them is ``module:Class``: listing them imports none.
+    """
+
+    factory: Callable[..., Any] | str
     settled: Mapping[str, Any]
     about: str
     is_online: bool = True
@@ -35,12 +39,18 @@ class Entry(NamedTuple):
 
 def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
     return Entry(
-        RACEClassifier.paper, {"method": method, "encoding": encoding, **others}, f"RACE as published: {about}"
+        "labelrace.models.race:RACEClassifier.paper",
+        {"method": method, "encoding": encoding, **others},
+        f"RACE as published: {about}",
     )
 
 
 _MODELS = {
-    "race": Entry(LabelRaceClassifier, {}, "the default: linear learners, adaptive thresholds, drift detection"),
+    "race": Entry(
+        "labelrace.models.default:LabelRaceClassifier",
+        {},
+        "the default: linear learners, adaptive thresholds, drift detection",
+    ),
     "race-cls-fixed": _paper("classification", "fixed", "classifiers, the random encoder stays"),
     "race-cls-adaptive": _paper("classification", "adaptive", "classifiers, the encoder follows the decoder"),
     "race-reg-fixed": _paper("regression", "fixed", "regressors, the random encoder stays"),
@@ -48,18 +58,38 @@ _MODELS = {
     "race-cls-adaptive-iter3": _paper(
         "classification", "adaptive", "as race-cls-adaptive, each batch learned three times", iterations=3
     ),
-    "obr": Entry(BinaryRelevanceClassifier.paper, {}, "binary relevance: a naive Bayes for each label"),
-    "occ": Entry(ClassifierChainsClassifier.paper, {"n_chains": 1}, "a classifier chain in random order"),
-    "oecc": Entry(ClassifierChainsClassifier.paper, {"n_chains": 5}, "five classifier chains in random orders, voting"),
-    "majority": Entry(ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row"),
-    "negative": Entry(ConstantClassifier, {"strategy": "negative"}, "no labels, whatever the row"),
+    "obr": Entry(
+        "labelrace.models.relevance:BinaryRelevanceClassifier.paper",
+        {},
+        "binary relevance: a naive Bayes for each label",
+    ),
+    "occ": Entry(
+        "labelrace.models.chains:ClassifierChainsClassifier.paper",
+        {"n_chains": 1},
+        "a classifier chain in random order",
+    ),
+    "oecc": Entry(
+        "labelrace.models.chains:ClassifierChainsClassifier.paper",
+        {"n_chains": 5},
+        "five classifier chains in random orders, voting",
+    ),
+    "majority": Entry(
+        "labelrace.models.constant:ConstantClassifier",
+        {"strategy": "majority"},
+        "the most frequent labels, whatever the row",
+    ),
+    "negative": Entry(
+        "labelrace.models.constant:ConstantClassifier", {"strategy": "negative"}, "no labels, whatever the row"
+    ),
     "race-offline": Entry(
-        OfflineRACEClassifier.paper,
+        "labelrace.models.race:OfflineRACEClassifier.paper",
         {"method": "classification", "encoding": "fixed"},
         "RACE with all data in one batch (offline)",
         is_online=False,
     ),
-    "plst": Entry(PLSTClassifier, {}, "principal label space transformation (offline)", is_online=False),
+    "plst": Entry(
+        "labelrace.models.plst:PLSTClassifier", {}, "principal label space transformation (offline)", is_online=False
+    ),
 }
 _REGISTERED: dict[str, Entry] = {}
 
@@ -172,13 +202,14 @@ def make_model(name: str, **parameters: Any) -> Any:
     DummyClassifier()
     """
     entry = _find(name)
-    known = _parameters(entry.factory)
+    factory = _imported(entry.factory) if isinstance(entry.factory, str) else entry.factory
+    known = _parameters(factory)
     if known is not None:
         open_to_choose = [parameter for parameter in known if parameter not in entry.settled]
         unknown = [parameter for parameter in parameters if parameter not in open_to_choose]
         if unknown:
             raise ValueError(f"{name} has no parameter {unknown[0]!r}. It has: {', '.join(open_to_choose)}.")
-    return entry.factory(**entry.settled, **parameters)
+    return factory(**entry.settled, **parameters)
 
 
 def _parameters(factory: Callable[..., Any]) -> list[str] | None:

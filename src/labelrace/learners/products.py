@@ -1,0 +1,142 @@
+"""Blocks of rows, dense or sparse: the products that the learners of `labelrace.learners.rls` are made of.
+
+A sparse block touches the columns that occur in it and nothing else. Columns that occur once, in texts about half of
+them, need no product at all: they add to the diagonal of ``Z D⁻¹ Zᵀ``, and read that of ``M⁻¹``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import lapack
+from scipy.sparse import _sparsetools
+
+from labelrace.exceptions import DivergenceError
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = ["DenseBlock", "SparseBlock", "block_inverse", "block_of", "without_empty_columns"]
+
+# Columns for each non-zero up to which occurring columns are marked rather than found by sorting.
+_MAX_MARKED = 8
+
+
+class DenseBlock:
+    """Dense rows; all columns are touched."""
+
+    def __init__(self, z: Array) -> None:
+        self.z = z
+        self.touched: IntArray | slice = slice(None)
+
+    def squares(self) -> FloatArray:
+        """Sum the squares of each column that is touched."""
+        return np.einsum("ij,ij->j", self.z, self.z).astype(float)
+
+    def gram(self, variance: Array) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
+        # The root on either side makes the product symmetric, at half the cost.
+        scaled = self.z * np.sqrt(variance)
+        return scaled @ scaled.T
+
+    def quadratic(self, inverse: Array) -> FloatArray:
+        """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
+        return np.einsum("ij,ij->j", self.z, inverse @ self.z).astype(float)
+
+    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array."""
+        product = self.z.T @ right
+        product *= variance[:, None]
+        out += product
+
+
+class SparseBlock:
+    """Rows in compressed form."""
+
+    def __init__(self, z: AnyMatrix) -> None:
+        self.z = z
+        counts = np.bincount(z.indices, minlength=z.shape[1])
+        self.touched = np.flatnonzero(counts)
+        often, n = counts > 1, z.shape[0]
+        rows, repeated = np.repeat(np.arange(n), np.diff(z.indptr)), often[z.indices]
+        once = ~repeated
+        self._once = rows[once], z.indices[once], np.square(z.data[once])
+        self._often, self._rows = np.flatnonzero(often), rows[repeated]
+        kind = z.indptr.dtype
+        indices = (np.cumsum(often, dtype=kind) - 1)[z.indices[repeated]]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self._rows, minlength=n))]).astype(kind)
+        self._repeated = scipy.sparse.csr_array((z.data[repeated], indices, indptr), shape=(n, len(self._often)))
+
+    def squares(self) -> FloatArray:
+        """Sum the squares of each column that is touched."""
+        sums = np.bincount(self.z.indices, weights=np.square(self.z.data), minlength=self.z.shape[1])
+        return sums[self.touched].astype(float)
+
+    def gram(self, variance: Array) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
+        repeated, n = self._repeated, self.z.shape[0]
+        # Sparse times dense is quicker than sparse times sparse, if the dense one is in the memory order SciPy needs.
+        right = np.zeros(repeated.shape[::-1], repeated.dtype)
+        right[repeated.indices, self._rows] = repeated.data * variance[self._often][repeated.indices]
+        product = np.asarray(repeated @ right)
+        rows, places, squares = self._once
+        product.flat[:: n + 1] += np.bincount(rows, weights=squares * variance[places], minlength=n)
+        return product
+
+    def quadratic(self, inverse: Array) -> FloatArray:
+        """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
+        found = np.zeros(self.z.shape[1])
+        rows, places, squares = self._once
+        found[places] = squares * inverse.diagonal()[rows]
+        repeated = self._repeated
+        product = repeated.T @ inverse
+        weights = repeated.data * product[repeated.indices, self._rows]
+        found[self._often] = np.bincount(repeated.indices, weights=weights, minlength=len(self._often))
+        return found[self.touched]
+
+    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array, in place, which SciPy's operators cannot."""
+        z, right = self.z, np.ascontiguousarray(right)
+        # The transpose of compressed rows is one of compressed columns.
+        shape = (z.shape[1], z.shape[0], right.shape[1])
+        values = z.data * variance[z.indices]
+        _sparsetools.csc_matvecs(*shape, z.indptr, z.indices, values, right.ravel(), out.reshape(-1))
+
+
+def block_of(z: AnyMatrix) -> Any:
+    """Make the block of some rows."""
+    return SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)
+
+
+def block_inverse(block: Any, variance: Array, freedom: float) -> Array:
+    """Compute ``(Z D⁻¹ Zᵀ + 1/d_b + I)⁻¹`` by Cholesky's decomposition."""
+    middle = block.gram(variance)
+    middle += middle.dtype.type(freedom)
+    middle.flat[:: len(middle) + 1] += 1.0
+    if len(middle) == 1:
+        return np.asarray(1.0 / middle)
+    factor, solve = (lapack.spotrf, lapack.spotri) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
+    # In Fortran's order the transpose is the same matrix, and nothing is copied.
+    upper, failed = factor(middle.T, overwrite_a=True, clean=False)
+    if not failed:
+        upper, failed = solve(upper, overwrite_c=True)
+    if failed:
+        raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
+    full = np.triu(upper)
+    full += np.triu(upper, 1).T
+    return full
+
+
+def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
+    """Leave out the empty columns of sparse rows; return the others and their places, in order."""
+    if not scipy.sparse.issparse(z):
+        return z, slice(None)
+    if z.shape[1] <= _MAX_MARKED * z.nnz:
+        # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
+        occurs = np.zeros(z.shape[1], dtype=bool)
+        occurs[z.indices] = True
+        touched, places = np.flatnonzero(occurs), (np.cumsum(occurs, dtype=z.indptr.dtype) - 1)[z.indices]
+    else:
+        touched, places = np.unique(z.indices, return_inverse=True)
+        places = places.astype(z.indptr.dtype, copy=False)
+    return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched

@@ -1,0 +1,187 @@
+"""Tables of which a batch changes few rows, as values: no version is ever changed, and none is copied whole.
+
+All versions of a table share one array, which holds the newest of them. Whoever replaces rows keeps the old ones with
+the version before (Baker, "Shallow binding makes functional arrays fast", 1991): it reads the array, and those rows
+from where they were kept. So a state that holds a table is a value like any other, at the cost of the rows that change.
+
+The rows are exchanged under a lock that readers share: they see one version or the other, never something between. An
+exchange that is interrupted is undone, at the latest by whoever takes the lock next: until it is whole, the old rows
+are noted beside the array.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, Array, IntArray
+
+__all__ = ["Table"]
+
+
+class _Version:
+    """A version: the newest one has its rows in the array; the others know which rows differ in the next one."""
+
+    __slots__ = ("next", "places", "rows")
+
+    def __init__(self) -> None:
+        self.next: _Version | None = None
+        self.places: IntArray | None = None
+        self.rows: Array | None = None
+
+
+class _Store:
+    """The array, which version it holds, and the old rows of an exchange that is not whole."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.lock = threading.Lock()
+        # One attribute, so that both change at once.
+        self.status: tuple[_Version, tuple[IntArray, Array] | None] = (_Version(), None)
+
+    def newest(self) -> _Version:
+        """Return the version that the array holds, after an exchange that was interrupted is undone."""
+        newest, unfinished = self.status
+        if unfinished is not None:
+            places, rows = unfinished
+            self.array[places] = rows
+            self.status = (newest, None)
+        return newest
+
+
+class Table:
+    """A two-dimensional array as a value, of which some rows can be replaced at little cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> before = Table.of(np.zeros((3, 2)))
+    >>> after = before.replaced(np.array([1]), np.array([[5.0, 6.0]]))
+    >>> np.asarray(after).tolist(), np.asarray(before).tolist()
+    ([[0.0, 0.0], [5.0, 6.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    """
+
+    __slots__ = ("_store", "_version", "shape")
+
+    def __init__(self, store: _Store, version: _Version, n_rows: int) -> None:
+        self._store = store
+        self._version = version
+        self.shape = (n_rows, store.array.shape[1])
+
+    @classmethod
+    def of(cls, array: Array | Table) -> Table:
+        """Make a table of an array, which is copied; a table is returned as it is."""
+        if isinstance(array, Table):
+            return array
+        return cls.taking(np.array(array, order="C"))
+
+    @classmethod
+    def taking(cls, array: Array) -> Table:
+        """Make a table of an array that nobody else has."""
+        store = _Store(array)
+        return cls(store, store.status[0], len(array))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the entries."""
+        return self._store.array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Two."""
+        return 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def rows(self, places: IntArray) -> Array:
+        """Copy some rows."""
+        with self._store.lock:
+            newest = self._store.newest()
+            taken = self._store.array[places]
+            for version in reversed(self._since(newest)):
+                _restore(taken, places, version)
+        return taken
+
+    def times(self, Z: AnyMatrix) -> Array:
+        """Compute the product of sparse rows with the table."""
+        store = self._store
+        with store.lock:
+            if store.newest() is self._version:
+                return np.asarray(Z @ store.array[: self.shape[0]])
+        touched, compact = np.unique(Z.indices, return_inverse=True)
+        shape = (Z.shape[0], len(touched))
+        return np.asarray(scipy.sparse.csr_array((Z.data, compact, Z.indptr), shape=shape) @ self.rows(touched))
+
+    def replaced(self, places: IntArray, rows: Array) -> Table:
+        """Make a table with other rows at some places, which are in order."""
+        store = self._store
+        with store.lock:
+            if store.newest() is self._version:
+                return self._exchanged(places, rows)
+        # Somebody else has gone on from this version: the ways part.
+        return Table.of(np.asarray(self)).replaced(places, rows)
+
+    def _exchanged(self, places: IntArray, rows: Array) -> Table:
+        store, old, new = self._store, self._version, _Version()
+        kept = store.array[places]
+        # While the array holds the old version, nobody looks at these.
+        old.places, old.rows, old.next = places, kept, new
+        changed = Table(store, new, self.shape[0])
+        store.status = (old, (places, kept))
+        try:
+            store.array[places] = rows
+            store.status = (new, None)
+        finally:
+            store.newest()
+        return changed
+
+    def grown(self, n_rows: int) -> Table:
+        """Make a table with further rows of zeros; room for as many more is made beforehand."""
+        store = self._store
+        with store.lock:
+            if store.newest() is self._version and n_rows <= len(store.array):
+                return Table(store, self._version, n_rows)
+        room = np.zeros((2 * n_rows, self.shape[1]), self.dtype)
+        room[: self.shape[0]] = np.asarray(self)
+        larger = Table.taking(room)
+        return Table(larger._store, larger._version, n_rows)
+
+    def _since(self, newest: _Version) -> list[_Version]:
+        """List the versions from this one on, but for the newest."""
+        found, version = [], self._version
+        while version is not newest:
+            found.append(version)
+            assert version.next is not None
+            version = version.next
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        with self._store.lock:
+            newest = self._store.newest()
+            whole = self._store.array[: self.shape[0]].copy()
+            for version in reversed(self._since(newest)):
+                assert version.places is not None
+                inside = version.places < self.shape[0]
+                whole[version.places[inside]] = version.rows[inside]  # type: ignore[index]
+        return whole if dtype is None else whole.astype(dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        return np.asarray(self)[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table.of, (np.asarray(self),)
+
+
+def _restore(taken: Array, places: IntArray, version: _Version) -> None:
+    """Put the rows of a version where they were taken from one that came later."""
+    assert version.places is not None
+    assert version.rows is not None
+    if not len(version.places):
+        return
+    found = np.minimum(np.searchsorted(version.places, places), len(version.places) - 1)
+    same = version.places[found] == places
+    taken[same] = version.rows[found[same]]
