@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelrace.models import (
         BinaryRelevanceClassifier,
+        CPLSTClassifier,
+        CSSPClassifier,
         ClassifierChainsClassifier,
         ConstantClassifier,
         DelayedLabels,
+        FaIEClassifier,
         LabelRaceClassifier,
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RidgeClassifier,
     )
     from labelrace.models.persistence import load
     from labelrace.models.registry import make_model, model_names, register_model
@@ -25,13 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BinaryRelevanceClassifier",
+    "CPLSTClassifier",
+    "CSSPClassifier",
     "ClassifierChainsClassifier",
     "ConstantClassifier",
     "DelayedLabels",
+    "FaIEClassifier",
     "LabelRaceClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RidgeClassifier",
     "__version__",
     "load",
     "load_dataset",

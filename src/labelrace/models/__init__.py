@@ -2,19 +2,27 @@
 
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
+from labelrace.models.cplst import CPLSTClassifier
+from labelrace.models.cssp import CSSPClassifier
 from labelrace.models.default import LabelRaceClassifier
 from labelrace.models.delayed import DelayedLabels
+from labelrace.models.faie import FaIEClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
+from labelrace.models.ridge import RidgeClassifier
 
 __all__ = [
     "BinaryRelevanceClassifier",
+    "CPLSTClassifier",
+    "CSSPClassifier",
     "ClassifierChainsClassifier",
     "ConstantClassifier",
     "DelayedLabels",
+    "FaIEClassifier",
     "LabelRaceClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RidgeClassifier",
 ]
