@@ -13,10 +13,14 @@ from labelrace import (
     BinaryRelevanceClassifier,
     ClassifierChainsClassifier,
     ConstantClassifier,
+    CPLSTClassifier,
+    CSSPClassifier,
+    FaIEClassifier,
     LabelRaceClassifier,
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RidgeClassifier,
 )
 from labelrace.models.base import OnlineClassifier
 
@@ -31,7 +35,12 @@ ESTIMATORS = [
     ClassifierChainsClassifier(n_chains=3, random_state=0),
     ConstantClassifier(),
     ConstantClassifier(strategy="negative"),
+    RidgeClassifier(),
     PLSTClassifier(),
+    CPLSTClassifier(),
+    CPLSTClassifier.paper(),
+    FaIEClassifier(),
+    CSSPClassifier(random_state=0),
     OfflineRACEClassifier(random_state=0),
 ]
 
@@ -39,8 +48,6 @@ TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; he
 VECTOR = "the check's labels are a vector; here they are a matrix, and a vector is refused with that hint"
 ONE_COLUMN = "a matrix of one label gets a matrix of one label back, not what a single-label classifier returns"
 NOT_BY_SIGN = "label sets are not the positive scores: they are decoded from hard pseudo labels, or chosen by row"
-    "label sets are not those with positive scores: they are decoded from hard pseudo labels, or chosen by row"
-)
 SINGLE_PRECISION = "scores are computed in single precision: they are invariant to 1e-6, not to 1e-7"
 
 FOR_NO_MULTI_LABEL_CLASSIFIER = {

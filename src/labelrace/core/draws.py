@@ -32,7 +32,7 @@ def uniform(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     >>> bool((few == more[:2]).all())
     True
     """
-    return (_words(seed, n_rows, n_columns) >> np.uint64(12)) * 2.0**-52 + 2.0**-53
+    return (_words(seed, n_rows, n_columns) >> np.uint64(12)).astype(np.float64) * 2.0**-52 + 2.0**-53
 
 
 def normal(seed: int, n_rows: int, n_columns: int) -> FloatArray:
@@ -42,7 +42,7 @@ def normal(seed: int, n_rows: int, n_columns: int) -> FloatArray:
 
 def signs(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     """Draw -1 or 1 with equal chances, (n_rows, n_columns)."""
-    return 1.0 - 2.0 * (_words(seed, n_rows, n_columns) >> np.uint64(63))
+    return 1.0 - 2.0 * (_words(seed, n_rows, n_columns) >> np.uint64(63)).astype(np.float64)
 
 
 def _words(seed: int, n_rows: int, n_columns: int) -> Array:

@@ -10,10 +10,10 @@ of standardising all rows at once, whatever the batches were.
 *Penalised intercept*, that of the published programs: columns are taken unchanged, with a column of ones before them
 that is penalised like the others. Where these programs need the hat matrix, they leave the column of ones out.
 
-*The penalty* is given, or chosen from the sums by generalised cross-validation over a grid: ``GCV(λ) = RSS(λ) / (N - 1 -
-df(λ))²``, for all labels together. With ``G = U d Uᵀ`` both follow for every ``λ`` from ``UᵀC``. The choice is a function
-of the sums, so it too does not depend on batches. It costs an eigendecomposition, some ``9 m³``, instead of a Cholesky
-factor, ``m³ / 3``.
+*The penalty* is given, or chosen from the sums by generalised cross-validation over a grid: ``GCV(λ) = RSS(λ) / (N - 1
+- df(λ))²``, for all labels together. With ``G = U d Uᵀ`` both follow for every ``λ`` from ``UᵀC``. The choice is a
+function of the sums, so it too does not depend on batches. It costs an eigendecomposition, some ``9 m³``, instead of a
+Cholesky factor, ``m³ / 3``.
 
 References
 ----------
@@ -207,13 +207,14 @@ class Regression:
         explained = _label_energy(reading, state, vectors)
         # Labels are 0 or 1, so that the sum of their squares is their sum.
         variance = float((state.sum_y * (1.0 - state.sum_y / reading.rows)).sum())
-        size = float(values.mean()) if len(values) else 0.0
+        # Columns that are constant, as new ones are, do not count.
+        size = float(values.sum()) / max(int(np.isfinite(reading.scale).sum()), 1)
         grid = _GRID * size if size > 0 else np.ones(1)
         shrunk = values + grid[:, None]
         residual = np.maximum(variance - ((values + 2.0 * grid[:, None]) / shrunk**2) @ explained, 0.0)
         free = reading.rows - 1.0 - (values / shrunk).sum(axis=1)
         # With fewer rows than columns the smallest penalties leave no degrees of freedom: the largest is then as good.
-        gcv = np.where(free > 0, residual / np.maximum(free, 1e-300) ** 2, np.inf)
+        gcv = np.where(free > 0, residual / np.maximum(free, 1e-100) ** 2, np.inf)
         penalty = float(grid[gcv.argmin()] if np.isfinite(gcv).any() else grid[-1])
         return _Factor(vectors, values + penalty), penalty
 
@@ -245,5 +246,3 @@ def _given(gram: FloatArray, penalty: float) -> tuple[_Factor, float]:
     values, vectors = np.linalg.eigh(penalised)
     kept = values > len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
     return _Factor(vectors, np.where(kept, values, np.inf)), penalty
-
-

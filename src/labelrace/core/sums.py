@@ -99,7 +99,8 @@ class LabelGram(NamedTuple):
         """Make an array of it, (l, l)."""
         if self.factor is not None:
             return self.factor @ self.factor.T
-        return self.matrix.toarray() if scipy.sparse.issparse(self.matrix) else self.matrix  # type: ignore[union-attr]
+        matrix: AnyMatrix = self.matrix
+        return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
 
 
 @dataclass(frozen=True)
@@ -327,4 +328,6 @@ def _product(Z: AnyMatrix, Y: AnyMatrix, shape: tuple[int, int]) -> AnyMatrix:
     labels, compact = np.unique(Y.indices, return_inverse=True)
     occurring = scipy.sparse.csr_array((Y.data, compact, Y.indptr), shape=(Y.shape[0], len(labels)))
     block = np.asarray(occurring.T @ Z).T
-    return scipy.sparse.csr_array((block.ravel(), np.tile(labels, shape[0]), np.arange(shape[0] + 1) * len(labels)), shape)
+    return scipy.sparse.csr_array(
+        (block.ravel(), np.tile(labels, shape[0]), np.arange(shape[0] + 1) * len(labels)), shape
+    )

@@ -2,13 +2,13 @@
 
 A method is a function of the sums (`labelrace.core.sums`) that returns a `Code`: linear models of ``k`` codes of the
 labels and a decoder, so that the score of a row is ``x W D`` plus a constant, of rank ``k``. Encoders are found when
-the model is read, not when a row is learned. So all methods are online, exactly: whatever the batches, and whether parts
-were merged or labels came later, a model equals the one that was given all rows at once.
+the model is read, not when a row is learned. So all methods are online, exactly: whatever the batches, and whether
+parts were merged or labels came later, a model equals the one that was given all rows at once.
 
 *Features* are scaled as the default model, ``race``, scales them, as far as sums allow. Sparse data is damped and each
-row scaled to length one, as there: that needs nothing but the row. Dense columns are standardised, but on the sums, when
-they are read; so they are neither clipped nor joined by random features, both of which would need the moments before the
-row is summed. The first batch decides between the two, as for ``race``.
+row scaled to length one, as there: that needs nothing but the row. Dense columns are standardised, but on the sums,
+when they are read; so they are neither clipped nor joined by random features, both of which would need the moments
+before the row is summed. The first batch decides between the two, as for ``race``.
 
 *The penalty* is chosen by generalised cross-validation on the sums (`labelrace.core.regression`): it matters more than
 the choice among these methods.
@@ -53,12 +53,15 @@ class State(NamedTuple):
         Number of values of each nominal feature, 0 for a numeric one.
     by_rows : float
         1 where rows are damped and scaled to length one, else 0.
+    first_labels : float
+        Number of labels that there were at first, from which the number of codes follows if it is not given.
     sums : sums.State
         The sums.
     """
 
     n_values: IntArray
     by_rows: float
+    first_labels: float
     sums: sums.State
 
 
@@ -122,13 +125,19 @@ class View:
     Parameters
     ----------
     keeper : Sums
+        How the sums are kept.
     state : sums.State
+        The sums.
     regression : Regression
+        How features are read.
+    k : int
+        Number of codes.
     """
 
     keeper: Sums
     state: sums.State
     regression: Regression
+    k: int
 
     @cached_property
     def reading(self) -> Reading:
@@ -237,14 +246,15 @@ class Compression(Algorithm[State]):
         return False
 
     def count(self, n_labels: int) -> int:
-        """Compute the number of codes."""
+        """Compute the number of codes for so many labels."""
         return parameters.component_count(getattr(self, "n_components", 1), n_labels)
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums."""
         self.count(schema.n_labels)
-        by_rows = float(self.settings.scaling == "rows")
-        return State(schema.n_values, by_rows, self.keeper.init(columns.width(schema.n_values), schema.n_labels))
+        by_rows, n_labels = float(self.settings.scaling == "rows"), schema.n_labels
+        empty = self.keeper.init(columns.width(schema.n_values), n_labels)
+        return State(schema.n_values, by_rows, float(n_labels), empty)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Add a batch to the sums."""
@@ -264,7 +274,9 @@ class Compression(Algorithm[State]):
         """Return the sums as they are read."""
         s = self.settings
         standardises = not state.by_rows and s.scaling != "none"
-        return View(self.keeper, state.sums, Regression(s.penalty, standardises, s.penalises_intercept))
+        is_given = not isinstance(getattr(self, "n_components", 1), str)
+        k = self.count(len(state.sums.sum_y) if is_given else int(state.first_labels))
+        return View(self.keeper, state.sums, Regression(s.penalty, standardises, s.penalises_intercept), k)
 
     def derive(self, state: State) -> Derived:
         """Read codes, regression and decoder from the sums."""
@@ -299,6 +311,8 @@ class Compression(Algorithm[State]):
             return "the values of their nominal features come from each one's first batch"
         if one.by_rows != other.by_rows:
             return "by their first batches one took its features for sparse, the other for dense; give scaling="
+        if one.first_labels != other.first_labels and isinstance(getattr(self, "n_components", 1), str):
+            return "they began with different numbers of labels, and so of codes; give n_components as a number"
         return None
 
     def merge(self, one: State, other: State) -> State:
@@ -358,7 +372,7 @@ class CompressionClassifier(OnlineClassifier):
         Parameters
         ----------
         n_components : {"log2", "log2_squared"} or int
-            Number of codes.
+            Number of codes; "log2" and "log2_squared" are those of the labels that there are by now.
 
         Returns
         -------
@@ -367,11 +381,11 @@ class CompressionClassifier(OnlineClassifier):
         """
         fitted = self._checked_fitted()
         other = copy.copy(self)
-        other.n_components = n_components  # type: ignore[attr-defined]
+        other.set_params(n_components=n_components)
         algorithm: Any = other._algorithm(fitted.seed)
         algorithm.count(fitted.schema.n_labels)
-        known = other.get_params(deep=False)
-        other._fitted = Fitted(algorithm, fitted.schema, fitted.state, fitted.seed, known)
+        state = fitted.state._replace(first_labels=float(fitted.schema.n_labels))
+        other._fitted = Fitted(algorithm, fitted.schema, state, fitted.seed, other.get_params(deep=False))
         return other
 
     @property

@@ -1,7 +1,7 @@
 """Feature-aware implicit label space encoding (FaIE): codes that are recoverable and predictable at once.
 
-No encoder is sought but the codes themselves: ``Z``, ``n × k``, the first eigenvectors of ``Ω = TTᵀ + α Hat``. The first
-term makes labels recoverable from codes, by the decoder ``D = ZᵀT``; the second, with the hat matrix of the ridge
+No encoder is sought but the codes themselves: ``Z``, ``n × k``, the first eigenvectors of ``Ω = TTᵀ + α Hat``. The
+first term makes labels recoverable from codes, by the decoder ``D = ZᵀT``; the second, with the hat matrix of the ridge
 regression, makes codes predictable from features; ``α`` trades one for the other.
 
 ``Ω`` is ``n × n``, but it is ``BBᵀ`` with ``B = [T, √α X L⁻ᵀ]``, ``LLᵀ = G + λI``, and so its eigenvectors follow from
@@ -48,10 +48,10 @@ class FaIE(Compression):
         Penalty, scaling and forgetting.
     """
 
-    n_components: str | int = "log2_squared"
-    alpha: float = 0.1
-    coding: str = "centred"
-    settings: Settings = Settings()
+    n_components: str | int
+    alpha: float
+    coding: str
+    settings: Settings
 
     needs_exact_yy = True
 
@@ -64,7 +64,7 @@ class FaIE(Compression):
         spread = reading.whiten(reading.gram)
         inner = self.alpha * reading.whiten(np.ascontiguousarray(spread.T))
         gram = np.block([[label_gram, mixed.T], [mixed, inner]])
-        values, vectors = top_eigenpairs(gram, self.count(view.n_labels))
+        values, vectors = top_eigenpairs(gram, view.k)
         # Codes beyond the rank of B are nothing: they are zero.
         kept = values > 1e-12 * max(values[0], 1e-300)
         R = vectors * np.divide(1.0, np.sqrt(np.where(kept, values, 1.0)), out=np.zeros_like(values), where=kept)
@@ -126,7 +126,7 @@ class FaIEClassifier(CompressionClassifier):
     >>> (X, Y), (X_test, Y_test) = stream.batches(300)
     >>> model = FaIEClassifier(n_components=4).partial_fit(X, Y)
     >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
-    0.0
+    0.73
     """
 
     def __init__(

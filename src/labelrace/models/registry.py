@@ -14,29 +14,48 @@ from typing import Any, Literal, NamedTuple, overload
 
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
+from labelrace.models.cplst import CPLSTClassifier
+from labelrace.models.cssp import CSSPClassifier
 from labelrace.models.default import LabelRaceClassifier
+from labelrace.models.faie import FaIEClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
+from labelrace.models.ridge import RidgeClassifier
 
-__all__ = ["describe_model", "is_online", "make_model", "model_names", "register_model"]
+__all__ = ["GROUPS", "describe_model", "is_online", "make_model", "model_group", "model_names", "register_model"]
 
 ENTRY_POINTS = "labelrace.models"
 
 
+GROUPS = {
+    "paper": "The paper's own, and the default",
+    "online": "Related work: online",
+    "compression": "Related work: by compression",
+    "constant": "Constants",
+    "other": "Registered",
+}
+"""The groups that models are listed in, and their titles."""
+
+
 class Entry(NamedTuple):
-    """A model: what makes it, the parameters that its name settles, and a line about it."""
+    """A model: what makes it, the parameters that its name settles, a line about it, and its group."""
 
     factory: Callable[..., Any]
     settled: Mapping[str, Any]
     about: str
     is_online: bool = True
+    group: str = "paper"
 
 
 def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
     return Entry(
         RACEClassifier.paper, {"method": method, "encoding": encoding, **others}, f"RACE as published: {about}"
     )
+
+
+def _compression(factory: Callable[..., Any], about: str, **settled: Any) -> Entry:
+    return Entry(factory, settled, about, group="compression")
 
 
 _MODELS = {
@@ -51,15 +70,24 @@ _MODELS = {
     "obr": Entry(BinaryRelevanceClassifier.paper, {}, "binary relevance: a naive Bayes for each label"),
     "occ": Entry(ClassifierChainsClassifier.paper, {"n_chains": 1}, "a classifier chain in random order"),
     "oecc": Entry(ClassifierChainsClassifier.paper, {"n_chains": 5}, "five classifier chains in random orders, voting"),
-    "majority": Entry(ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row"),
-    "negative": Entry(ConstantClassifier, {"strategy": "negative"}, "no labels, whatever the row"),
     "race-offline": Entry(
         OfflineRACEClassifier.paper,
         {"method": "classification", "encoding": "fixed"},
         "RACE with all data in one batch (offline)",
         is_online=False,
     ),
-    "plst": Entry(PLSTClassifier, {}, "principal label space transformation (offline)", is_online=False),
+    "ridge": _compression(RidgeClassifier, "ridge regression of every label, no compression: the yardstick"),
+    "plst": _compression(PLSTClassifier, "principal label space transformation: the labels' principal directions"),
+    "plst-meka": _compression(
+        PLSTClassifier.meka_form, "PLST as in MEKA, which is wrong, and in the paper's Table 4", meka=True
+    ),
+    "cplst": _compression(CPLSTClassifier, "conditional PLST: the directions that the features can predict"),
+    "faie": _compression(FaIEClassifier, "implicit codes, recoverable from and predictable by the features at once"),
+    "cssp": _compression(CSSPClassifier, "column subset selection: a few labels learned, the others follow from them"),
+    "majority": Entry(
+        ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row", group="constant"
+    ),
+    "negative": Entry(ConstantClassifier, {"strategy": "negative"}, "no labels, whatever the row", group="constant"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
@@ -99,7 +127,7 @@ def _entry(factory: Callable[..., Any], about: str = "", online: bool | None = N
     if online is None:
         online = bool(getattr(factory, "is_online", not inspect.isclass(factory) or hasattr(factory, "partial_fit")))
     first_line = (inspect.getdoc(factory) or "").partition("\n")[0] if inspect.isclass(factory) else ""
-    return Entry(factory, {}, about or first_line, online)
+    return Entry(factory, {}, about or first_line, online, group="other")
 
 
 def model_names(*, online: bool | None = None) -> list[str]:
@@ -114,7 +142,7 @@ def model_names(*, online: bool | None = None) -> list[str]:
     --------
     >>> import labelrace
     >>> labelrace.model_names(online=False)
-    ['race-offline', 'plst']
+    ['race-offline']
     """
     known = {**_MODELS, **_REGISTERED}
     names = [name for name, entry in known.items() if online is None or entry.is_online == online]
@@ -133,6 +161,11 @@ def describe_model(name: str) -> str:
     return _find(name).about
 
 
+def model_group(name: str) -> str:
+    """Return the group, one of `GROUPS`, that a model is listed in."""
+    return _find(name).group
+
+
 _Race = Literal["race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive", "race-cls-adaptive-iter3"]
 
 
@@ -149,7 +182,7 @@ def make_model(name: Literal["majority", "negative"], **parameters: Any) -> Cons
 @overload
 def make_model(name: Literal["race-offline"], **parameters: Any) -> OfflineRACEClassifier: ...
 @overload
-def make_model(name: Literal["plst"], **parameters: Any) -> PLSTClassifier: ...
+def make_model(name: Literal["plst", "plst-meka"], **parameters: Any) -> PLSTClassifier: ...
 @overload
 def make_model(name: str, **parameters: Any) -> Any: ...
 def make_model(name: str, **parameters: Any) -> Any:

@@ -1,0 +1,136 @@
+"""The compression methods against published programs and definitions, on datasets of the paper.
+
+The reference files are looked for in the folder that LABELRACE_RIVALS names, the datasets by LABELRACE_DATA; elsewhere
+these tests are skipped. Cells whose reference score is within 1e-9 of the threshold are left out.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import labelrace
+from labelrace import CPLSTClassifier, CSSPClassifier, FaIEClassifier, PLSTClassifier, RidgeClassifier
+
+CLASSES = {"plst": PLSTClassifier, "cplst": CPLSTClassifier, "faie": FaIEClassifier, "cssp": CSSPClassifier}
+SETTINGS = [("emotions", 3), ("emotions", 5), ("CAL500", 8), ("CAL500", 60), ("enron", 6), ("enron", 20)]
+
+
+@cache
+def arrays(dataset):
+    data = labelrace.load_dataset(dataset.lower())
+    return tuple(np.asarray(part.toarray() if hasattr(part, "toarray") else part, float) for part in (data.X, data.Y))
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Return the arrays of a reference file with the dataset's X and Y."""
+    folder = os.environ.get("LABELRACE_RIVALS")
+    if not folder:
+        pytest.skip("LABELRACE_RIVALS does not name the folder of the related systems' reference results")
+
+    def load(name, dataset):
+        path = Path(folder, f"{name}.npz")
+        if not path.is_file():
+            pytest.skip(f"there is no {path.name} in the folder of LABELRACE_RIVALS")
+        try:
+            return dict(np.load(path)), *arrays(dataset)
+        except FileNotFoundError:
+            pytest.skip(f"no {dataset} in the folders of LABELRACE_DATA")
+
+    return load
+
+
+def in_batches(model, X, Y, size=100):
+    for start in range(0, len(X), size):
+        model.partial_fit(X[start : start + size], Y[start : start + size])
+    return model
+
+
+def assert_scores(found, expected, atol=1e-8):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+    away = np.abs(expected) > 1e-9
+    np.testing.assert_array_equal((found > 0)[away], (expected > 0)[away])
+
+
+@pytest.mark.parametrize("method", CLASSES)
+@pytest.mark.parametrize(("dataset", "k"), SETTINGS)
+def test_the_authors_programs(reference, method, dataset, k):
+    golden, X, Y = reference(f"lsdr_{method}_{dataset}_k{k}", dataset)
+    given = {"selected": golden["selected"]} if method == "cssp" else {}
+    model = CLASSES[method].paper(n_components=k, **given)
+    in_batches(model, X[golden["train"]], Y[golden["train"]])
+    scores = model.decision_function(X[golden["test"]])
+    assert_scores(scores, golden["scores"])
+    away = np.abs(golden["scores"]) > 1e-9
+    np.testing.assert_array_equal(model.predict(X[golden["test"]])[away], golden["predicted"][away])
+    fitted = model._fitted
+    view = fitted.algorithm.view(fitted.state)
+    if method == "plst":
+        values, _ = view.principal(view.coding("centred"), k + 1)
+        np.testing.assert_allclose(4 * values, golden["eigenvalues"], rtol=1e-9)
+        # What is lost of the labels' squares is the sum of the eigenvalues left out.
+        all_values = np.linalg.eigvalsh(view.gram(view.coding("centred")))
+        np.testing.assert_allclose(4 * all_values[: len(all_values) - k].sum(), golden["energy"], rtol=1e-9)
+    if method == "cssp":
+        G, chosen = view.gram(view.coding("signs")), golden["selected"]
+        lost = np.trace(G) - np.trace(G[:, chosen] @ np.linalg.pinv(G[np.ix_(chosen, chosen)]) @ G[chosen])
+        np.testing.assert_allclose(lost, golden["energy"], rtol=1e-8)
+        np.testing.assert_allclose(fitted.algorithm.leverage(view), golden["leverage"], atol=1e-9)
+
+
+@pytest.mark.parametrize(("dataset", "k"), [("emotions", 3), ("emotions", 5), ("CAL500", 8)])
+def test_the_wrong_form_of_meka(reference, dataset, k):
+    golden, X, Y = reference(f"meka_plst_{dataset}_k{k}", dataset)
+    train, test = golden["train"], golden["test"]
+    wrong = PLSTClassifier.meka_form(n_components=k).fit(X[train], Y[train])
+    assert_scores(wrong.decision_function(X[test]), golden["scores_numpy"])
+    np.testing.assert_array_equal(wrong.predict(X[test]), golden["predicted"])
+    right = PLSTClassifier(n_components=k, penalty=1e-8, scaling="columns").fit(X[train], Y[train])
+    assert_scores(right.decision_function(X[test]), golden["scores_right"])
+
+
+ONLINE = [("emotions", "lam0.1"), ("emotions", "lam10"), ("CAL500", "lam0.1"), ("CAL500", "lam10"), ("enron", "lam10")]
+
+
+@pytest.mark.parametrize(("dataset", "penalty"), ONLINE)
+@pytest.mark.parametrize("method", [*CLASSES, "full"])
+def test_test_then_train(reference, method, dataset, penalty):
+    """Scores before every batch; the files of CAL500 and enron are in single precision."""
+    name = f"online_lsdr_{dataset}" + ("_lam10" if dataset == "enron" else "")
+    golden, X, Y = reference(name, dataset)
+    size, k = int(golden["batch"]), int(golden["k"])
+    given = {"uniforms": golden["u"]} if method == "cssp" else {}
+    settled = {"penalty": float(penalty.removeprefix("lam")), **given}
+    model = RidgeClassifier.paper(**settled) if method == "full" else CLASSES[method].paper(n_components=k, **settled)
+    model.partial_fit(X[:size], Y[:size])
+    expected = golden[f"{method}_{penalty}_scores"]
+    for start in range(size, len(X), size):
+        batch = slice(start, start + size)
+        # Where labels have fewer independent columns than k, the reference's leverages are those of arbitrary vectors.
+        is_determined = method != "cssp" or np.linalg.matrix_rank(2 * Y[:start] - 1) >= k
+        if is_determined:
+            wanted = expected[start - size : start].astype(float)
+            assert_scores(model.decision_function(X[batch]), wanted, 1e-8 if expected.dtype == np.float64 else 1e-6)
+            if method == "cssp":
+                chosen = golden[f"cssp_selected_{penalty}"][start // size - 1]
+                np.testing.assert_array_equal(np.sort(model.selected_), np.sort(chosen))
+        model.partial_fit(X[batch], Y[batch])
+
+
+def test_conditional_directions_are_reduced_rank_regression():
+    """Without a penalty, what is left of the labels is what the eigenvalues leave: on any data."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 7))
+    Y = (X @ rng.normal(size=(7, 11)) + rng.normal(size=(90, 11)) > 0.5).astype(float)
+    centred = Y - Y.mean(axis=0)
+    U, _, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    values = np.linalg.svd(U.T @ centred, compute_uv=False) ** 2
+    for k in (1, 3, 7):
+        model = CPLSTClassifier(n_components=k, penalty=0.0, scaling="none").fit(X, Y)
+        residual = Y - (model.decision_function(X) + 1) / 2
+        np.testing.assert_allclose((residual**2).sum(), (centred**2).sum() - values[:k].sum(), rtol=1e-9)
