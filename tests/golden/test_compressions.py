@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 
 import labelrace
-from labelrace import CPLSTClassifier, CSSPClassifier, FaIEClassifier, PLSTClassifier, RidgeClassifier
+from labelrace import (
+    CompressedSensingClassifier,
+    CPLSTClassifier,
+    CSSPClassifier,
+    FaIEClassifier,
+    KCCAClassifier,
+    MOPLMSClassifier,
+    PLSTClassifier,
+    RidgeClassifier,
+)
+from labelrace.core.sparse_recovery import matching_pursuit
+from labelrace.models.moplms import landmark_weights
 
 CLASSES = {"plst": PLSTClassifier, "cplst": CPLSTClassifier, "faie": FaIEClassifier, "cssp": CSSPClassifier}
 SETTINGS = [("emotions", 3), ("emotions", 5), ("CAL500", 8), ("CAL500", 60), ("enron", 6), ("enron", 20)]
@@ -134,3 +145,66 @@ def test_conditional_directions_are_reduced_rank_regression():
         model = CPLSTClassifier(n_components=k, penalty=0.0, scaling="none").fit(X, Y)
         residual = Y - (model.decision_function(X) + 1) / 2
         np.testing.assert_allclose((residual**2).sum(), (centred**2).sum() - values[:k].sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("dataset", "k"), [("emotions", 4), ("CAL500", 87), ("enron", 25)])
+@pytest.mark.parametrize("decoder", ["omp", "cosamp", "lasso", "pinv"])
+def test_sparse_recovery(reference, decoder, dataset, k):
+    golden, X, Y = reference(f"cs_{dataset}_k{k}", dataset)
+    train, test, encoder = golden["train"], golden["test"], golden["encoder"]
+    model = in_batches(CompressedSensingClassifier.paper(encoder=encoder, decoder=decoder), X[train], Y[train])
+    assert model._fitted.derived.code.sparsity == golden["sparsity"]
+    assert_scores(model.decision_function(X[test]), 2 * golden[f"{decoder}_scores"] - 1)
+
+
+@pytest.mark.parametrize(("dataset", "k", "share"), [("emotions", 4, 0.47), ("CAL500", 87, 0.45), ("enron", 25, 0.993)])
+def test_matching_pursuit_given_the_codes(reference, dataset, k, share):
+    golden, _, Y = reference(f"cs_{dataset}_k{k}", dataset)
+    encoder, s, truth = golden["encoder"], int(golden["sparsity"]), Y[golden["test"]]
+    found = matching_pursuit(golden["codes_test_predicted"], encoder, s)
+    np.testing.assert_allclose(found, golden["omp_numpy"], rtol=0, atol=1e-10)
+    noiseless = matching_pursuit(truth @ encoder, encoder, s)
+    np.testing.assert_allclose(noiseless, golden["noiseless_omp"], rtol=0, atol=1e-10)
+    few = truth.sum(axis=1) <= s
+    assert ((noiseless[few] > 0.5) == truth[few]).all(axis=1).mean() >= share
+
+
+@pytest.mark.parametrize("dataset", ["emotions", "CAL500", "enron"])
+def test_landmarks(reference, dataset):
+    golden, X, Y = reference(f"moplms_{dataset}", dataset)
+    train, test = golden["train"], golden["test"]
+    gram = Y[train].T @ Y[train]
+    largest = np.linalg.norm(gram, axis=1).max()
+    np.testing.assert_allclose(largest, golden["l1_max"], rtol=1e-12)
+    W = landmark_weights(gram, float(golden["l1"]), 0.0, 1e-12)
+    np.testing.assert_allclose(W, golden["W"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(W, golden["W_sklearn"], rtol=0, atol=1e-8)
+    assert_stationary(W, gram, float(golden["l1"]))
+    both = landmark_weights(gram, float(golden["l1_b"]), float(golden["l2_b"]), 1e-12)
+    np.testing.assert_allclose(both, golden["W_b"], rtol=0, atol=1e-9)
+    given = {"lambda1": float(golden["l1"]) / largest, "tol": 1e-12}
+    model = in_batches(MOPLMSClassifier.paper(**given), X[train], Y[train])
+    np.testing.assert_array_equal(model.selected_, golden["landmarks"])
+    assert_scores(model.decision_function(X[test]), 2 * golden["scores"] - 1)
+    refitted = MOPLMSClassifier.paper(refit=True, **given).fit(X[train], Y[train])
+    assert_scores(refitted.decision_function(X[test]), 2 * golden["scores_refitted"] - 1)
+
+
+def assert_stationary(W, gram, penalty):
+    """Require the conditions of Karush, Kuhn and Tucker."""
+    gradient, lengths = gram @ W - gram, np.linalg.norm(W, axis=1)
+    on = lengths > 0
+    residual = gradient[on] + penalty * W[on] / lengths[on, None]
+    np.testing.assert_allclose(residual, 0, atol=1e-7 * penalty)
+    assert (np.linalg.norm(gradient[~on], axis=1) <= penalty * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize(("dataset", "k"), [("emotions", 3), ("CAL500", 20), ("enron", 20)])
+def test_canonical_correlations(reference, dataset, k):
+    golden, X, Y = reference(f"kcca_{dataset}_k{k}", dataset)
+    train, test = golden["train"], golden["test"]
+    linear = KCCAClassifier.paper(n_components=k, n_random_features=0)
+    given = {"frequencies": golden["frequencies"], "phases": golden["phases"]}
+    for model, name in ((linear, "linear"), (KCCAClassifier.paper(n_components=k, **given), "both")):
+        in_batches(model, X[train], Y[train])
+        assert_scores(model.decision_function(X[test]), 2 * golden[f"{name}_scores"] - 1)

@@ -12,11 +12,14 @@ import labelrace
 from labelrace import (
     BinaryRelevanceClassifier,
     ClassifierChainsClassifier,
+    CompressedSensingClassifier,
     ConstantClassifier,
     CPLSTClassifier,
     CSSPClassifier,
     FaIEClassifier,
+    KCCAClassifier,
     LabelRaceClassifier,
+    MOPLMSClassifier,
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
@@ -41,6 +44,10 @@ ESTIMATORS = [
     CPLSTClassifier.paper(),
     FaIEClassifier(),
     CSSPClassifier(random_state=0),
+    MOPLMSClassifier(),
+    KCCAClassifier(random_state=0),
+    KCCAClassifier(n_random_features=0),
+    CompressedSensingClassifier(random_state=0),
     OfflineRACEClassifier(random_state=0),
 ]
 

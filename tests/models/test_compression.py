@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from labelrace import CPLSTClassifier, CSSPClassifier, FaIEClassifier, PLSTClassifier, RidgeClassifier
+from labelrace import (
+    CompressedSensingClassifier,
+    CPLSTClassifier,
+    CSSPClassifier,
+    FaIEClassifier,
+    KCCAClassifier,
+    MOPLMSClassifier,
+    PLSTClassifier,
+    RidgeClassifier,
+)
 from labelrace.core.linalg import top_eigenpairs
-from labelrace.exceptions import MergeError
+from labelrace.exceptions import GrowthError, MergeError
 
 VIEWS = {
     "ridge": RidgeClassifier(),
@@ -24,6 +33,14 @@ VIEWS = {
     "faie paper": FaIEClassifier.paper(n_components=3),
     "cssp": CSSPClassifier(n_components=3, random_state=1),
     "cssp paper": CSSPClassifier.paper(n_components=3, random_state=1),
+    "moplms": MOPLMSClassifier(tol=1e-11),
+    "moplms paper": MOPLMSClassifier.paper(n_components=3),
+    "cca": KCCAClassifier(n_components=3, n_random_features=0),
+    "kcca": KCCAClassifier(n_components=3, n_random_features=9, width=4.0, random_state=1),
+    "kcca paper": KCCAClassifier.paper(n_components=3, n_random_features=9, width=4.0, random_state=1),
+    "cs": CompressedSensingClassifier(n_components=4, random_state=1),
+    "cs cosamp": CompressedSensingClassifier(n_components=4, decoder="cosamp", random_state=1),
+    "cs paper": CompressedSensingClassifier.paper(n_components=4, decoder="pinv", random_state=1),
 }
 FORMS = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
 
@@ -74,7 +91,7 @@ def test_online_equals_offline(name, seed, cuts, joins, first, form, by_rows):
                                   model.predict(X)[clear], (expected > 0)[clear])  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in VIEWS if name != "ridge"])
+@pytest.mark.parametrize("name", [name for name in VIEWS if name not in ("ridge", "moplms", "moplms paper")])
 def test_any_number_of_codes_is_read_from_one_state(name):
     X, Y = some_rows(0)
     model = fresh(name).fit(X, Y)
@@ -84,7 +101,7 @@ def test_any_number_of_codes_is_read_from_one_state(name):
         np.testing.assert_allclose(
             other.partial_fit(X, Y).decision_function(X), direct.partial_fit(X, Y).decision_function(X), atol=1e-9
         )
-    assert model.n_components == 3
+    assert model.n_components == VIEWS[name].n_components
     with pytest.raises(ValueError, match="n_components must be at most the number of labels, 8, got 9"):
         model.read(9)
 
@@ -151,6 +168,15 @@ def test_models_that_began_with_other_numbers_of_codes_are_not_merged():
         (CSSPClassifier(uniforms=[0.0] * 8), "uniforms must be numbers between 0 and 1"),
         (CSSPClassifier(selected=[1, 8]), "selected must be columns of the 8 labels, got 8"),
         (CSSPClassifier(selected=[1, 1]), "selected must be distinct columns"),
+        (MOPLMSClassifier(n_components="log2"), "n_components must be a whole number of at least 1, got 'log2'"),
+        (MOPLMSClassifier(lambda1=2), "lambda1 must be a number of at least 0 and at most 1"),
+        (KCCAClassifier(n_random_features=-1), "n_random_features must be a whole number of at least 0"),
+        (KCCAClassifier(width=0), "width must be a number above 0"),
+        (KCCAClassifier(frequencies=np.ones((8, 3))), r"frequencies and phases must be of shapes \(labels, 64\)"),
+        (KCCAClassifier(frequencies=np.ones((7, 64)), phases=np.ones(64)), "a row for each of the 8 labels, got 7"),
+        (CompressedSensingClassifier(decoder="lp"), "decoder must be one of 'omp', 'cosamp', 'lasso', 'pinv'"),
+        (CompressedSensingClassifier(encoder="normal"), "encoder must be one of"),
+        (CompressedSensingClassifier(encoder=np.ones((7, 3))), "a row for each of the 8 labels, got 7"),
     ],
     ids=str,
 )
@@ -171,3 +197,64 @@ def test_chosen_labels_follow_leverage():
     _, V = top_eigenpairs(view.gram(view.coding("centred")), 2)
     assert counts[3] == 0
     assert np.corrcoef(counts, (V**2).sum(axis=1))[0, 1] > 0.7
+
+
+def test_canonical_correlations_are_those_of_orthonormal_bases():
+    """Without penalties, the codes' correlations are the singular values of QxᵀQy."""
+    X, Y = some_rows(7, n=150)
+    k = 4
+    model = KCCAClassifier(n_components=k, n_random_features=0, penalty=0.0, label_penalty=0.0, scaling="none")
+    fitted = model.fit(X, Y)._fitted
+    code = fitted.derived.code
+    predicted = X @ code.linear.weights
+    expected = np.linalg.svd(
+        np.linalg.qr(X - X.mean(axis=0))[0].T @ np.linalg.qr(Y - Y.mean(axis=0))[0], compute_uv=False
+    )
+    # A code has unit length, so the length of its prediction is its correlation with the features.
+    found = np.linalg.norm(predicted - predicted.mean(axis=0), axis=0)
+    np.testing.assert_allclose(found, expected[:k], rtol=1e-8)
+
+
+def test_random_features_of_labels_tell_the_widths_of_first_batches():
+    X, Y = some_rows(8)
+    one, other = (KCCAClassifier(random_state=0).fit(X[part], Y[part]) for part in (slice(30), slice(30, 60)))
+    with pytest.raises(MergeError, match="width of their random features"):
+        one.merge(other)
+    assert one._fitted.state.width == pytest.approx(2 * Y[:30].sum() / 30)
+
+
+def test_landmarks_are_at_most_as_many_as_asked_for():
+    X, Y = some_rows(9)
+    sizes = [len(MOPLMSClassifier(n_components=k).fit(X, Y).selected_) for k in range(1, 9)]
+    assert all(size <= k for k, size in enumerate(sizes, 1))
+    assert sizes[-1] == 8
+    assert sizes == sorted(sizes)
+    assert MOPLMSClassifier(lambda1=1.0).fit(X, Y).selected_.size == 0
+
+
+@pytest.mark.parametrize("encoder", ["signs", "gaussian", "hadamard"])
+def test_encoders_have_rows_of_length_one(encoder):
+    X, Y = some_rows(10)
+    drawn = CompressedSensingClassifier(encoder=encoder, n_components=5, random_state=3).fit(X, Y)._fitted.derived
+    np.testing.assert_allclose(np.linalg.norm(drawn.code.encoder, axis=1), 1.0)
+    assert len(np.unique(drawn.code.encoder.round(9), axis=0)) > 4
+
+
+def test_what_is_given_for_labels_allows_no_new_ones():
+    X, Y = some_rows(11)
+    for model, name in (
+        (CSSPClassifier(uniforms=np.linspace(0.1, 0.9, 8)), "uniforms="),
+        (CompressedSensingClassifier(encoder=np.eye(8)[:, :4]), "encoder="),
+        (KCCAClassifier(n_random_features=2, frequencies=np.ones((8, 2)), phases=np.zeros(2)), "frequencies="),
+    ):
+        with pytest.raises(GrowthError, match=f"cannot take new labels: {name}"):
+            model.fit(X, Y).add_labels(1)
+
+
+def test_too_many_labels_for_all_their_products():
+    Y = scipy.sparse.csr_array((np.ones(3), ([0, 1, 2], [0, 1, 10_000])), (3, 10_001))
+    for model in (FaIEClassifier(), MOPLMSClassifier(), KCCAClassifier()):
+        with pytest.raises(ValueError, match=r"10001 labels, too many for .*kept for up to 10000 labels; use 'cplst'"):
+            model.fit(np.eye(3), Y)
+    for model in (PLSTClassifier(n_components=2), CSSPClassifier(n_components=2), CPLSTClassifier(n_components=2)):
+        assert model.fit(np.eye(3), Y).predict(np.eye(3)).shape == (3, 10_001)

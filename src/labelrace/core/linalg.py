@@ -9,9 +9,11 @@ import scipy.sparse.linalg
 
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["canonical", "generalised_inverse", "signed", "top_eigenpairs"]
+__all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_eigenpairs"]
 
 _NOTHING = 1e-100
+# Squared singular values up to this share of the largest are zero.
+_RANK = 1e-14
 # Size of a matrix up to which all its eigenvectors are computed, or a few by bisection; beyond, Lanczos iterations.
 _DIRECT = 3000
 
@@ -67,6 +69,21 @@ def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
         values, vectors = scipy.sparse.linalg.eigsh(matrix, k=min(k, size - 1), which="LA", v0=start)
     order = np.argsort(-values, kind="stable")
     return values[order], signed(vectors[:, order])
+
+
+def right_singular(Z: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Compute the ``k`` largest squared singular values and right singular vectors, by the smaller Gram matrix.
+
+    Where there are fewer rows than ``k`` there are only so many; vectors of singular values of zero are zero.
+    """
+    m, n_columns = Z.shape
+    if n_columns <= m:
+        values, right = top_eigenpairs(Z.T @ Z, k)
+        return values, right * (values > _RANK * max(values[0], 1e-300))
+    values, left = top_eigenpairs(Z @ Z.T, min(k, m))
+    is_there = values > _RANK * max(values[0], 1e-300)
+    inverse = np.divide(1.0, np.sqrt(np.abs(values)), out=np.zeros_like(values), where=is_there)
+    return values, signed((Z.T @ left) * inverse)
 
 
 def signed(directions: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ import scipy.linalg
 from labelrace.core.sums import State, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Linear", "Reading", "Regression"]
+__all__ = ["Factor", "Linear", "Reading", "Regression", "penalised"]
 
 # Candidates for the penalty, relative to the mean of the Gram matrix's diagonal.
 _GRID = 10.0 ** np.arange(-5.0, 2.25, 0.5)
@@ -51,7 +51,7 @@ class Linear(NamedTuple):
         return X @ self.weights + self.intercepts
 
 
-class _Factor(NamedTuple):
+class Factor(NamedTuple):
     """``G + λI = L Lᵀ``: a Cholesky factor ``L``, or eigenvectors and shifted eigenvalues with ``L = U √values``."""
 
     matrix: FloatArray
@@ -95,9 +95,9 @@ class Reading:
         Means of the columns; 0 where the intercept is penalised.
     shift, sum_x : (m,) arrays
         Of the sums.
-    factor : _Factor
+    factor : Factor
         Of ``G + λI``.
-    with_ones : _Factor or None, default=None
+    with_ones : Factor or None, default=None
         Of the same with a column of ones before it, where the intercept is penalised.
     penalty : float, default=0.0
         ``λ``.
@@ -110,8 +110,8 @@ class Reading:
     origin: FloatArray
     shift: FloatArray
     sum_x: FloatArray
-    factor: _Factor
-    with_ones: _Factor | None = None
+    factor: Factor
+    with_ones: Factor | None = None
     penalty: float = 0.0
 
     def cross(self, products: AnyMatrix, total: FloatArray) -> FloatArray:
@@ -166,8 +166,11 @@ class Regression:
     standardises: bool = True
     penalises_intercept: bool = False
 
-    def read(self, state: State) -> Reading:
-        """Centre and scale the features' sums, choose the penalty and decompose."""
+    def read(self, state: State, skipped: int = 0) -> Reading:
+        """Centre and scale the features' sums, choose the penalty and decompose.
+
+        The penalty is chosen for the labels, without the first ``skipped`` columns that are summed with them.
+        """
         rows, mean = max(state.rows, 1e-300), state.sum_x / max(state.rows, 1e-300)
         if self.penalises_intercept:
             return self._read_unchanged(state)
@@ -176,9 +179,11 @@ class Regression:
         gram /= scale[:, None]
         gram /= scale
         reading = Reading(
-            rows, gram, np.zeros_like(mean), scale, mean + state.shift, state.shift, state.sum_x, _Factor(gram, None)
+            rows, gram, np.zeros_like(mean), scale, mean + state.shift, state.shift, state.sum_x, Factor(gram, None)
         )
-        factor, penalty = self._chosen(reading, state) if self.penalty is None else _given(gram, self.penalty)
+        factor, penalty = (
+            self._chosen(reading, state, skipped) if self.penalty is None else penalised(gram, self.penalty)
+        )
         return replace(reading, factor=factor, penalty=penalty)
 
     def _read_unchanged(self, state: State) -> Reading:
@@ -189,8 +194,8 @@ class Regression:
         totals = sum_x + rows * shift
         augmented = np.block([[np.array([[rows]]), totals[None]], [totals[:, None], gram]])
         penalty = 0.0 if self.penalty is None else self.penalty
-        factor, _ = _given(gram, penalty)
-        with_ones, _ = _given(augmented, penalty)
+        factor, _ = penalised(gram, penalty)
+        with_ones, _ = penalised(augmented, penalty)
         ones, zeros = np.ones_like(shift), np.zeros_like(shift)
         return Reading(rows, gram, totals, ones, zeros, shift, sum_x, factor, with_ones, penalty)
 
@@ -200,13 +205,14 @@ class Regression:
         varies = spread > 1e-9 * np.abs(mean)
         return np.where(varies, spread if self.standardises else 1.0, np.inf)
 
-    def _chosen(self, reading: Reading, state: State) -> tuple[_Factor, float]:
+    def _chosen(self, reading: Reading, state: State, skipped: int) -> tuple[Factor, float]:
         """Choose the penalty by generalised cross-validation."""
         values, vectors = np.linalg.eigh(reading.gram)
         values = np.maximum(values, 0.0)
-        explained = _label_energy(reading, state, vectors)
+        explained = _label_energy(reading, state, vectors, skipped)
+        sum_y = state.sum_y[skipped:]
         # Labels are 0 or 1, so that the sum of their squares is their sum.
-        variance = float((state.sum_y * (1.0 - state.sum_y / reading.rows)).sum())
+        variance = float((sum_y * (1.0 - sum_y / reading.rows)).sum())
         # Columns that are constant, as new ones are, do not count.
         size = float(values.sum()) / max(int(np.isfinite(reading.scale).sum()), 1)
         grid = _GRID * size if size > 0 else np.ones(1)
@@ -216,15 +222,15 @@ class Regression:
         # With fewer rows than columns the smallest penalties leave no degrees of freedom: the largest is then as good.
         gcv = np.where(free > 0, residual / np.maximum(free, 1e-100) ** 2, np.inf)
         penalty = float(grid[gcv.argmin()] if np.isfinite(gcv).any() else grid[-1])
-        return _Factor(vectors, values + penalty), penalty
+        return Factor(vectors, values + penalty), penalty
 
 
-def _label_energy(reading: Reading, state: State, vectors: FloatArray) -> FloatArray:
+def _label_energy(reading: Reading, state: State, vectors: FloatArray, skipped: int) -> FloatArray:
     """Compute the squared length of the labels' products with each eigenvector of the features."""
     n_labels = len(state.sum_y)
     xy = matrix_of(state.xy, (len(state.shift), n_labels))
     energy = np.zeros(vectors.shape[1])
-    for start in range(0, n_labels, _BLOCK):
+    for start in range(skipped, n_labels, _BLOCK):
         part = slice(start, start + _BLOCK)
         products = xy[:, part]
         products = products if isinstance(products, np.ndarray) else products.toarray()
@@ -233,16 +239,16 @@ def _label_energy(reading: Reading, state: State, vectors: FloatArray) -> FloatA
     return energy
 
 
-def _given(gram: FloatArray, penalty: float) -> tuple[_Factor, float]:
+def penalised(gram: FloatArray, penalty: float) -> tuple[Factor, float]:
     """Factor with a given penalty: by Cholesky; where the matrix is singular, on its range."""
     penalised = gram.copy()
     penalised[np.diag_indices_from(penalised)] += penalty
     try:
         lower = scipy.linalg.cholesky(penalised, lower=True, check_finite=False)
         if penalty > 0 or lower.diagonal().min(initial=1.0) > 1e-7 * lower.diagonal().max(initial=0.0):
-            return _Factor(lower, None), penalty
+            return Factor(lower, None), penalty
     except scipy.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(penalised)
     kept = values > len(values) * np.finfo(float).eps * max(values[-1], 1e-300)
-    return _Factor(vectors, np.where(kept, values, np.inf)), penalty
+    return Factor(vectors, np.where(kept, values, np.inf)), penalty

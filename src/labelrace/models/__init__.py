@@ -3,10 +3,13 @@
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.cplst import CPLSTClassifier
+from labelrace.models.cs import CompressedSensingClassifier
 from labelrace.models.cssp import CSSPClassifier
 from labelrace.models.default import LabelRaceClassifier
 from labelrace.models.delayed import DelayedLabels
 from labelrace.models.faie import FaIEClassifier
+from labelrace.models.kcca import KCCAClassifier
+from labelrace.models.moplms import MOPLMSClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
@@ -17,10 +20,13 @@ __all__ = [
     "CPLSTClassifier",
     "CSSPClassifier",
     "ClassifierChainsClassifier",
+    "CompressedSensingClassifier",
     "ConstantClassifier",
     "DelayedLabels",
     "FaIEClassifier",
+    "KCCAClassifier",
     "LabelRaceClassifier",
+    "MOPLMSClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",

@@ -132,17 +132,20 @@ class View:
         How features are read.
     k : int
         Number of codes.
+    n_extra : int, default=0
+        Columns that are summed before the labels.
     """
 
     keeper: Sums
     state: sums.State
     regression: Regression
     k: int
+    n_extra: int = 0
 
     @cached_property
     def reading(self) -> Reading:
         """The regression on the features."""
-        return self.regression.read(self.state)
+        return self.regression.read(self.state, self.n_extra)
 
     @cached_property
     def label_gram(self) -> LabelGram:
@@ -151,7 +154,7 @@ class View:
 
     @property
     def n_labels(self) -> int:
-        """Number of labels."""
+        """Number of labels, and of what is summed with them."""
         return len(self.state.sum_y)
 
     @property
@@ -224,12 +227,17 @@ class Compression(Algorithm[State]):
     """
 
     settings: Settings
-    state_type = State
+    state_type: ClassVar[Any] = State
     keeps_yy: ClassVar[bool] = True
     """Whether the method needs ``YᵀY``."""
 
     needs_exact_yy: ClassVar[bool] = False
     """Whether the method cannot do with a sketch of ``YᵀY``."""
+
+    @property
+    def n_extra(self) -> int:
+        """Number of columns that are summed before the labels."""
+        return 0
 
     @abstractmethod
     def code(self, view: View) -> Any:
@@ -253,7 +261,7 @@ class Compression(Algorithm[State]):
         """Make empty sums."""
         self.count(schema.n_labels)
         by_rows, n_labels = float(self.settings.scaling == "rows"), schema.n_labels
-        empty = self.keeper.init(columns.width(schema.n_values), n_labels)
+        empty = self.keeper.init(columns.width(schema.n_values), self.n_extra + n_labels)
         return State(schema.n_values, by_rows, float(n_labels), empty)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
@@ -264,10 +272,10 @@ class Compression(Algorithm[State]):
         kept = self.settings.forgetting
         before = self.keeper.decay(state.sums, kept) if kept < 1 else state.sums
         scaled = _scaled(X, state.n_values, state.by_rows > 0)
-        return state._replace(sums=self.keeper.update(before, scaled, self.targets(Y)))
+        return state._replace(sums=self.keeper.update(before, scaled, self.targets(state, Y)))
 
-    def targets(self, Y: AnyMatrix) -> AnyMatrix:
-        """Return what is summed in place of the labels: they themselves."""
+    def targets(self, state: State, Y: AnyMatrix) -> AnyMatrix:
+        """Return what is summed: the labels, with extra columns before them where a method has any."""
         return Y
 
     def view(self, state: State) -> View:
@@ -275,8 +283,10 @@ class Compression(Algorithm[State]):
         s = self.settings
         standardises = not state.by_rows and s.scaling != "none"
         is_given = not isinstance(getattr(self, "n_components", 1), str)
-        k = self.count(len(state.sums.sum_y) if is_given else int(state.first_labels))
-        return View(self.keeper, state.sums, Regression(s.penalty, standardises, s.penalises_intercept), k)
+        k = self.count(len(state.sums.sum_y) - self.n_extra if is_given else int(state.first_labels))
+        return View(
+            self.keeper, state.sums, Regression(s.penalty, standardises, s.penalises_intercept), k, self.n_extra
+        )
 
     def derive(self, state: State) -> Derived:
         """Read codes, regression and decoder from the sums."""
@@ -322,13 +332,13 @@ class Compression(Algorithm[State]):
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: where all of ``YᵀY`` is needed."""
         most = self.keeper.exact_labels
-        if not self.needs_exact_yy or n_labels <= most:
+        if not self.needs_exact_yy or self.n_extra + n_labels <= most:
             return None
         return f"it needs all products of labels, which are kept for up to {most} labels; use 'cplst' or 'plst'"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
-        return state._replace(sums=self.keeper.grow_labels(state.sums, n_labels))
+        return state._replace(sums=self.keeper.grow_labels(state.sums, self.n_extra + n_labels))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0, or of the first value, in all rows."""

@@ -22,11 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
-from labelrace.core.linalg import signed, top_eigenpairs
+from labelrace.core.linalg import right_singular
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
-from labelrace.typing import FloatArray
 
 __all__ = ["CPLST", "CPLSTClassifier"]
 
@@ -52,21 +49,9 @@ class CPLST(Compression):
         """Project onto the principal directions of what the features predict."""
         centred = view.coding("centred")
         products, total = view.cross(centred)
-        _, directions = _right_singular(view.reading.whiten(products), view.k)
+        _, directions = right_singular(view.reading.whiten(products), view.k)
         linear = view.reading.fit(products @ directions, total @ directions)
         return Code(linear, directions.T, view.mean)
-
-
-def _right_singular(Z: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Compute the ``k`` largest squared singular values and right singular vectors, by the smaller Gram matrix."""
-    m, n_labels = Z.shape
-    if n_labels <= m:
-        return top_eigenpairs(Z.T @ Z, k)
-    values, left = top_eigenpairs(Z @ Z.T, min(k, m))
-    sizes = np.sqrt(np.maximum(values, 0.0))
-    # Directions that the features say nothing of are left out: they are zero here.
-    inverse = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 1e-7 * max(sizes[0], 1e-300))
-    return values, signed((Z.T @ left) * inverse)
 
 
 class CPLSTClassifier(CompressionClassifier):

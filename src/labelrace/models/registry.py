@@ -15,9 +15,12 @@ from typing import Any, Literal, NamedTuple, overload
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.cplst import CPLSTClassifier
+from labelrace.models.cs import CompressedSensingClassifier
 from labelrace.models.cssp import CSSPClassifier
 from labelrace.models.default import LabelRaceClassifier
 from labelrace.models.faie import FaIEClassifier
+from labelrace.models.kcca import KCCAClassifier
+from labelrace.models.moplms import MOPLMSClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
@@ -84,6 +87,12 @@ _MODELS = {
     "cplst": _compression(CPLSTClassifier, "conditional PLST: the directions that the features can predict"),
     "faie": _compression(FaIEClassifier, "implicit codes, recoverable from and predictable by the features at once"),
     "cssp": _compression(CSSPClassifier, "column subset selection: a few labels learned, the others follow from them"),
+    "moplms": _compression(MOPLMSClassifier, "landmark labels chosen by group sparsity, the others follow from them"),
+    "cca": _compression(
+        KCCAClassifier, "directions of the labels that correlate with the features", n_random_features=0
+    ),
+    "kcca": _compression(KCCAClassifier, "the same with random features of the labels, instead of a kernel"),
+    "cs": _compression(CompressedSensingClassifier, "compressed sensing: random codes, decoded by sparse recovery"),
     "majority": Entry(
         ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row", group="constant"
     ),
