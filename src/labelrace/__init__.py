@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelrace.models import (
         BinaryRelevanceClassifier,
+        BMaDClassifier,
         ClassifierChainsClassifier,
+        CompressedLabelingClassifier,
         CompressedSensingClassifier,
         ConstantClassifier,
         CPLSTClassifier,
@@ -31,10 +33,12 @@ if TYPE_CHECKING:
     from labelrace.streams import load_dataset
 
 __all__ = [
+    "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
     "CSSPClassifier",
     "ClassifierChainsClassifier",
+    "CompressedLabelingClassifier",
     "CompressedSensingClassifier",
     "ConstantClassifier",
     "DelayedLabels",

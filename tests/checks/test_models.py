@@ -40,7 +40,9 @@ PERMUTES = {
     "race": reorder,
     "cssp": give(uniforms=DRAWN[:, 0]),
     "cs": give(encoder=DRAWN),
+    "cl": give(encoder=DRAWN - 0.5),
     "cca": lambda model, order: model,
+    "bmad": lambda model, order: model,
     "kcca": give_frequencies,
 }
 

@@ -15,6 +15,8 @@ import pytest
 
 import labelrace
 from labelrace import (
+    BMaDClassifier,
+    CompressedLabelingClassifier,
     CompressedSensingClassifier,
     CPLSTClassifier,
     CSSPClassifier,
@@ -24,7 +26,12 @@ from labelrace import (
     PLSTClassifier,
     RidgeClassifier,
 )
+from labelrace.core import boolean
 from labelrace.core.sparse_recovery import matching_pursuit
+from labelrace.learners import columns
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.models.cl import distil
+from labelrace.models.inputs import categorical_values
 from labelrace.models.moplms import landmark_weights
 
 CLASSES = {"plst": PLSTClassifier, "cplst": CPLSTClassifier, "faie": FaIEClassifier, "cssp": CSSPClassifier}
@@ -208,3 +215,62 @@ def test_canonical_correlations(reference, dataset, k):
     for model, name in ((linear, "linear"), (KCCAClassifier.paper(n_components=k, **given), "both")):
         in_batches(model, X[train], Y[train])
         assert_scores(model.decision_function(X[test]), 2 * golden[f"{name}_scores"] - 1)
+
+
+BOOLEAN = [("emotions", 3), ("emotions", 5), ("CAL500", 20), ("enron", 20)]
+
+
+@pytest.mark.parametrize(("dataset", "k"), BOOLEAN)
+def test_a_greedy_boolean_basis(reference, dataset, k):
+    golden, X, Y = reference(f"bmad_greedy_{dataset}_k{k}", dataset)
+    train = golden["train"]
+    sets, counts = golden["label_sets"].astype(float), golden["label_set_counts"].astype(float)
+    options = boolean.candidates(Y[train].T @ Y[train], float(golden["threshold"]))
+    chosen = boolean.greedy_basis(sets, counts, options, k)
+    np.testing.assert_array_equal(chosen, golden["chosen"])
+    np.testing.assert_array_equal(options[chosen], golden["basis"])
+    codes = boolean.encode(sets, options[chosen], by_density=False)
+    np.testing.assert_array_equal(codes, golden["codes"])
+    assert counts @ (boolean.product(codes, options[chosen]) != sets).sum(axis=1) == golden["error"]
+    model = in_batches(BMaDClassifier(n_components=k, warm_up=2000), X[train], Y[train])
+    np.testing.assert_array_equal(model.basis_, golden["basis"])
+    # The local search, from any start, is about as good as three runs of MEKA's, which have no seed.
+    meka, _, _ = reference(f"meka_bmad_{dataset}_k{k}", dataset)
+    errors = []
+    for seed in range(3):
+        basis = options[boolean.local_basis(sets, counts, options, k, np.random.default_rng(seed))]
+        codes = boolean.encode(sets, basis, by_density=True)
+        errors.append(counts @ (boolean.product(codes, basis) != sets).sum(axis=1))
+    assert min(errors) <= 1.03 * meka["error"].max()
+
+
+@pytest.mark.parametrize(("dataset", "k"), BOOLEAN)
+def test_mekas_codes_and_predictions_given_its_basis(reference, dataset, k):
+    golden, X, Y = reference(f"meka_bmad_{dataset}_k{k}", dataset)
+    train, test = golden["train"], golden["test"]
+    np.testing.assert_array_equal(boolean.candidates(Y[train].T @ Y[train], 0.5), golden["candidates"])
+    categorical = labelrace.load_dataset(dataset.lower()).categorical
+    n_values = columns.widest_values(categorical_values(categorical, X.shape[1], None), X)
+    bank = NaiveBayes(numeric="binned")
+    for run, basis in enumerate(golden["basis"].astype(float)):
+        codes = boolean.encode(Y[train], basis, by_density=True)
+        np.testing.assert_array_equal(codes, golden["codes"][run])
+        assert (boolean.product(codes, basis) != Y[train]).sum() == golden["error"][run]
+        state = bank.update(bank.init(n_values, k), X[train], codes)
+        predicted = (bank.predict(bank.derive(state), X[test]) >= 0).astype(float)
+        np.testing.assert_array_equal(boolean.product(predicted, basis), golden["predicted"][run])
+
+
+@pytest.mark.parametrize(("dataset", "k"), [("emotions", 6), ("CAL500", 87), ("enron", 53)])
+def test_compressed_labeling(reference, dataset, k):
+    golden, X, Y = reference(f"cl_{dataset}_k{k}", dataset)
+    train, test = golden["train"], golden["test"]
+    sets, counts = np.unique(Y[train], axis=0, return_counts=True)
+    np.testing.assert_array_equal(distil(sets, counts.astype(float)), golden["distilled"])
+    model = in_batches(CompressedLabelingClassifier.paper(encoder=golden["encoder"]), X[train], Y[train])
+    algorithm, derived = model._fitted.algorithm, model._fitted.derived
+    np.testing.assert_array_equal(algorithm.codes(derived, X[test]) >= 0, golden["codes_test_predicted"])
+    np.testing.assert_allclose(algorithm.evidence(derived, X[test]), golden["llr"], rtol=0, atol=1e-8)
+    np.testing.assert_array_equal(model.predict(X[test]), golden["predicted"])
+    with_prior = CompressedLabelingClassifier.paper(encoder=golden["encoder"], prior=True).fit(X[train], Y[train])
+    np.testing.assert_array_equal(with_prior.predict(X[test]), golden["predicted_with_prior"])

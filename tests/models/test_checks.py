@@ -11,7 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import labelrace
 from labelrace import (
     BinaryRelevanceClassifier,
+    BMaDClassifier,
     ClassifierChainsClassifier,
+    CompressedLabelingClassifier,
     CompressedSensingClassifier,
     ConstantClassifier,
     CPLSTClassifier,
@@ -48,6 +50,9 @@ ESTIMATORS = [
     KCCAClassifier(random_state=0),
     KCCAClassifier(n_random_features=0),
     CompressedSensingClassifier(random_state=0),
+    CompressedLabelingClassifier(random_state=0),
+    BMaDClassifier(random_state=0),
+    BMaDClassifier(search="local", warm_up=30, random_state=0),
     OfflineRACEClassifier(random_state=0),
 ]
 

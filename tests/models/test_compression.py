@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from labelrace import (
+    CompressedLabelingClassifier,
     CompressedSensingClassifier,
     CPLSTClassifier,
     CSSPClassifier,
@@ -40,6 +41,8 @@ VIEWS = {
     "kcca paper": KCCAClassifier.paper(n_components=3, n_random_features=9, width=4.0, random_state=1),
     "cs": CompressedSensingClassifier(n_components=4, random_state=1),
     "cs cosamp": CompressedSensingClassifier(n_components=4, decoder="cosamp", random_state=1),
+    "cl": CompressedLabelingClassifier(n_components=12, random_state=1),
+    "cl paper": CompressedLabelingClassifier.paper(n_components=12, random_state=1),
     "cs paper": CompressedSensingClassifier.paper(n_components=4, decoder="pinv", random_state=1),
 }
 FORMS = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
@@ -91,7 +94,7 @@ def test_online_equals_offline(name, seed, cuts, joins, first, form, by_rows):
                                   model.predict(X)[clear], (expected > 0)[clear])  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name in VIEWS if name not in ("ridge", "moplms", "moplms paper")])
+@pytest.mark.parametrize("name", [name for name in VIEWS if name.split()[0] not in ("ridge", "moplms", "cl")])
 def test_any_number_of_codes_is_read_from_one_state(name):
     X, Y = some_rows(0)
     model = fresh(name).fit(X, Y)
@@ -174,6 +177,8 @@ def test_models_that_began_with_other_numbers_of_codes_are_not_merged():
         (KCCAClassifier(width=0), "width must be a number above 0"),
         (KCCAClassifier(frequencies=np.ones((8, 3))), r"frequencies and phases must be of shapes \(labels, 64\)"),
         (KCCAClassifier(frequencies=np.ones((7, 64)), phases=np.ones(64)), "a row for each of the 8 labels, got 7"),
+        (CompressedLabelingClassifier(n_components=0), "n_components must be a whole number of at least 1, got 0"),
+        (CompressedLabelingClassifier(encoder=[1.0]), "encoder must be a matrix of finite numbers"),
         (CompressedSensingClassifier(decoder="lp"), "decoder must be one of 'omp', 'cosamp', 'lasso', 'pinv'"),
         (CompressedSensingClassifier(encoder="normal"), "encoder must be one of"),
         (CompressedSensingClassifier(encoder=np.ones((7, 3))), "a row for each of the 8 labels, got 7"),
@@ -238,6 +243,11 @@ def test_encoders_have_rows_of_length_one(encoder):
     drawn = CompressedSensingClassifier(encoder=encoder, n_components=5, random_state=3).fit(X, Y)._fitted.derived
     np.testing.assert_allclose(np.linalg.norm(drawn.code.encoder, axis=1), 1.0)
     assert len(np.unique(drawn.code.encoder.round(9), axis=0)) > 4
+
+
+def test_bits_are_chosen_before_learning():
+    with pytest.raises(ValueError, match="CompressedLabelingClassifier must be chosen before learning begins"):
+        fresh("cl").fit(*some_rows(0)).read(5)
 
 
 def test_what_is_given_for_labels_allows_no_new_ones():

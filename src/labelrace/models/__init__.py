@@ -1,6 +1,8 @@
 """One method, one file: the pure algorithm above, its scikit-learn class below."""
 
+from labelrace.models.bmad import BMaDClassifier
 from labelrace.models.chains import ClassifierChainsClassifier
+from labelrace.models.cl import CompressedLabelingClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.cplst import CPLSTClassifier
 from labelrace.models.cs import CompressedSensingClassifier
@@ -16,10 +18,12 @@ from labelrace.models.relevance import BinaryRelevanceClassifier
 from labelrace.models.ridge import RidgeClassifier
 
 __all__ = [
+    "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
     "CSSPClassifier",
     "ClassifierChainsClassifier",
+    "CompressedLabelingClassifier",
     "CompressedSensingClassifier",
     "ConstantClassifier",
     "DelayedLabels",

@@ -134,6 +134,8 @@ class View:
         Number of codes.
     n_extra : int, default=0
         Columns that are summed before the labels.
+    learned : State or None, default=None
+        All that was learned, for methods that keep more than the sums.
     """
 
     keeper: Sums
@@ -141,6 +143,7 @@ class View:
     regression: Regression
     k: int
     n_extra: int = 0
+    learned: Any = None
 
     @cached_property
     def reading(self) -> Reading:
@@ -234,6 +237,9 @@ class Compression(Algorithm[State]):
     needs_exact_yy: ClassVar[bool] = False
     """Whether the method cannot do with a sketch of ``YᵀY``."""
 
+    reads_any_k: ClassVar[bool] = True
+    """Whether the number of codes can be chosen when the sums are read."""
+
     @property
     def n_extra(self) -> int:
         """Number of columns that are summed before the labels."""
@@ -282,11 +288,10 @@ class Compression(Algorithm[State]):
         """Return the sums as they are read."""
         s = self.settings
         standardises = not state.by_rows and s.scaling != "none"
+        regression = Regression(s.penalty, standardises, s.penalises_intercept)
         is_given = not isinstance(getattr(self, "n_components", 1), str)
         k = self.count(len(state.sums.sum_y) - self.n_extra if is_given else int(state.first_labels))
-        return View(
-            self.keeper, state.sums, Regression(s.penalty, standardises, s.penalises_intercept), k, self.n_extra
-        )
+        return View(self.keeper, state.sums, regression, k, self.n_extra, state)
 
     def derive(self, state: State) -> Derived:
         """Read codes, regression and decoder from the sums."""
@@ -392,6 +397,8 @@ class CompressionClassifier(OnlineClassifier):
         fitted = self._checked_fitted()
         other = copy.copy(self)
         other.set_params(n_components=n_components)
+        if not fitted.algorithm.reads_any_k:
+            raise ValueError(f"The number of codes of {type(self).__name__} must be chosen before learning begins.")
         algorithm: Any = other._algorithm(fitted.seed)
         algorithm.count(fitted.schema.n_labels)
         state = fitted.state._replace(first_labels=float(fitted.schema.n_labels))

@@ -12,7 +12,9 @@ from functools import cache
 from importlib import import_module, metadata
 from typing import Any, Literal, NamedTuple, overload
 
+from labelrace.models.bmad import BMaDClassifier
 from labelrace.models.chains import ClassifierChainsClassifier
+from labelrace.models.cl import CompressedLabelingClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.cplst import CPLSTClassifier
 from labelrace.models.cs import CompressedSensingClassifier
@@ -93,6 +95,10 @@ _MODELS = {
     ),
     "kcca": _compression(KCCAClassifier, "the same with random features of the labels, instead of a kernel"),
     "cs": _compression(CompressedSensingClassifier, "compressed sensing: random codes, decoded by sparse recovery"),
+    "bmad": _compression(BMaDClassifier, "Boolean matrix decomposition: label sets as unions of a few basis sets"),
+    "cl": _compression(
+        CompressedLabelingClassifier, "compressed labeling: random bits, tests for distilled label sets"
+    ),
     "majority": Entry(
         ConstantClassifier, {"strategy": "majority"}, "the most frequent labels, whatever the row", group="constant"
     ),
