@@ -11,27 +11,45 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelrace.models import (
         BinaryRelevanceClassifier,
+        BMaDClassifier,
         ClassifierChainsClassifier,
+        CompressedLabelingClassifier,
+        CompressedSensingClassifier,
         ConstantClassifier,
+        CPLSTClassifier,
+        CSSPClassifier,
         DelayedLabels,
+        FaIEClassifier,
+        KCCAClassifier,
         LabelRaceClassifier,
+        MOPLMSClassifier,
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RidgeClassifier,
     )
     from labelrace.models.persistence import load
     from labelrace.models.registry import make_model, model_names, register_model
     from labelrace.streams import load_dataset
 
 __all__ = [
+    "BMaDClassifier",
     "BinaryRelevanceClassifier",
+    "CPLSTClassifier",
+    "CSSPClassifier",
     "ClassifierChainsClassifier",
+    "CompressedLabelingClassifier",
+    "CompressedSensingClassifier",
     "ConstantClassifier",
     "DelayedLabels",
+    "FaIEClassifier",
+    "KCCAClassifier",
     "LabelRaceClassifier",
+    "MOPLMSClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RidgeClassifier",
     "__version__",
     "load",
     "load_dataset",

@@ -24,8 +24,27 @@ def reorder(model, order):
     return model.set_params(random_state=Reordered(order))
 
 
-# For models that draw encoders and cannot be given any.
-PERMUTES = {"race": reorder}
+def give(**drawn):
+    """Give a model what it would draw for each label, in the labels' order."""
+    return lambda model, order: model.set_params(**{name: rows[order] for name, rows in drawn.items()})
+
+
+def give_frequencies(model, order):
+    frequencies = np.random.default_rng(0).normal(size=(6, 64))
+    return model.set_params(frequencies=frequencies[order], phases=np.linspace(0, 6, 64))
+
+
+DRAWN = np.random.default_rng(0).uniform(0.1, 0.9, (6, 5))
+# For models that draw encoders and cannot be given any, or are given them by parameters of their own.
+PERMUTES = {
+    "race": reorder,
+    "cssp": give(uniforms=DRAWN[:, 0]),
+    "cs": give(encoder=DRAWN),
+    "cl": give(encoder=DRAWN - 0.5),
+    "cca": lambda model, order: model,
+    "bmad": lambda model, order: model,
+    "kcca": give_frequencies,
+}
 
 
 def each_check():

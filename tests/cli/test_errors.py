@@ -231,7 +231,7 @@ def no_datasets(tmp_path_factory, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--models", "plst"), "plst learns all data at once"),
+        (("--models", "race-offline"), "race-offline learns all data at once"),
         (("--models", "obr,atlantis"), "'atlantis'"),
         (("--models", ","), "no models"),
         (("--models", "obr", "--datasets", "atlantis"), "'atlantis'"),

@@ -11,12 +11,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import labelrace
 from labelrace import (
     BinaryRelevanceClassifier,
+    BMaDClassifier,
     ClassifierChainsClassifier,
+    CompressedLabelingClassifier,
+    CompressedSensingClassifier,
     ConstantClassifier,
+    CPLSTClassifier,
+    CSSPClassifier,
+    FaIEClassifier,
+    KCCAClassifier,
     LabelRaceClassifier,
+    MOPLMSClassifier,
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RidgeClassifier,
 )
 from labelrace.models.base import OnlineClassifier
 
@@ -31,7 +40,19 @@ ESTIMATORS = [
     ClassifierChainsClassifier(n_chains=3, random_state=0),
     ConstantClassifier(),
     ConstantClassifier(strategy="negative"),
+    RidgeClassifier(),
     PLSTClassifier(),
+    CPLSTClassifier(),
+    CPLSTClassifier.paper(),
+    FaIEClassifier(),
+    CSSPClassifier(random_state=0),
+    MOPLMSClassifier(),
+    KCCAClassifier(random_state=0),
+    KCCAClassifier(n_random_features=0),
+    CompressedSensingClassifier(random_state=0),
+    CompressedLabelingClassifier(random_state=0),
+    BMaDClassifier(random_state=0),
+    BMaDClassifier(search="local", warm_up=30, random_state=0),
     OfflineRACEClassifier(random_state=0),
 ]
 

@@ -384,7 +384,7 @@ def test_label_names_that_are_given_come_first(stream):
 
 @pytest.mark.parametrize(("parameters", "message"), [
     ({"model": "nothing"}, "no model 'nothing'"),
-    ({"model": "plst"}, "'plst'.*all data at once"),
+    ({"model": "race-offline"}, "'race-offline'.*all data at once"),
     ({"model": Perceptron()}, "must be a model's name or a classifier of labelrace"),
     ({"batch_size": 0}, "batch_size"),
 ])  # fmt: skip

@@ -66,9 +66,9 @@ def check_model(model: Any, *, permute: Permute = inputs.permute_known) -> dict[
 
     Examples
     --------
-    >>> from labelrace import BinaryRelevanceClassifier, PLSTClassifier, checks
+    >>> from labelrace import BinaryRelevanceClassifier, OfflineRACEClassifier, checks
     >>> skipped = checks.check_model(BinaryRelevanceClassifier())
-    >>> skipped = checks.check_model(PLSTClassifier())
+    >>> skipped = checks.check_model(OfflineRACEClassifier())
     >>> skipped["check_batches_of_one"]
     'it is offline: it learns all data at once'
     """

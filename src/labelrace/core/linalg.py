@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
+import scipy.sparse.linalg
 
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["canonical", "generalised_inverse"]
+__all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_eigenpairs"]
 
 _NOTHING = 1e-100
+# Squared singular values up to this share of the largest are zero.
+_RANK = 1e-14
+# Size of a matrix up to which all its eigenvectors are computed, or a few by bisection; beyond, Lanczos iterations.
+_DIRECT = 3000
 
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
@@ -33,6 +39,57 @@ def generalised_inverse(gram: FloatArray) -> FloatArray:
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     vectors = scaling[:, None] * vectors[:, kept]
     return (vectors / values[kept]) @ vectors.T
+
+
+def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
+    """Compute the ``k`` largest eigenvalues of a symmetric matrix, largest first, and their eigenvectors, (l, k).
+
+    ``matrix`` is an array or a linear operator. Each eigenvector has its largest entry positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, vectors = top_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)
+    >>> values
+    array([3., 2.])
+    >>> vectors[:, 0]
+    array([0., 1., 0.])
+    """
+    size = matrix.shape[0]
+    if isinstance(matrix, np.ndarray) and (size <= _DIRECT or k > size // 4):
+        # Computing few eigenvectors pays where they are a small part of all.
+        if k > size // 4:
+            values, vectors = np.linalg.eigh(matrix)
+            values, vectors = values[size - k :], vectors[:, size - k :]
+        else:
+            values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[size - k, size - 1], check_finite=False)
+    else:
+        # A start that does not depend on the order of rows, and is not orthogonal to anything in particular.
+        start = np.cos(np.arange(size) + 1.0)
+        values, vectors = scipy.sparse.linalg.eigsh(matrix, k=min(k, size - 1), which="LA", v0=start)
+    order = np.argsort(-values, kind="stable")
+    return values[order], signed(vectors[:, order])
+
+
+def right_singular(Z: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Compute the ``k`` largest squared singular values and right singular vectors, by the smaller Gram matrix.
+
+    Where there are fewer rows than ``k`` there are only so many; vectors of singular values of zero are zero.
+    """
+    m, n_columns = Z.shape
+    if n_columns <= m:
+        values, right = top_eigenpairs(Z.T @ Z, k)
+        return values, right * (values > _RANK * max(values[0], 1e-300))
+    values, left = top_eigenpairs(Z @ Z.T, min(k, m))
+    is_there = values > _RANK * max(values[0], 1e-300)
+    inverse = np.divide(1.0, np.sqrt(np.abs(values)), out=np.zeros_like(values), where=is_there)
+    return values, signed((Z.T @ left) * inverse)
+
+
+def signed(directions: FloatArray) -> FloatArray:
+    """Turn columns so that the largest entry of each is positive."""
+    largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
+    return np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0))
 
 
 def canonical(X: AnyMatrix) -> AnyMatrix:

@@ -20,13 +20,23 @@ if TYPE_CHECKING:
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
 
-__all__ = ["describe_model", "is_online", "make_model", "model_names", "register_model"]
+__all__ = ["GROUPS", "describe_model", "is_online", "make_model", "model_group", "model_names", "register_model"]
 
 ENTRY_POINTS = "labelrace.models"
 
 
+GROUPS = {
+    "paper": "The paper's own, and the default",
+    "online": "Related work: online",
+    "compression": "Related work: by compression",
+    "constant": "Constants",
+    "other": "Registered",
+}
+"""The groups that models are listed in, and their titles."""
+
+
 class Entry(NamedTuple):
-    """A model: what makes it, the parameters that its name settles, and a line about it.
+    """A model: what makes it, the parameters that its name settles, a line about it, and its group.
 
     Of labelrace's own models what makes them is ``module:Class``: listing them imports none.
     """
@@ -35,22 +45,25 @@ class Entry(NamedTuple):
     settled: Mapping[str, Any]
     about: str
     is_online: bool = True
+    group: str = "paper"
+
+
+def _own(path: str, about: str, group: str = "paper", *, online: bool = True, **settled: Any) -> Entry:
+    """Make the entry of a class in this package."""
+    return Entry(f"labelrace.models.{path}", settled, about, online, group)
 
 
 def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
-    return Entry(
-        "labelrace.models.race:RACEClassifier.paper",
-        {"method": method, "encoding": encoding, **others},
-        f"RACE as published: {about}",
-    )
+    about = f"RACE as published: {about}"
+    return _own("race:RACEClassifier.paper", about, method=method, encoding=encoding, **others)
+
+
+def _compression(path: str, about: str, **settled: Any) -> Entry:
+    return _own(path, about, "compression", **settled)
 
 
 _MODELS = {
-    "race": Entry(
-        "labelrace.models.default:LabelRaceClassifier",
-        {},
-        "the default: linear learners, adaptive thresholds, drift detection",
-    ),
+    "race": _own("default:LabelRaceClassifier", "the default: linear learners, adaptive thresholds, drift detection"),
     "race-cls-fixed": _paper("classification", "fixed", "classifiers, the random encoder stays"),
     "race-cls-adaptive": _paper("classification", "adaptive", "classifiers, the encoder follows the decoder"),
     "race-reg-fixed": _paper("regression", "fixed", "regressors, the random encoder stays"),
@@ -58,38 +71,52 @@ _MODELS = {
     "race-cls-adaptive-iter3": _paper(
         "classification", "adaptive", "as race-cls-adaptive, each batch learned three times", iterations=3
     ),
-    "obr": Entry(
-        "labelrace.models.relevance:BinaryRelevanceClassifier.paper",
-        {},
-        "binary relevance: a naive Bayes for each label",
+    "obr": _own("relevance:BinaryRelevanceClassifier.paper", "binary relevance: a naive Bayes for each label"),
+    "occ": _own("chains:ClassifierChainsClassifier.paper", "a classifier chain in random order", n_chains=1),
+    "oecc": _own(
+        "chains:ClassifierChainsClassifier.paper", "five classifier chains in random orders, voting", n_chains=5
     ),
-    "occ": Entry(
-        "labelrace.models.chains:ClassifierChainsClassifier.paper",
-        {"n_chains": 1},
-        "a classifier chain in random order",
-    ),
-    "oecc": Entry(
-        "labelrace.models.chains:ClassifierChainsClassifier.paper",
-        {"n_chains": 5},
-        "five classifier chains in random orders, voting",
-    ),
-    "majority": Entry(
-        "labelrace.models.constant:ConstantClassifier",
-        {"strategy": "majority"},
-        "the most frequent labels, whatever the row",
-    ),
-    "negative": Entry(
-        "labelrace.models.constant:ConstantClassifier", {"strategy": "negative"}, "no labels, whatever the row"
-    ),
-    "race-offline": Entry(
-        "labelrace.models.race:OfflineRACEClassifier.paper",
-        {"method": "classification", "encoding": "fixed"},
+    "race-offline": _own(
+        "race:OfflineRACEClassifier.paper",
         "RACE with all data in one batch (offline)",
-        is_online=False,
+        online=False,
+        method="classification",
+        encoding="fixed",
     ),
-    "plst": Entry(
-        "labelrace.models.plst:PLSTClassifier", {}, "principal label space transformation (offline)", is_online=False
+    "ridge": _compression("ridge:RidgeClassifier", "ridge regression of every label, no compression: the yardstick"),
+    "plst": _compression(
+        "plst:PLSTClassifier", "principal label space transformation: the labels' principal directions"
     ),
+    "plst-meka": _compression(
+        "plst:PLSTClassifier.meka_form", "PLST as in MEKA, which is wrong, and in the paper's Table 4", meka=True
+    ),
+    "cplst": _compression("cplst:CPLSTClassifier", "conditional PLST: the directions that the features can predict"),
+    "faie": _compression(
+        "faie:FaIEClassifier", "implicit codes, recoverable from and predictable by the features at once"
+    ),
+    "cssp": _compression(
+        "cssp:CSSPClassifier", "column subset selection: a few labels learned, the others follow from them"
+    ),
+    "moplms": _compression(
+        "moplms:MOPLMSClassifier", "landmark labels chosen by group sparsity, the others follow from them"
+    ),
+    "cca": _compression(
+        "kcca:KCCAClassifier", "directions of the labels that correlate with the features", n_random_features=0
+    ),
+    "kcca": _compression("kcca:KCCAClassifier", "the same with random features of the labels, instead of a kernel"),
+    "cs": _compression(
+        "cs:CompressedSensingClassifier", "compressed sensing: random codes, decoded by sparse recovery"
+    ),
+    "bmad": _compression(
+        "bmad:BMaDClassifier", "Boolean matrix decomposition: label sets as unions of a few basis sets"
+    ),
+    "cl": _compression(
+        "cl:CompressedLabelingClassifier", "compressed labeling: random bits, tests for distilled label sets"
+    ),
+    "majority": _own(
+        "constant:ConstantClassifier", "the most frequent labels, whatever the row", "constant", strategy="majority"
+    ),
+    "negative": _own("constant:ConstantClassifier", "no labels, whatever the row", "constant", strategy="negative"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
@@ -129,7 +156,7 @@ def _entry(factory: Callable[..., Any], about: str = "", online: bool | None = N
     if online is None:
         online = bool(getattr(factory, "is_online", not inspect.isclass(factory) or hasattr(factory, "partial_fit")))
     first_line = (inspect.getdoc(factory) or "").partition("\n")[0] if inspect.isclass(factory) else ""
-    return Entry(factory, {}, about or first_line, online)
+    return Entry(factory, {}, about or first_line, online, group="other")
 
 
 def model_names(*, online: bool | None = None) -> list[str]:
@@ -144,7 +171,7 @@ def model_names(*, online: bool | None = None) -> list[str]:
     --------
     >>> import labelrace
     >>> labelrace.model_names(online=False)
-    ['race-offline', 'plst']
+    ['race-offline']
     """
     known = {**_MODELS, **_REGISTERED}
     names = [name for name, entry in known.items() if online is None or entry.is_online == online]
@@ -163,6 +190,11 @@ def describe_model(name: str) -> str:
     return _find(name).about
 
 
+def model_group(name: str) -> str:
+    """Return the group, one of `GROUPS`, that a model is listed in."""
+    return _find(name).group
+
+
 _Race = Literal["race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive", "race-cls-adaptive-iter3"]
 
 
@@ -179,7 +211,7 @@ def make_model(name: Literal["majority", "negative"], **parameters: Any) -> Cons
 @overload
 def make_model(name: Literal["race-offline"], **parameters: Any) -> OfflineRACEClassifier: ...
 @overload
-def make_model(name: Literal["plst"], **parameters: Any) -> PLSTClassifier: ...
+def make_model(name: Literal["plst", "plst-meka"], **parameters: Any) -> PLSTClassifier: ...
 @overload
 def make_model(name: str, **parameters: Any) -> Any: ...
 def make_model(name: str, **parameters: Any) -> Any:

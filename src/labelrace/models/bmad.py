@@ -1,0 +1,308 @@
+"""Boolean matrix decomposition (MLC-BMaD): label sets as unions of a few basis sets.
+
+``Y ≈ C ∘ B``: each label set is the union of some of ``k`` basis sets, so that codes ``C`` are 0 and 1, any classifier
+can learn them, and a code can be read: its basis set is a group of labels. The candidates for the basis are, one for
+each label, the labels that are there in more than half of its rows. The basis is chosen greedily, or by a local search
+from a random start.
+
+Codes are not linear in the labels, and learners cannot follow a basis that changes. So the basis is found in the first
+rows, the warm-up, and then stays. Until then rows are kept, and the model is read from all of them; afterwards a row is
+coded and learned, and forgotten. A label that appears later could never be part of a prediction, so there can be none.
+
+Cost: coding a row ``k l``; learning ``nnz(x) k`` with naive Bayes; a prediction ``(m + l) k``; the basis ``w l² k`` for
+``w`` distinct label sets. State: ``(m + l) k``, and the rows of the warm-up. Online; neither mergeable nor growable.
+
+References
+----------
+Wicker, J., Pfahringer, B. and Kramer, S.: Multi-label classification using Boolean matrix decomposition. SAC (2012).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from labelrace import parameters
+from labelrace.core import boolean
+from labelrace.core.schema import Schema
+from labelrace.learners import columns
+from labelrace.learners.adapter import as_bank
+from labelrace.learners.bank import Bank, BankAlgorithm
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.models.base import OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["BMaD", "BMaDClassifier", "State"]
+
+# Cells of the rows that are coded at once: 2²² are 32 MB.
+_CELLS = 2**22
+
+
+class Rows(NamedTuple):
+    """Rows that are kept, in compressed form."""
+
+    data: FloatArray
+    indices: IntArray
+    indptr: IntArray
+
+
+class State(NamedTuple):
+    """What was learned.
+
+    Attributes
+    ----------
+    rows : float
+        Rows learned.
+    basis : (k, l) array
+        The basis sets; all zero until the warm-up is over.
+    features, labels : Rows
+        The rows of the warm-up; none when it is over.
+    n_features : float
+        Number of features.
+    learners
+        The bank's state; empty until the warm-up is over.
+    """
+
+    rows: float
+    basis: FloatArray
+    features: Rows
+    labels: Rows
+    n_features: float
+    learners: Any
+
+
+class Derived(NamedTuple):
+    """The learners' parameters and the basis."""
+
+    learners: Any
+    basis: FloatArray
+
+
+@dataclass(frozen=True)
+class BMaD(BankAlgorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    bank : Bank
+        Classifiers, for the codes.
+    n_components : {"log2", "log2_squared"} or int
+        Number of basis sets; as many as there are labels, if those are fewer.
+    threshold : float
+        Share of a label's rows in which a member of its candidate is there.
+    search : {"greedy", "local"}
+        How the basis is chosen.
+    warm_up : int
+        Rows after which the basis stays.
+    seed : int
+        What the local search starts from.
+    """
+
+    bank: Bank[Any]
+    n_components: str | int
+    threshold: float
+    search: str
+    warm_up: int
+    seed: int = 0
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state that has seen nothing."""
+        wanted = self.n_components if isinstance(self.n_components, str) else min(self.n_components, schema.n_labels)
+        k = parameters.component_count(wanted, schema.n_labels)
+        none, m = _kept(np.zeros((0, 1))), float(schema.n_features)
+        return State(0.0, np.zeros((k, schema.n_labels)), none, none, m, self.bank.init(schema.n_values, k))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Keep the rows of the warm-up; learn codes when it is over."""
+        rows = state.rows + X.shape[0]
+        if state.rows >= self.warm_up:
+            learners = self.bank.update(state.learners, X, self._codes(Y, state.basis))
+            return state._replace(rows=rows, learners=learners)
+        features, labels = _appended(state.features, X), _appended(state.labels, Y)
+        kept = state._replace(rows=rows, features=features, labels=labels)
+        if rows < self.warm_up:
+            return kept
+        none = _kept(np.zeros((0, 1)))
+        learners, basis = self._learned(kept)
+        return kept._replace(basis=basis, learners=learners, features=none, labels=none)
+
+    def _learned(self, state: State) -> tuple[Any, FloatArray]:
+        """Find the basis in the rows that are kept, and learn their codes."""
+        k, n_labels = state.basis.shape
+        Y = _matrix(state.labels, n_labels)
+        sets, counts = _distinct(Y)
+        options = boolean.candidates(columns.dense(Y.T @ Y), self.threshold)
+        if self.search == "greedy":
+            chosen = boolean.greedy_basis(sets, counts, options, k)
+        else:
+            chosen = boolean.local_basis(sets, counts, options, k, np.random.default_rng(self.seed))
+        basis = options[chosen]
+        X = _matrix(state.features, int(state.n_features))
+        return self.bank.update(state.learners, X, self._codes(Y, basis)), basis
+
+    def _codes(self, Y: AnyMatrix, basis: FloatArray) -> FloatArray:
+        """Code some rows at a time, so that there is never a dense array of all rows and labels."""
+        size = max(1, _CELLS // Y.shape[1])
+        parts = [columns.dense(Y[start : start + size]).astype(float) for start in range(0, Y.shape[0], size)]
+        return np.vstack([boolean.encode(part, basis, by_density=self.search == "local") for part in parts])
+
+    def derive(self, state: State) -> Derived:
+        """Compute what predicting needs; before the warm-up is over, from all rows."""
+        is_over = state.rows >= self.warm_up
+        learners, basis = (state.learners, state.basis) if is_over else self._learned(state)
+        return Derived(self.bank.derive(learners), basis)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Return for each label the largest log odds of the codes whose basis sets have it."""
+        odds = self.bank.predict(derived.learners, X)
+        # Labels that no basis set has come after all others.
+        scores = np.tile(np.minimum(odds.min(axis=1), 0.0)[:, None] - 1.0, derived.basis.shape[1])
+        for code, members in zip(odds.T, derived.basis > 0, strict=True):
+            scores[:, members] = np.maximum(scores[:, members], code[:, None])
+        return scores
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Unite the basis sets of the codes that are at least as likely as not."""
+        codes = (self.bank.predict(derived.learners, X) >= 0).astype(float)
+        return boolean.product(codes, derived.basis) > 0
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Turn log odds into probabilities."""
+        return scipy.special.expit(self.scores(derived, X))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two models cannot be merged: never, as each has its own basis."""
+        return "each has found a basis in its own first rows"
+
+    def why_no_new_labels(self) -> str | None:
+        """Return why labels cannot be added: the basis stays as it was found."""
+        return "its basis comes from the first rows, and a label that is in no basis set is never predicted"
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that have been 0 in all rows."""
+        return super().grow_features(state, n_values)._replace(n_features=float(len(n_values)))
+
+
+def _kept(matrix: AnyMatrix) -> Rows:
+    """Keep the rows of a matrix in compressed form."""
+    sparse = scipy.sparse.csr_array(matrix)
+    return Rows(sparse.data.astype(float), sparse.indices.astype(np.intp), sparse.indptr.astype(np.intp))
+
+
+def _matrix(rows: Rows, n_columns: int) -> AnyMatrix:
+    """Make a matrix of rows that are kept."""
+    return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, n_columns))
+
+
+def _appended(rows: Rows, more: AnyMatrix) -> Rows:
+    """Put the rows of a matrix behind those that are kept."""
+    return _kept(scipy.sparse.vstack([_matrix(rows, more.shape[1]), scipy.sparse.csr_array(more)], format="csr"))
+
+
+def _distinct(Y: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+    """Find the distinct label sets and how often each occurs."""
+    sets, counts = np.unique(Y.toarray().astype(np.int8), axis=0, return_counts=True)
+    return sets.astype(float), counts.astype(float)
+
+
+class BMaDClassifier(OnlineClassifier):
+    """Boolean matrix decomposition: label sets as unions of a few basis sets, which classifiers predict.
+
+    Parameters
+    ----------
+    n_components : {"log2", "log2_squared"} or int, default=20
+        Number of basis sets; as many as there are labels, if those are fewer.
+    threshold : float, default=0.5
+        Share of a label's rows from which another label is in its candidate.
+    search : {"greedy", "local"}, default="greedy"
+        How the basis is chosen: greedily, or by replacing one basis set at a time, from a random start.
+    warm_up : int, default=1000
+        Rows after which the basis stays.
+    learner : str, bank or estimator, default="naive_bayes"
+        Classifiers for the codes: "naive_bayes", or a classifying bank of `labelrace.learners`.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+    random_state : int, Generator, RandomState or None, default=None
+        What the local search starts from.
+
+    Attributes
+    ----------
+    basis_ : (k, l) array
+        The basis sets.
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    CSSPClassifier : Codes that are labels.
+
+    Examples
+    --------
+    >>> from labelrace import BMaDClassifier
+    >>> from labelrace.measures import evaluate
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
+    >>> (X, Y), (X_test, Y_test) = stream.batches(300)
+    >>> model = BMaDClassifier(n_components=8).partial_fit(X, Y)
+    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
+    0.7
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: str | int = 20,
+        threshold: float = 0.5,
+        search: str = "greedy",
+        warm_up: int = 1000,
+        learner: Any = "naive_bayes",
+        categorical_features: Any = None,
+        label_names: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.threshold = threshold
+        self.search = search
+        self.warm_up = warm_up
+        self.learner = learner
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, **others: Any) -> Self:
+        """Make the form of MEKA: the local search, and Weka's naive Bayes; MEKA's own search has no seed."""
+        return cls(**{"search": "local", "learner": NaiveBayes(numeric="binned"), **others})
+
+    @property
+    def basis_(self) -> FloatArray:
+        """The basis sets."""
+        basis: FloatArray = self._checked_fitted().derived.basis
+        return basis
+
+    def _algorithm(self, seed: int) -> BMaD:
+        if not isinstance(self.n_components, str):
+            parameters.check_whole("n_components", self.n_components, 1)
+        parameters.check_number("threshold", self.threshold, 0, 1)
+        parameters.check_choice("search", self.search, ("greedy", "local"))
+        parameters.check_whole("warm_up", self.warm_up, 1)
+        bank = as_bank(self.learner)
+        if bank.task != "classification":
+            raise ValueError(f"learner must be a classifier, such as 'naive_bayes', got {self.learner!r}.")
+        own_seed = seed if self.search == "local" else 0
+        k = self.n_components if isinstance(self.n_components, str) else int(self.n_components)
+        return BMaD(bank, k, float(self.threshold), self.search, int(self.warm_up), own_seed)

@@ -1,0 +1,240 @@
+"""Compressed sensing (CS): random codes of sparse label sets, decoded by sparse recovery.
+
+A row has few of many labels, so ``k`` random projections ``y A`` of its labels determine them, if ``k`` is of the order
+of ``s log(l / s)`` for ``s`` labels a row. A ridge regression learns the projections from the features; a label set is
+the sparse vector whose projections are nearest to those predicted. The encoder knows nothing of the data; what a
+learner gets wrong, the decoder has to cope with.
+
+The decoders are orthogonal matching pursuit, CoSaMP and the lasso path (`labelrace.core.sparse_recovery`); and the
+pseudo-inverse, linear, for comparison. ``s`` is the mean number of labels of a row, rounded up.
+
+Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each) and ``nnz(x) |y|`` a row; reading ``m³ + m l k``; a prediction
+``m k`` and ``s k l`` to decode by matching pursuit. State: ``m² + m l``. Online, mergeable, growable, all exact: a new
+label is a new row of ``A``.
+
+References
+----------
+Hsu, D., Kakade, S., Langford, J. and Zhang, T.: Multi-label prediction via compressed sensing. NIPS (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from labelrace import parameters
+from labelrace.core import draws
+from labelrace.core.regression import Linear
+from labelrace.core.schema import Schema
+from labelrace.core.sparse_recovery import cosamp, lasso, matching_pursuit
+from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, State, View
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["CompressedSensing", "CompressedSensingClassifier"]
+
+_DECODERS: dict[str, Callable[[FloatArray, FloatArray, int], FloatArray]] = {
+    "omp": matching_pursuit,
+    "cosamp": cosamp,
+    "lasso": lasso,
+    "pinv": lambda H, A, s: H @ np.linalg.pinv(A),
+}
+_ENCODERS = ("gaussian", "signs", "hadamard")
+
+
+class Code(NamedTuple):
+    """The projections' models, the encoder (l, k), and which labels, and how many, to look for."""
+
+    linear: Linear
+    encoder: FloatArray
+    possible: BoolArray
+    sparsity: int
+
+
+@dataclass(frozen=True)
+class CompressedSensing(Compression):
+    """The algorithm.
+
+    Parameters
+    ----------
+    n_components : {"log2", "log2_squared"} or int
+        Number of projections.
+    encoder : {"signs", "gaussian", "hadamard"}, or tuple of rows
+        How projections are drawn, or the encoder itself.
+    decoder : {"omp", "cosamp", "lasso", "pinv"}
+        How labels are recovered.
+    skip_unseen : bool
+        Whether labels that have never occurred are left out of the search.
+    settings : Settings
+        Penalty, scaling and forgetting.
+    seed : int
+        What the encoder is drawn from.
+    """
+
+    n_components: str | int
+    encoder: str | tuple[tuple[float, ...], ...]
+    decoder: str
+    skip_unseen: bool
+    settings: Settings
+    seed: int = 0
+
+    keeps_yy = False
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make empty sums; an encoder that is given must fit the labels."""
+        if not isinstance(self.encoder, str) and len(self.encoder) != schema.n_labels:
+            raise ValueError(
+                f"encoder must have a row for each of the {schema.n_labels} labels, got {len(self.encoder)} rows."
+            )
+        return super().init(schema, rng)
+
+    def count(self, n_labels: int) -> int:
+        """Compute the number of projections, which an encoder that is given settles."""
+        return super().count(n_labels) if isinstance(self.encoder, str) else len(self.encoder[0])
+
+    def code(self, view: View) -> Code:
+        """Regress random projections of the labels."""
+        encoder = self._drawn(view.n_labels, view.k)
+        per_row = view.state.sum_y.sum() / max(view.state.rows, 1e-300)
+        # A whole number of labels a row must not be rounded up by the last digit of a sum.
+        possible = (view.state.sum_y > 0) | (not self.skip_unseen)
+        sparsity = int(np.clip(np.ceil(per_row - 1e-9), 1, max(min(view.k, int(possible.sum())), 1)))
+        return Code(view.fit(view.coding("binary"), encoder), encoder, possible, sparsity)
+
+    def _drawn(self, n_labels: int, k: int) -> FloatArray:
+        """Draw the encoder: a row of length one for each label."""
+        if not isinstance(self.encoder, str):
+            return np.array(self.encoder)
+        if self.encoder == "gaussian":
+            drawn = draws.normal(self.seed, n_labels, k)
+            return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        drawn = draws.signs(self.seed, n_labels, k) if self.encoder == "signs" else _hadamard(self.seed, n_labels, k)
+        return drawn / np.sqrt(k)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Predict the projections and recover the labels; -1 is an absent, 1 a present label."""
+        code: Code = derived.code
+        scores = np.full((X.shape[0], len(code.possible)), -1.0)
+        if code.possible.any():
+            projections, encoder = self.codes(derived, X), code.encoder[code.possible]
+            scores[:, code.possible] += 2.0 * _DECODERS[self.decoder](projections, encoder, code.sparsity)
+        return scores
+
+    def why_no_new_labels(self) -> str | None:
+        """Return why labels cannot be added: where the encoder is given."""
+        return None if isinstance(self.encoder, str) else "encoder= gives rows to the first labels only"
+
+
+def _hadamard(seed: int, n_labels: int, k: int) -> FloatArray:
+    """Take rows of a Hadamard matrix, Sylvester's, in random columns: ``(-1)`` to the common bits of row and column."""
+    columns: IntArray = (draws.uniform(seed, k, 1)[:, 0] * 2.0**52).astype(np.intp)
+    common = np.bitwise_and(np.arange(n_labels, dtype=np.intp)[:, None], columns)
+    return 1.0 - 2.0 * (np.bitwise_count(common) % 2).astype(float)
+
+
+class CompressedSensingClassifier(CompressionClassifier):
+    """Compressed sensing: random codes of sparse label sets, decoded by sparse recovery.
+
+    Parameters
+    ----------
+    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
+        Number of random projections; `read` gives another one later.
+    decoder : {"omp", "cosamp", "lasso", "pinv"}, default="omp"
+        Orthogonal matching pursuit, CoSaMP, the lasso path (row by row, slow), or the pseudo-inverse of the encoder.
+    encoder : {"gaussian", "signs", "hadamard"} or (l, k) array-like, default="gaussian"
+        Normal numbers, random signs or rows of a Hadamard matrix, in rows of length one; or the encoder itself, with
+        which there can be no new labels. With few codes, signs give some labels the same row.
+    skip_unseen : bool, default=True
+        Do not look for labels that have never occurred: their random codes are as near as those of others.
+    penalty : "auto" or float, default="auto"
+        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
+    scaling : {"auto", "rows", "columns", "none"}, default="auto"
+        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
+        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
+    penalise_intercept : bool, default=False
+        Penalise the intercept too, and do not centre, as the reference does.
+    forgetting : float, default=1.0
+        Weight that what was learned keeps with each batch.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+    random_state : int, Generator, RandomState or None, default=None
+        What the encoder is drawn from.
+
+    Attributes
+    ----------
+    penalty_ : float
+        The penalty in force.
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    RACEClassifier : Random codes with a decoder that is learned.
+
+    Examples
+    --------
+    >>> from labelrace import CompressedSensingClassifier
+    >>> from labelrace.measures import evaluate
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
+    >>> (X, Y), (X_test, Y_test) = stream.batches(300)
+    >>> model = CompressedSensingClassifier(n_components=8, random_state=0).partial_fit(X, Y)
+    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
+    0.48
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: str | int = "log2_squared",
+        decoder: str = "omp",
+        encoder: Any = "gaussian",
+        skip_unseen: bool = True,
+        penalty: Any = "auto",
+        scaling: str = "auto",
+        penalise_intercept: bool = False,
+        forgetting: float = 1.0,
+        categorical_features: Any = None,
+        label_names: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.decoder = decoder
+        self.encoder = encoder
+        self.skip_unseen = skip_unseen
+        self.penalty = penalty
+        self.scaling = scaling
+        self.penalise_intercept = penalise_intercept
+        self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, **others: Any) -> Self:
+        """Make the reference's form: a Gaussian encoder, features unscaled, λ = 0.1 on the intercept too."""
+        settled = {"skip_unseen": False, "penalty": 0.1, "scaling": "none", "penalise_intercept": True}
+        return cls(**{**settled, **others})
+
+    def _algorithm(self, seed: int) -> CompressedSensing:
+        parameters.check_choice("decoder", self.decoder, tuple(_DECODERS))
+        parameters.check_flag("skip_unseen", self.skip_unseen)
+        how = self.decoder, bool(self.skip_unseen), self._settings()
+        if isinstance(self.encoder, str):
+            parameters.check_choice("encoder", self.encoder, _ENCODERS)
+            return CompressedSensing(self.n_components, self.encoder, *how, seed)
+        given = np.asarray(self.encoder, dtype=float)
+        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+            raise ValueError(f"encoder must be a name or a matrix of finite numbers, got {self.encoder!r}.")
+        rows = tuple(tuple(row) for row in given.tolist())
+        return CompressedSensing(self.n_components, rows, *how)
