@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,13 +44,15 @@ from labelrace.streams.cells import (
     delimiter_rules,
     entry_texts,
     floats,
+    has_lone_returns,
     has_plain_quotes,
     increase_within_rows,
     integers,
     number_texts,
+    read_cells,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import Place, block_rows, line_chunks, new_data, open_data, plain_path, shown
+from labelrace.streams.files import Place, byte_blocks, line_chunks, new_data, open_data, plain_path, rows_in, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
@@ -211,24 +213,28 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
         numbers, lines = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([], []))
         if not lines:
             return
-        rest, before = chain(lines, file), numbers[0] - 1
         if lines[0].startswith(b"{"):
-            for numbers, lines in line_chunks(rest, size, before, _NO_ROW):
+            for numbers, lines in line_chunks(chain(lines, file), size, numbers[0] - 1, _NO_ROW):
                 entries = parse_sparse(lines, layout)
                 yield _split_sparse(parse_sparse_lines(lines, numbers, layout) if entries is None else entries, layout)
         else:
-            blocks = line_chunks(rest, block_rows(size, len(lines[0])), before, _NO_ROW)
-            yield from rebatch(_dense_blocks(blocks, layout), size)
+            blocks = chain([(lines[0] + b"\n", 1)], byte_blocks(file, size))
+            yield from rebatch(_dense_blocks(blocks, numbers[0] - 1, layout), size)
 
 
-def _dense_blocks(blocks: Iterator[tuple[list[int], list[bytes]]], layout: Layout) -> Iterator[Batch]:
+def _dense_blocks(blocks: Iterable[tuple[bytes, int]], line: int, layout: Layout) -> Iterator[Batch]:
     options = _csv_options(layout)
-    for numbers, lines in blocks:
-        rows = parse_dense(lines, layout, options)
-        if rows is not None:
-            yield rows
+    for block, n_lines in blocks:
+        parts = parse_dense(block, n_lines, layout, options)
+        if parts is None:
+            numbers, lines = rows_in(block, line, _NO_ROW)
+            rows = b"".join(text + b"\n" for text in lines)
+            parts = parse_dense(rows, len(lines), layout, options) if rows != block else None
+        if parts is not None:
+            yield from parts
         else:
             yield from (_split_dense(part, layout) for part in parse_dense_lines(lines, numbers, layout))
+        line += n_lines
 
 
 def _csv_options(layout: Layout) -> Any:
@@ -246,42 +252,39 @@ def _csv_options(layout: Layout) -> Any:
     )
 
 
-def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batch | None:
-    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
-    text = b"\n".join([*lines, b""])
-    if b", " in lines[0] and b"'" not in text:
+def parse_dense(text: bytes, n_lines: int, layout: Layout, options: Any) -> list[Batch] | None:
+    """Return the features and labels of dense rows, in parts, or None if pyarrow cannot be trusted with them."""
+    if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
-    strange = b'"' in text or b"\\" in text or text.startswith(b"{") or b"\n{" in text
-    if strange or not has_plain_quotes(text, b"'", b","):
+    strange = any(sign in text for sign in (b'"', b"\\", b"{"))
+    if not n_lines or strange or not has_plain_quotes(text, b"'", b",") or has_lone_returns(text):
         return None
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
-    names = [str(i) for i in range(len(layout.codes))]
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(column_names=names, block_size=len(text) + 1),
-            csv.ParseOptions(quote_char="'", double_quote=False),
-            options or _csv_options(layout),
-        )
-    except pa.ArrowInvalid:
+    names = list(map(str, range(len(layout.codes))))
+    table = read_cells(text, n_lines, names, options, quote_char="'", double_quote=False)
+    if table is None or table.num_rows != n_lines:
         return None
-    if table.num_rows != len(lines):
-        return None
+    parts = [_dense_part(rows, layout) for rows in table.to_batches()]
+    return None if None in parts else cast("list[Batch]", parts)
+
+
+def _dense_part(rows: Any, layout: Layout) -> Batch | None:
+    """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
     n_labels = int(layout.is_label.sum())
-    X, labels = np.empty((len(lines), len(names) - n_labels)), np.empty((len(lines), n_labels))
+    X, labels = np.empty((rows.num_rows, len(layout.codes) - n_labels)), np.empty((rows.num_rows, n_labels))
     targets = chain(X.T, labels.T)  # rows of a transposed array: the columns, to be written to
     order = np.argsort(layout.is_label, kind="stable").tolist()
     for position, target in zip(order, targets, strict=True):
-        column, codes = table.column(position), layout.codes[position]
-        if codes is not None and _is_binary(codes):
-            column = pc.not_equal(column, codes["0"] == 1).cast(pa.float64())
-        elif codes is not None:
+        column, codes = rows.column(position), layout.codes[position]
+        if codes is not None and not _is_binary(codes):
             found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
             if found.null_count != column.null_count:
                 return None  # an unknown value, or an empty one
-            column = found.cast(pa.float64())
-        target[:] = column.to_numpy()
+            column = found
+        target[:] = (column if codes is None else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
+        if codes is not None and _is_binary(codes) and codes["0"] == 1:
+            np.subtract(1, target, out=target)
     if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
         return None
     return X, csr_array(labels.astype(np.int8) ^ layout.inverted)

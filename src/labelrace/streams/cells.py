@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 from scipy.sparse import csr_array
 
 from labelrace.streams.dataset import Stream
@@ -23,14 +25,17 @@ __all__ = [
     "delimiter_rules",
     "entry_texts",
     "floats",
+    "has_lone_returns",
     "has_plain_quotes",
     "increase_within_rows",
     "integers",
     "number_texts",
+    "read_cells",
 ]
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
 
+_PARALLEL_BYTES = 1 << 20
 _MOST_DIGITS = 9
 _EXACT_DIGITS = 15
 _POWERS = np.array([float(10**power) for power in range(_EXACT_DIGITS + 1)])
@@ -134,6 +139,21 @@ def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
     opening = text.startswith(quote) + text.count(delimiter + quote) + text.count(b"\n" + quote)
     closing = text.endswith(quote) + sum(text.count(quote + end) for end in (delimiter, b"\n", b"\r\n"))
     return 2 * opening == 2 * closing == text.count(quote)
+
+
+def has_lone_returns(text: bytes) -> bool:
+    """Return whether the text has carriage returns within lines, which end a line for pyarrow."""
+    return b"\r" in text and text.count(b"\r") != text.count(b"\r\n")
+
+
+def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
+    """Return lines of cells as an Arrow table, read by all processors, or None if pyarrow refuses them."""
+    block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
+    reading = csv.ReadOptions(column_names=names, block_size=block_size)
+    try:
+        return csv.read_csv(pa.BufferReader(text), reading, csv.ParseOptions(**parsing), options)
+    except pa.ArrowInvalid:
+        return None
 
 
 class Pieces(NamedTuple):

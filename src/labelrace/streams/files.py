@@ -13,18 +13,21 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
+import numpy as np
+
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
 
 __all__ = [
     "MOST_COLUMNS",
     "Place",
-    "block_rows",
+    "byte_blocks",
     "foreign",
     "line_chunks",
     "new_data",
     "open_data",
     "plain_path",
+    "rows_in",
     "seekable_data",
     "shown",
 ]
@@ -34,7 +37,7 @@ MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
 # The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
-_BLOCK_BYTES = (1 << 16, 1 << 20)
+_BLOCK_BYTES = (1 << 16, 1 << 22)
 
 
 class Place(NamedTuple):
@@ -133,16 +136,22 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
                 yield file
 
 
-def block_rows(batch_size: int, line_length: int) -> int:
-    """Return how many lines of about that length to parse at a time: a batch if it is neither small nor large.
+def byte_blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield blocks of about `size` lines, if these are neither few nor long, and how many lines they have."""
+    amount = _BLOCK_BYTES[0]
+    while block := file.read(amount):
+        block += file.readline()
+        block = block if block.endswith(b"\n") else block + b"\n"
+        n_lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
+        yield block, n_lines
+        amount = min(max(size * len(block) // n_lines, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
 
-    Examples
-    --------
-    >>> block_rows(100, 50), block_rows(4000, 50), block_rows(4000, 10**6)
-    (1310, 4000, 1)
-    """
-    smallest, largest = (size // max(line_length, 1) for size in _BLOCK_BYTES)
-    return max(min(max(batch_size, smallest), largest), 1)
+
+def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
+    """Return the numbers and the stripped texts of a block's lines that hold rows; `line` is the one before it."""
+    lines = enumerate(map(bytes.strip, block.split(b"\n")), start=line + 1)
+    rows = [(number, text) for number, text in lines if text[:1] not in skipped]
+    return [number for number, _ in rows], [text for _, text in rows]
 
 
 def line_chunks(

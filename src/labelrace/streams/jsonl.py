@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.files import Place, block_rows, line_chunks, open_data, shown
+from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, rows_in, shown
 from labelrace.streams.table import Refusal, TableBatch, Types
 
 __all__ = ["JsonTable"]
@@ -71,15 +71,16 @@ class JsonTable:
         """
         if types is None:
             types, grow = {}, True
+        line = 0
         with open_data(self.path) as file:
-            first = file.readline()
-            file.seek(0)
-            for numbers, lines in line_chunks(file, block_rows(size, len(first))):
-                batch = _bulk(lines, types, grow)
-                if batch is None:
-                    yield from self._by_rows(lines, numbers, types, grow)
-                else:
+            for block, n_lines in byte_blocks(file, size):
+                numbers, lines = rows_in(block, line)
+                line += n_lines
+                batch = _bulk(lines, types, grow) if lines else None
+                if batch is not None:
                     yield TableBatch(batch, numbers)
+                elif lines:
+                    yield from self._by_rows(lines, numbers, types, grow)
 
     def objects(self, size: int) -> Iterator[_Objects]:
         """Yield the rows as objects, `size` at a time; before an error those above it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress, islice
+from itertools import accumulate, chain, compress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_plain_quotes
-from labelrace.streams.files import Place, block_rows, foreign, open_data, plain_path, seekable_data, shown
+from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.files import Place, byte_blocks, foreign, open_data, plain_path, seekable_data, shown
 from labelrace.typing import FloatArray
 
 __all__ = [
@@ -42,7 +42,6 @@ Refusal: TypeAlias = Callable[[str, str], str]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_FIRST_BLOCK = 1 << 16
 _PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
 _JSON = (".jsonl", ".ndjson")
 
@@ -187,15 +186,14 @@ class CsvTable:
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
         with open_data(self.path) as file:
             _, line = self._header(file)
-            options, block = self._options(types), file.readlines(_FIRST_BLOCK)
-            while block:
-                batch = self._bulk(block, line, options)
-                if batch is None:
-                    line = yield from self._by_rows(block, file, line, types, refusal or _not_a_number)
+            options = self._options(types)
+            for block, n_lines in byte_blocks(file, size):
+                batches = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
+                yield from batches
+                if batches:
+                    line += n_lines
                 else:
-                    yield batch
-                    line += len(block)
-                block = list(islice(file, block_rows(size, sum(map(len, block)) // len(block))))
+                    line = yield from self._by_rows(block, file, line, types, refusal or _not_a_number)
 
     def _options(self, types: Types) -> Any:
         return arrow_csv.ConvertOptions(
@@ -207,37 +205,28 @@ class CsvTable:
             false_values=_FALSE,
         )
 
-    def _bulk(self, block: list[bytes], line: int, options: Any) -> TableBatch | None:
-        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
-        text = b"".join(block)
-        if not self.delimiter.isascii() or not has_plain_quotes(text, b'"', self.delimiter.encode()):
-            return None
-        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
-            return None  # for pyarrow, a lone carriage return ends a line
-        try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(text),
-                arrow_csv.ReadOptions(column_names=self.names, block_size=len(text) + 1),
-                arrow_csv.ParseOptions(delimiter=self.delimiter),
-                options,
-            )
-        except pa.ArrowInvalid:
-            return None
-        filled = [raw not in (b"\n", b"\r\n") for raw in block]
-        if table.num_rows == 0 or table.num_rows != sum(filled):
-            return None
-        numbers = range(line + 1, line + 1 + len(block))
-        [batch] = table.combine_chunks().to_batches()
-        return TableBatch(batch, numbers if all(filled) else list(compress(numbers, filled)))
+    def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> list[TableBatch]:
+        """Return the rows of a block, or nothing if pyarrow cannot be trusted with it."""
+        plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
+        if not plain or has_lone_returns(block):
+            return []
+        table = read_cells(block, len(numbers), self.names, options, delimiter=self.delimiter)
+        if table is not None and table.num_rows < len(numbers):
+            numbers = list(compress(numbers, (raw not in (b"", b"\r") for raw in block.split(b"\n"))))
+        if table is None or table.num_rows != len(numbers):
+            return []
+        batches, starts = table.to_batches(), accumulate(map(len, table.to_batches()), initial=0)
+        return [TableBatch(rows, numbers[at : at + len(rows)]) for rows, at in zip(batches, starts, strict=False)]
 
     def _by_rows(
-        self, block: list[bytes], file: Iterable[bytes], line: int, types: Types, refusal: Refusal
+        self, block: bytes, file: Iterable[bytes], line: int, types: Types, refusal: Refusal
     ) -> Generator[TableBatch, None, int]:
         """Yield the rows of a block, to the end of the last of them; return the line it ends in."""
-        reader = csv.reader(self._decoded(chain(block, file), line), delimiter=self.delimiter, strict=True)
+        raw_lines = [raw + b"\n" for raw in block.split(b"\n")[:-1]]
+        reader = csv.reader(self._decoded(chain(raw_lines, file), line), delimiter=self.delimiter, strict=True)
         lines, rows = list[int](), list[list[str | None]]()
         problem: DataFormatError | None = None
-        while reader.line_num < len(block) and problem is None:
+        while reader.line_num < len(raw_lines) and problem is None:
             try:
                 row = next(reader, [])
             except csv.Error as error:
