@@ -106,14 +106,11 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
     header = read_header(Path(path))
     layout = _make_layout(header, find_labels(header, labels))
     features = [a for a, label in zip(header.attributes, layout.is_label, strict=True) if not label]
-    return FileStream(
-        name=plain_path(header.path).stem,
-        feature_names=tuple(attribute.name for attribute in features),
-        label_names=tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label)),
-        categorical=CategoricalMask([len(attribute.values) for attribute in features]),
-        read=partial(_batches, layout),
-        nominal_values={i: attribute.values for i, attribute in enumerate(features) if attribute.values},
-    )
+    names = tuple(attribute.name for attribute in features)
+    label_names = tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label))
+    nominal = {i: attribute.values for i, attribute in enumerate(features) if attribute.values}
+    mask = CategoricalMask([len(attribute.values) for attribute in features])
+    return FileStream(plain_path(header.path).stem, names, label_names, mask, partial(_batches, layout), nominal)
 
 
 def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
@@ -210,16 +207,16 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
     header = layout.header
     with open_data(header.path) as file:
         file.seek(header.data_offset)
-        numbers, lines = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([], []))
-        if not lines:
+        [line], [first] = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([0], [b""]))
+        if not first:
             return
-        if lines[0].startswith(b"{"):
-            for numbers, lines in line_chunks(chain(lines, file), size, numbers[0] - 1, _NO_ROW):
+        if first.startswith(b"{"):
+            for numbers, lines in line_chunks(chain([first], file), size, line - 1, _NO_ROW):
                 entries = parse_sparse(lines, layout)
                 yield _split_sparse(parse_sparse_lines(lines, numbers, layout) if entries is None else entries, layout)
         else:
-            blocks = chain([(lines[0] + b"\n", 1)], byte_blocks(file, size))
-            yield from rebatch(_dense_blocks(blocks, numbers[0] - 1, layout), size)
+            blocks = chain([(first + b"\n", 1)], byte_blocks(file, size))
+            yield from rebatch(_dense_blocks(blocks, line - 1, layout), size)
 
 
 def _dense_blocks(blocks: Iterable[tuple[bytes, int]], line: int, layout: Layout) -> Iterator[Batch]:
@@ -299,8 +296,8 @@ def _is_binary(codes: dict[str, int]) -> bool:
 # lie at known positions. Nearly all of them have one byte, which a table turns into a number.
 _NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
 _DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
-# Underscores are excluded as Python's float() would pass over them.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_")
+# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_(")
 _KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
 _RULES = delimiter_rules(
     empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
@@ -343,16 +340,7 @@ def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | N
 
 
 def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Iterator[FloatArray]:
-    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    numbers : list of int
-        The lines' numbers in the file.
-    layout : Layout
-    """
+    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it."""
     rows = np.empty((len(lines), len(layout.codes)))
     for i, (raw, number) in enumerate(zip(lines, numbers, strict=True)):
         try:
@@ -365,7 +353,7 @@ def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) ->
 
 
 def parse_sparse_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Entries:
-    """Return the values of sparse rows; the parameters are those of `parse_dense_lines`."""
+    """Return the values of sparse rows."""
     starts, columns, values = [0], list[int](), list[float]()
     for raw, number in zip(lines, numbers, strict=True):
         entries = _sparse_row(raw.decode(layout.header.encoding), layout, layout.place(number))
@@ -411,9 +399,9 @@ def _sparse_row(line: str, layout: Layout, place: Place) -> dict[int, float]:
             raise place.error(f"index {column} has no value; write {{INDEX VALUE, ...}}, or the file is cut here")
         entries[column] = _number(text, quoted, column, layout, place)
         closed = line.startswith("}", end)
-        if not closed:
-            _check_comma(line, end, place)
-            end = skip_space(line, end + 1)
+        if not closed and end < len(line) and line[end] != ",":
+            raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
+        end = end if closed else skip_space(line, end + 1)
     if line[end + 1 :].strip():
         raise place.error(f"unexpected text {line[end + 1 :].strip()[:40]!r} after the row's }}; remove it")
     return entries
@@ -424,7 +412,7 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
     match = _INDEX.match(line, start)
     if match is None:
         if start >= len(line) or "}" not in line[start:]:
-            raise _cut(place)
+            raise place.error("the sparse row is not closed by }; add it, or the file is cut here")
         raise place.error(f"expected INDEX VALUE, found {line[start : start + 40]!r}; correct the entry")
     index = match[1]
     if not (index.isascii() and index.isdigit()):
@@ -436,17 +424,6 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
             "first has index 0"
         )
     return int(index), match.end()
-
-
-def _check_comma(line: str, end: int, place: Place) -> None:
-    if end >= len(line):
-        raise _cut(place)
-    if line[end] != ",":
-        raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
-
-
-def _cut(place: Place) -> Exception:
-    return place.error("the sparse row is not closed by }; add it, or the file is cut here")
 
 
 def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from labelrace.core.categorical import CategoricalMask
+from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "Stream",
     "check_batch_size",
     "collect",
+    "file_stream",
     "nominal_mask",
     "nominal_texts",
     "rebatch",
@@ -30,8 +34,25 @@ Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 _CHUNK_ROWS = 4096
 
 
+class _Columns:
+    """The numbers of columns, from their names."""
+
+    feature_names: Sequence[str]
+    label_names: Sequence[str]
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return len(self.feature_names)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of columns of Y."""
+        return len(self.label_names)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(_Columns):
     """Rows with features and labels, in the order of the stream.
 
     Parameters
@@ -79,16 +100,6 @@ class Dataset:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return len(self.feature_names)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of columns of Y."""
-        return len(self.label_names)
 
     def __repr__(self) -> str:
         cardinality = self.Y.sum() / max(len(self), 1)
@@ -153,7 +164,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FileStream:
+class FileStream(_Columns):
     """A stream that reads a file anew for each iteration, a batch at a time.
 
     Parameters
@@ -174,16 +185,6 @@ class FileStream:
     read: Callable[[int], Iterator[Batch]]
     nominal_values: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return len(self.feature_names)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of columns of Y."""
-        return len(self.label_names)
-
     def __repr__(self) -> str:
         return (
             f"FileStream({self.name!r}: {self.n_features} features ({int(self.categorical.sum())} categorical), "
@@ -194,6 +195,18 @@ class FileStream:
         """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
         check_batch_size(size)
         return self.read(size)
+
+
+def file_stream(
+    path: Path,
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    read: Callable[[int], Iterator[Batch]],
+    nominal: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+) -> FileStream:
+    """Return the stream of a file, which is called as the file is; `nominal` has the values of its nominal features."""
+    mask = nominal_mask(len(feature_names), nominal)
+    return FileStream(plain_path(path).stem, feature_names, label_names, mask, read, nominal)
 
 
 def nominal_mask(n_features: int, values: Mapping[int, tuple[str, ...]]) -> BoolArray:
@@ -227,15 +240,7 @@ def _count_codes(stream: Stream, columns: list[int]) -> dict[int, int]:
 
 
 def collect(stream: Stream) -> Dataset:
-    """Return the whole stream as a `Dataset`.
-
-    Examples
-    --------
-    >>> X, Y = np.eye(3), csr_array(np.ones((3, 1), dtype=np.int8))
-    >>> stream = FileStream("toy", ("a", "b", "c"), ("l",), np.zeros(3, dtype=bool), lambda size: iter([(X, Y)]))
-    >>> collect(stream)
-    Dataset('toy': 3 rows, 3 features (0 categorical), 1 labels, cardinality 1.00)
-    """
+    """Return the whole stream as a `Dataset`."""
     if isinstance(stream, Dataset):
         return stream
     parts = list(stream.batches(_CHUNK_ROWS))

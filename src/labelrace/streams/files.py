@@ -59,13 +59,7 @@ def shown(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 
 def plain_path(path: Path) -> Path:
-    """Return the path without ``.gz`` or ``.bz2``.
-
-    Examples
-    --------
-    >>> plain_path(Path("news.csv.gz")).name
-    'news.csv'
-    """
+    """Return the path without ``.gz`` or ``.bz2``."""
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
@@ -159,14 +153,8 @@ def line_chunks(
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield the numbers and the stripped texts of the lines that hold rows, `size` of them at a time.
 
-    Parameters
-    ----------
-    file : binary file, or iterable of lines
-    size : int
-    line : int
-        The number of the line that was read last.
-    skipped : tuple of bytes
-        The first bytes of lines that hold no row: an empty one for blank lines, the signs of comments.
+    `line` is the number of the line that was read last, `skipped` the first bytes of lines that hold no row: an empty
+    one for blank lines, the signs of comments.
     """
     numbers, lines, source = list[int](), list[bytes](), iter(file)
     while block := [raw.strip() for raw in islice(source, size - len(lines))]:

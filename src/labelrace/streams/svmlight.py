@@ -33,8 +33,8 @@ from labelrace.streams.cells import (
     integers,
     number_texts,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
-from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data, plain_path
+from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream
+from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data
 from labelrace.streams.schema import (
     NumberedNames,
     Schema,
@@ -129,16 +129,8 @@ def open_svmlight(
         if n_labels is None:
             first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
     frame = _Frame(path, n_features, n_labels, first, first_label)
-    names = NumberedNames("x", first, n_features)
-    mask = nominal_mask(n_features, {})
     label_names = label_names_from(labels, n_labels, first_label, path)
-    return FileStream(plain_path(path).stem, names, label_names, mask, partial(_batches, frame))
-
-
-class _Sizes(NamedTuple):
-    rows: int
-    features: int
-    labels: int
+    return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, frame))
 
 
 def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> FileStream:
@@ -173,23 +165,18 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     """
     path = Path(path)
     with open_data(path) as file:
-        sizes = _read_sizes(file, path)
-    frame = _Frame(path, sizes.features, sizes.labels)
+        n_rows, n_features, n_labels = _read_sizes(file, path)
     schema = read_schema(path) if labels is None else None
-    if schema is not None and (len(schema.features), len(schema.labels)) != (sizes.features, sizes.labels):
+    if schema is None:
+        label_names = label_names_from(labels, n_labels, 0, path)
+        schema = Schema(NumberedNames("x", 0, n_features), label_names, {}, {})
+    if (len(schema.features), len(schema.labels)) != (n_features, n_labels):
         raise Place(path, 1).error(
-            f"{sizes.features} features and {sizes.labels} labels, but {schema_path(path).name} beside the file is "
+            f"{n_features} features and {n_labels} labels, but {schema_path(path).name} beside the file is "
             f"about {len(schema.features)} and {len(schema.labels)}; remove it if it belongs to other data"
         )
-    nominal = schema.nominal if schema else {}
-    return FileStream(
-        name=plain_path(path).stem,
-        feature_names=schema.features if schema else NumberedNames("x", 0, sizes.features),
-        label_names=schema.labels if schema else label_names_from(labels, sizes.labels, 0, path),
-        categorical=nominal_mask(sizes.features, nominal),
-        read=partial(_xc_batches, frame, sizes.rows),
-        nominal_values=nominal,
-    )
+    read = partial(_xc_batches, _Frame(path, n_features, n_labels), n_rows)
+    return file_stream(path, schema.features, schema.labels, read, schema.nominal)
 
 
 def is_xc(path: Path) -> bool:
@@ -201,13 +188,7 @@ def is_xc(path: Path) -> bool:
 def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: bool = False) -> int:
     """Write a stream as an svmlight file with its schema beside it; return the number of rows.
 
-    Parameters
-    ----------
-    stream : Stream
-    path : path
-    batch_size : int
-    zero_based : bool
-        Whether the first feature gets number 0 or 1. The first label gets 0.
+    The first feature gets number 0 if `zero_based`, else 1. The first label gets 0.
     """
     schema = schema_of(stream, zero_based=zero_based)
     first = 0 if zero_based else 1
@@ -262,9 +243,7 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
 def _stream_by_schema(path: Path, schema: Schema) -> FileStream:
     first = 0 if schema.options.get("zero_based") else 1
     frame = _Frame(path, len(schema.features), len(schema.labels), first)
-    mask = nominal_mask(len(schema.features), schema.nominal)
-    name = plain_path(path).stem
-    return FileStream(name, schema.features, schema.labels, mask, partial(_batches, frame), schema.nominal)
+    return file_stream(path, schema.features, schema.labels, partial(_batches, frame), schema.nominal)
 
 
 def _batches(frame: _Frame, size: int) -> Iterator[Batch]:
@@ -279,20 +258,20 @@ def _parsed(path: Path, size: int, with_values: bool = True) -> Iterator[tuple[l
             yield numbers, _parse(bare, numbers, path, with_values)
 
 
-def _read_sizes(file: IO[bytes], path: Path) -> _Sizes:
+def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
+    """Return the numbers of rows, features and labels."""
     header = _HEADER.fullmatch(file.readline(_LONGEST_HEADER))
     place = Place(path, 1)
     if header is None:
         raise place.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
     if max(map(len, header.groups())) > _MOST_DIGITS_OF_SIZE:
         raise place.error("the numbers of rows, features and labels cannot be so large")
-    sizes = _Sizes(*map(int, header.groups()))
-    if max(sizes.features, sizes.labels) > MOST_COLUMNS:
+    rows, features, labels = map(int, header.groups())
+    if max(features, labels) > MOST_COLUMNS:
         raise place.error(
-            f"{sizes.features} features and {sizes.labels} labels; more than {MOST_COLUMNS} cannot be, so the "
-            "header is damaged"
+            f"{features} features and {labels} labels; more than {MOST_COLUMNS} cannot be, so the header is damaged"
         )
-    return sizes
+    return rows, features, labels
 
 
 def _xc_batches(frame: _Frame, n_rows: int, size: int) -> Iterator[Batch]:
@@ -385,8 +364,8 @@ def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool
 
 _NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
 _DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
-# Underscores are excluded as Python's float() would pass over them.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_")
+# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
 _KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
 _RULES = delimiter_rules(
     empty=[(_SPACE, _SPACE)],
@@ -399,15 +378,7 @@ _RULES = delimiter_rules(
 
 
 def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
-    """Return the ids and values of the rows, or None if the rows are not plain.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    with_values : bool
-        Without, no text is turned into a value, and there are no values in what is returned.
-    """
+    """Return the ids and, if wanted, values of the rows, or None if the rows are not plain."""
     text = b"\n".join([*lines, b""])
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
@@ -435,17 +406,7 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
 
 
 def parse_lines(lines: list[bytes], numbers: list[int], path: Path) -> Pairs:
-    """Return the ids and values of the rows.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    numbers : list of int
-        The lines' numbers in the file.
-    path : path
-        The file, to name in an error.
-    """
+    """Return the ids and values of the rows; numbers of the lines and path are to be named in an error."""
     label_starts, labels = [0], list[int]()
     starts, columns, values = [0], list[int](), list[float]()
     for line, number in zip(lines, numbers, strict=True):

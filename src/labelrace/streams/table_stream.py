@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.dataset import Batch, FileStream, nominal_mask, rebatch
-from labelrace.streams.files import plain_path, shown
+from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
+from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable
 from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, list_column, read_schema, schema_from
 from labelrace.streams.table import ArrowTable, CsvTable, Table, Types, as_numbers
@@ -291,14 +291,8 @@ def _make_layout(
 def _as_stream(layout: _Layout, *, mixed: bool = False, sparse: bool = False) -> FileStream:
     features = layout.choice.features
     nominal = {i: layout.codes[name] for i, name in enumerate(features) if name in layout.codes}
-    return FileStream(
-        name=plain_path(layout.table.path).stem,
-        feature_names=features,
-        label_names=layout.label_names,
-        categorical=nominal_mask(len(features), nominal),
-        read=partial(_sparse_batches, layout) if sparse else partial(_batches, layout, mixed),
-        nominal_values=nominal,
-    )
+    read = partial(_sparse_batches, layout) if sparse else partial(_batches, layout, mixed)
+    return file_stream(layout.table.path, features, layout.label_names, read, nominal)
 
 
 class _Kind:
