@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
@@ -24,7 +24,6 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import DataFormatError
-from labelrace.files import write_whole
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -39,10 +38,10 @@ from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
     check_distinct,
-    code_texts,
     cut_plain,
     delimiter_rules,
     entry_texts,
+    feature_texts,
     floats,
     has_lone_returns,
     has_plain_quotes,
@@ -50,11 +49,12 @@ from labelrace.streams.cells import (
     integers,
     number_texts,
     read_cells,
+    write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import Place, byte_blocks, line_chunks, new_data, open_data, plain_path, rows_in, shown
+from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, plain_path, rows_in, shown
 from labelrace.streams.schema import LabelSource
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = ["open_arff", "write_arff"]
 
@@ -116,17 +116,10 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
 def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an ARFF file, the labels last, and the XML file that names them; return the rows."""
     check_distinct(stream)
-    labels = label_file(stream)
     values = {column: tuple(map(quoted, texts)) for column, texts in nominal_texts(stream).items()}
-    rows = 0
-    with new_data(path) as file:
-        file.write(header_text(stream, values).encode())
-        for X, Y in stream.batches(batch_size):
-            rows += X.shape[0]
-            lines = _sparse_lines if issparse(X) else _dense_lines
-            file.write("".join(lines((X, Y), values, stream)).encode())
-        write_whole(plain_path(path).with_suffix(".xml"), labels)
-    return rows
+    labels = {plain_path(path).with_suffix(".xml"): label_file(stream)}
+    lines = partial(_lines, values, stream.feature_names)
+    return write_lines(stream, path, batch_size, lines, header_text(stream, values), labels)
 
 
 class Layout(NamedTuple):
@@ -449,24 +442,16 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
     return number
 
 
-def _dense_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
-    X, Y = batch
-    columns = [
-        code_texts(X[:, column], values[column], stream.feature_names[column], "?")
-        if column in values
-        else [text.replace("nan", "?") for text in number_texts(X[:, column])]
-        for column in range(stream.n_features)
-    ]
-    labels = np.where(Y.toarray() != 0, "1", "0").tolist()
-    for cells, marks in zip(zip(*columns, strict=True), labels, strict=True):
-        yield f"{','.join(cells)},{','.join(marks)}\n"
-
-
-def _sparse_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
-    rows = canonical_rows(hstack(batch, format="csr", dtype=np.float64))
+def _lines(values: dict[int, tuple[str, ...]], names: Sequence[str], X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
+    """Yield the lines of a batch, sparse if X is."""
+    if not issparse(X):
+        labels = np.where(Y.toarray().T != 0, "1", "0").tolist()
+        for cells in zip(*feature_texts(X, values, names, "?"), *labels, strict=True):
+            yield f"{','.join(cells)}\n"
+        return
+    rows = canonical_rows(hstack((X, Y), format="csr", dtype=np.float64))
     numbers = [text.replace("nan", "?") for text in number_texts(rows.data)]
-    texts = entry_texts(rows, numbers, values, stream.feature_names, "?")
+    texts = entry_texts(rows, numbers, values, names, "?")
     entries = [f"{column} {text}" for column, text in zip(rows.indices.tolist(), texts, strict=True)]
-    starts = rows.indptr.tolist()
-    for start, end in pairwise(starts):
+    for start, end in pairwise(rows.indptr.tolist()):
         yield "{" + ",".join(entries[start:end]) + "}\n"

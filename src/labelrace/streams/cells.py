@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
+from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
+from labelrace.streams.files import new_data
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "cut_plain",
     "delimiter_rules",
     "entry_texts",
+    "feature_texts",
     "floats",
     "has_lone_returns",
     "has_plain_quotes",
@@ -31,6 +35,7 @@ __all__ = [
     "integers",
     "number_texts",
     "read_cells",
+    "write_lines",
 ]
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
@@ -62,6 +67,17 @@ def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: An
         )
     known = np.array([*texts, missing], dtype=object)
     return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
+
+
+def feature_texts(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: str) -> list[Any]:
+    """Return the texts of each feature's cells, column by column; as `code_texts`."""
+    dense = X.toarray() if issparse(X) else X
+    return [
+        code_texts(dense[:, column], values[column], name, missing)
+        if column in values
+        else [text.replace("nan", missing) for text in number_texts(dense[:, column])]
+        for column, name in enumerate(names)
+    ]
 
 
 def entry_texts(
@@ -97,6 +113,26 @@ def check_distinct(stream: Stream) -> None:
                 "rename one, or write svmlight or .npz"
             )
         seen.add(name)
+
+
+def write_lines(
+    stream: Stream,
+    path: Path,
+    batch_size: int,
+    lines: Callable[[AnyMatrix, SparseMatrix], Iterable[str]],
+    header: str,
+    beside: Mapping[Path, bytes],
+) -> int:
+    """Write a header and the lines of each batch to a file, and other files beside it; return the number of rows."""
+    rows = 0
+    with new_data(path) as file:
+        file.write(header.encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            file.write("".join(lines(X, Y)).encode())
+        for other, content in beside.items():
+            write_whole(other, content)
+    return rows
 
 
 def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:

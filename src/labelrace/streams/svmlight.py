@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ from labelrace.streams.cells import (
     increase_within_rows,
     integers,
     number_texts,
+    write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream
 from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data
@@ -44,7 +46,7 @@ from labelrace.streams.schema import (
     schema_path,
     schema_text,
 )
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = ["is_xc", "open_svmlight", "open_xc", "write_svmlight", "write_xc"]
 
@@ -190,17 +192,10 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
 
     The first feature gets number 0 if `zero_based`, else 1. The first label gets 0.
     """
-    schema = schema_of(stream, zero_based=zero_based)
+    schema = {schema_path(path): schema_text(schema_of(stream, zero_based=zero_based))}
     first = 0 if zero_based else 1
     # A blank line is no row: a zero makes it one.
-    nothing = f" {first}:0\n"
-    rows = 0
-    with new_data(path) as file:
-        for lines in _lines_from(stream, batch_size, first):
-            rows += len(lines)
-            file.write("".join(nothing if line == " \n" else line for line in lines).encode())
-        write_whole(schema_path(path), schema_text(schema))
-    return rows
+    return write_lines(stream, path, batch_size, partial(_lines, first, f" {first}:0\n"), "", schema)
 
 
 def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
@@ -209,9 +204,9 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
     rows = 0
     # The header comes first but is known last, and a compressed file cannot be gone back in.
     with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
-        for lines in _lines_from(stream, batch_size, 0):
-            rows += len(lines)
-            body.write("".join(lines).encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            body.write("".join(_lines(0, " \n", X, Y)).encode())
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
@@ -343,18 +338,16 @@ def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Fr
         )
 
 
-def _lines_from(stream: Stream, batch_size: int, first: int) -> Iterator[list[str]]:
-    """Yield the lines of each batch of rows; `first` is the id of the first feature."""
-    for X, Y in stream.batches(batch_size):
-        features, labels = canonical_rows(X), canonical_rows(Y)
-        indices = (features.indices + first).tolist()
-        pairs = [f"{index}:{text}" for index, text in zip(indices, number_texts(features.data), strict=True)]
-        ids = list(map(str, labels.indices.tolist()))
-        starts, label_starts = features.indptr.tolist(), labels.indptr.tolist()
-        yield [
-            f"{','.join(ids[label_starts[i] : label_starts[i + 1]])} {' '.join(pairs[starts[i] : starts[i + 1]])}\n"
-            for i in range(len(starts) - 1)
-        ]
+def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
+    """Yield the lines of a batch; `first` is the id of the first feature, `nothing` the line of an empty row."""
+    features, labels = canonical_rows(X), canonical_rows(Y)
+    indices = (features.indices + first).tolist()
+    pairs = [f"{index}:{text}" for index, text in zip(indices, number_texts(features.data), strict=True)]
+    ids = list(map(str, labels.indices.tolist()))
+    spans = pairwise(labels.indptr.tolist()), pairwise(features.indptr.tolist())
+    for (start, end), (first_pair, last_pair) in zip(*spans, strict=True):
+        line = f"{','.join(ids[start:end])} {' '.join(pairs[first_pair:last_pair])}\n"
+        yield nothing if line == " \n" else line
 
 
 def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool = True) -> Pairs:
