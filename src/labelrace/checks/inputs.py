@@ -26,23 +26,6 @@ from labelrace.checks.model_under_test import (
 )
 from labelrace.typing import Array
 
-__all__ = [
-    "check_batches_of_one",
-    "check_constant_labels",
-    "check_label_sets",
-    "check_new_features",
-    "check_new_labels",
-    "check_one_label",
-    "check_one_row",
-    "check_permuted_labels",
-    "check_predict_labels",
-    "check_predict_top",
-    "check_sparse",
-    "check_unseen_labels",
-    "check_zero_features",
-    "permute_known",
-]
-
 
 def check_unseen_labels(under_test: ModelUnderTest) -> None:
     """Check for well-formed results where a label never occurred.

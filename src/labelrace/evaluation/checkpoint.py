@@ -22,17 +22,6 @@ from labelrace.typing import AnyMatrix
 if sys.platform != "win32":
     import resource
 
-__all__ = [
-    "BatchTest",
-    "CalibrationCounts",
-    "Checkpoint",
-    "LabelCounts",
-    "Observer",
-    "Stopwatch",
-    "as_reliability",
-    "memory_meter",
-]
-
 Observer: TypeAlias = Callable[[Any, Any], object]
 
 _PARTS = ("predict", "learn", "measure")

@@ -11,8 +11,6 @@ import numpy as np
 from labelrace.evaluation.checkpoint import Checkpoint
 from labelrace.typing import FloatArray
 
-__all__ = ["RunningMeans", "averages", "cumulative", "windowed"]
-
 
 class RunningMeans:
     """Means of measures over the rows seen so far; batches on which a measure is NaN do not count in it.

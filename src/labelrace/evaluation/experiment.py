@@ -33,8 +33,6 @@ from labelrace.streams.dataset import collect
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
 
-__all__ = ["AnyModel", "ModelSpec", "Source", "as_specs", "open_source", "run"]
-
 # Files up to this size are loaded once, for all runs; larger ones are read by each run, a batch at a time.
 _LOADED_BYTES = 64 * 1024**2
 

@@ -18,8 +18,6 @@ from labelrace.evaluation.checkpoint import BatchTest, Checkpoint, Observer, Sto
 from labelrace.measures.inputs import are_label_sets
 from labelrace.typing import AnyMatrix, BoolArray, IntArray
 
-__all__ = ["PROTOCOLS", "LabelHider", "changed_options", "check_options", "holdout", "prequential"]
-
 
 def prequential(
     model: Any,

@@ -16,8 +16,6 @@ from scipy import stats
 
 from labelrace.typing import FloatArray
 
-__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "rank"]
-
 
 def rank(
     values: npt.ArrayLike,

@@ -22,18 +22,6 @@ from labelrace.files import write_whole
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "FORMAT",
-    "Record",
-    "RunFolder",
-    "appending",
-    "locked",
-    "open_folder",
-    "read_run",
-    "rewrite_records",
-    "write_manifest",
-]
-
 Record: TypeAlias = dict[str, Any]
 
 FORMAT = 1

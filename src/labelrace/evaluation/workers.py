@@ -32,8 +32,6 @@ from labelrace.evaluation.records import Record
 if TYPE_CHECKING:
     from labelrace.evaluation.experiment import ModelSpec
 
-__all__ = ["Progress", "ProgressReporter", "Task", "default_jobs", "perform", "process_context"]
-
 _LAST = ("done", "failed")
 
 

@@ -18,8 +18,6 @@ from labelrace.streams.load import has_format
 from labelrace.streams.synthetic import SyntheticStream, like
 from labelrace.typing import AnyMatrix
 
-__all__ = ["DRIFTS", "Found", "Source", "count_facts", "drifting_streams", "find_datasets", "find_paper_datasets"]
-
 DRIFTS: tuple[Literal["none", "sudden", "gradual", "incremental", "recurring"], ...] = (
     *("none", "sudden", "gradual", "incremental", "recurring"),
 )

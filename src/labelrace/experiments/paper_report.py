@@ -19,8 +19,6 @@ from labelrace.report.text import MISSING, as_significant, as_value, listing, me
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["paper_document", "paper_records"]
-
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
 

@@ -23,19 +23,6 @@ from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = [
-    "REASONS",
-    "Estimate",
-    "Facts",
-    "Reference",
-    "Verdict",
-    "judge",
-    "paper_datasets",
-    "printed_ranks",
-    "published",
-    "rerun",
-]
-
 # How often the authors ran each method.
 _PAPER_RUNS = 10
 # Why a value agrees. "rounding": it rounds to the printed one, or is as near. "chance": the rest is within two

@@ -28,18 +28,6 @@ from labelrace.report.runs import Run, group_records, value_of
 from labelrace.report.text import listing, plural
 from labelrace.streams.synthetic import SyntheticStream
 
-__all__ = [
-    "CALIBRATION",
-    "MEASURES",
-    "REFERENCE",
-    "QualityBlock",
-    "QualityRow",
-    "QualitySummary",
-    "lower_is_better",
-    "quality_models",
-    "run_quality",
-]
-
 CALIBRATION = "calibration_error"
 MEASURES = (*PAPER_MEASURES, CALIBRATION)
 # The model that times are compared with: it is run and shown, and not ranked.

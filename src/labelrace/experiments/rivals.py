@@ -14,8 +14,6 @@ from sklearn.naive_bayes import BernoulliNB
 
 from labelrace.typing import AnyMatrix
 
-__all__ = ["Rival", "rivals"]
-
 
 class Rival(NamedTuple):
     """A name, a maker that is told the number of labels, whether it takes each row by itself, and the same by us."""

@@ -25,19 +25,6 @@ from labelrace.typing import AnyMatrix
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Measurement",
-    "Shape",
-    "SpeedSummary",
-    "grid",
-    "make_batches",
-    "measure",
-    "run_speed",
-    "slope",
-    "speed_document",
-    "speed_records",
-]
-
 BATCH_SIZE = 250
 _CARDINALITY = 3.0
 # Rivals that take each row by itself get this many rows: enough to time them, in a time one can wait for.

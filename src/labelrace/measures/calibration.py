@@ -13,8 +13,6 @@ import numpy as np
 from labelrace.measures.inputs import as_labels_with_missing, as_probabilities
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Reliability", "add", "empty", "expected_calibration_error", "merge", "reliability"]
-
 
 class Reliability(NamedTuple):
     """What is known of the entries in each bin of probability: sums, and what follows from them.

@@ -15,21 +15,6 @@ import numpy as np
 
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "Confusion",
-    "Counts",
-    "Rate",
-    "confusion",
-    "f1",
-    "hamming_loss",
-    "jaccard",
-    "mean_over_examples",
-    "precision",
-    "recall",
-    "specificity",
-    "subset_accuracy",
-]
-
 
 class Counts(NamedTuple):
     """True and false positives and negatives, one entry per example, per label, or one for all cells."""

@@ -14,16 +14,6 @@ from scipy import sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "are_label_sets",
-    "as_label_matrices",
-    "as_labels",
-    "as_labels_with_missing",
-    "as_probabilities",
-    "as_scores",
-    "sorted_names",
-]
-
 
 def are_label_sets(Y: Any) -> bool:
     """Tell whether labels are given as a set or list of names for each row, rather than as a matrix.

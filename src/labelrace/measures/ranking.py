@@ -14,19 +14,6 @@ import numpy as np
 
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "RelevantRanks",
-    "all_ranks",
-    "average_precision",
-    "count_below",
-    "coverage",
-    "ndcg_at_k",
-    "one_error",
-    "precision_at_k",
-    "ranking_loss",
-    "relevant_ranks",
-]
-
 _TOLERANCE = 1e-6
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from labelrace.report.runs import Run, Runs, mean, plain, value_of
 from labelrace.typing import BoolArray, FloatArray
 
-__all__ = ["KINDS", "curves", "labels"]
-
 # How the values of a curve are averaged, and what the page calls it.
 KINDS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
 _MOST_POINTS = 400

@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MUTED",
-    "PALETTE",
-    "Chart",
-    "Panel",
-    "Ranks",
-    "Series",
-    "as_file",
-    "bars",
-    "can_draw",
-    "cliques",
-    "color",
-    "critical_differences",
-    "dash",
-    "heat_map",
-    "inline_svg",
-    "new_figure",
-    "panels",
-    "styled",
-]
-
 # Of each colour, the one on light ground and the one on dark ground.
 PALETTE = (
     ("#1858a9", "#66acfd"),

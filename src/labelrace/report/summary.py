@@ -13,8 +13,6 @@ from labelrace.report.curves import curves, labels
 from labelrace.report.runs import PHASES, Run, Runs, group_records, mean, plain, value_of
 from labelrace.report.text import as_significant, decimals_for, listing, measure_label, plural
 
-__all__ = ["Summary", "summarize"]
-
 # Values that JSON can hold. The keys are listed in `summarize`.
 Summary: TypeAlias = dict[str, Any]
 

@@ -17,21 +17,6 @@ from rich.text import Text
 
 from labelrace.report.text import MISSING, printable
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Group",
-    "Other",
-    "Row",
-    "Table",
-    "as_csv",
-    "escape_markdown",
-    "latex_table",
-    "markdown_table",
-    "print_table",
-    "text_table",
-]
-
 
 class Column(NamedTuple):
     """A heading; ``lower`` tells whether lower is better, None that neither is."""

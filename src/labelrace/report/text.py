@@ -5,19 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = [
-    "MISSING",
-    "as_bytes",
-    "as_signed",
-    "as_significant",
-    "as_value",
-    "decimals_for",
-    "listing",
-    "measure_label",
-    "plural",
-    "printable",
-]
-
 MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC"}

@@ -56,8 +56,6 @@ from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, 
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["open_arff", "write_arff"]
-
 # Blank lines, and comments.
 _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")

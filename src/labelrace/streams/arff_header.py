@@ -18,18 +18,6 @@ from labelrace.streams.files import Place, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import BoolArray
 
-__all__ = [
-    "Attribute",
-    "Header",
-    "find_labels",
-    "header_text",
-    "label_file",
-    "quoted",
-    "read_header",
-    "scan",
-    "skip_space",
-]
-
 _NUMERIC = ("numeric", "real", "integer")
 _BARE_NAME = re.compile(r"[^\s{]*")
 _BARE_VALUE = re.compile(r"[^,{}]*")

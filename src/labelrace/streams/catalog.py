@@ -17,20 +17,6 @@ from typing import NamedTuple, TypeAlias
 
 from labelrace.exceptions import LabelraceError
 
-__all__ = [
-    "CatalogEntry",
-    "DownloadError",
-    "RemoteFile",
-    "cache_folder",
-    "catalog",
-    "data_folders",
-    "fetch",
-    "find_dataset",
-    "find_labels",
-    "git_blob_id",
-    "verify",
-]
-
 # Is told the name of a file, the bytes received, and the bytes expected: 0 if that is unknown.
 Progress: TypeAlias = Callable[[str, int, int], object]
 

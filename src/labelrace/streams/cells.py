@@ -19,25 +19,6 @@ from labelrace.streams.dataset import Stream
 from labelrace.streams.files import new_data
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "Pieces",
-    "canonical_rows",
-    "check_distinct",
-    "code_texts",
-    "cut_plain",
-    "delimiter_rules",
-    "entry_texts",
-    "feature_texts",
-    "floats",
-    "has_lone_returns",
-    "has_plain_quotes",
-    "increase_within_rows",
-    "integers",
-    "number_texts",
-    "read_cells",
-    "write_lines",
-]
-
 Pairs: TypeAlias = Iterable[tuple[int, int]]
 
 _PARALLEL_BYTES = 1 << 20

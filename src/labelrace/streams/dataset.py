@@ -15,19 +15,6 @@ from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
-__all__ = [
-    "Batch",
-    "Dataset",
-    "FileStream",
-    "Stream",
-    "check_batch_size",
-    "collect",
-    "file_stream",
-    "nominal_mask",
-    "nominal_texts",
-    "rebatch",
-]
-
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
 # Enough rows for the bulk parsers to pay, few enough for their arrays to stay small.

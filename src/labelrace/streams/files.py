@@ -18,20 +18,6 @@ import numpy as np
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
 
-__all__ = [
-    "MOST_COLUMNS",
-    "Place",
-    "byte_blocks",
-    "foreign",
-    "line_chunks",
-    "new_data",
-    "open_data",
-    "plain_path",
-    "rows_in",
-    "seekable_data",
-    "shown",
-]
-
 # A file that declares more features or labels than this is damaged, and memory must not be given to it.
 MOST_COLUMNS = 10**8
 

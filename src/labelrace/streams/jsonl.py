@@ -19,8 +19,6 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, rows_in, shown
 from labelrace.streams.table import Refusal, TableBatch, Types
 
-__all__ = ["JsonTable"]
-
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
 _Objects: TypeAlias = tuple[list[int], list[_Row]]

@@ -23,18 +23,6 @@ from labelrace.streams.svmlight import is_xc, open_svmlight, open_xc, write_svml
 from labelrace.streams.table_stream import open_arrow, open_csv, open_jsonl
 from labelrace.streams.table_write import write_arrow, write_csv, write_jsonl
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "convert",
-    "format_of",
-    "has_format",
-    "is_table",
-    "load_dataset",
-    "open_stream",
-    "write_dataset",
-]
-
 
 def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **options: Any) -> Stream:
     r"""Open data as a stream, of which no more than a batch is in memory.

@@ -27,8 +27,6 @@ from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path
 from labelrace.streams.schema import NumberedNames, label_names_from
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
-__all__ = ["open_mat"]
-
 _HDF_MARK = b"MATLAB 7.3"
 _HEADER = 128
 _MATRIX, _COMPRESSED = 14, 15

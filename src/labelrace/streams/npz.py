@@ -25,8 +25,6 @@ from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
 from labelrace.streams.schema import Schema, schema_from, schema_of, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
-__all__ = ["open_npz", "write_npz"]
-
 
 def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     """Read a file that `labelrace.streams.write_dataset` wrote, whole: its format does not allow to read it by rows.

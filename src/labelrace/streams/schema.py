@@ -20,22 +20,6 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
 
-__all__ = [
-    "Choice",
-    "Given",
-    "LabelSource",
-    "NumberedNames",
-    "Schema",
-    "choose_labels",
-    "label_names_from",
-    "list_column",
-    "read_schema",
-    "schema_from",
-    "schema_of",
-    "schema_path",
-    "schema_text",
-]
-
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
 

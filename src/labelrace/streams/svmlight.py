@@ -48,8 +48,6 @@ from labelrace.streams.schema import (
 )
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["is_xc", "open_svmlight", "open_xc", "write_svmlight", "write_xc"]
-
 ZeroBased: TypeAlias = bool | Literal["auto"]
 # The smallest and the largest number.
 _Span: TypeAlias = tuple[int, int]

@@ -22,8 +22,6 @@ from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.dataset import Batch, Dataset, check_batch_size, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["Drift", "SyntheticStream", "demo_stream", "like"]
-
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
 # Rows are made in chunks of this many numbers, which bounds the memory, and at most this many rows.

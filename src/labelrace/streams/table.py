@@ -23,18 +23,6 @@ from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cel
 from labelrace.streams.files import Place, byte_blocks, foreign, open_data, plain_path, seekable_data, shown
 from labelrace.typing import FloatArray
 
-__all__ = [
-    "ArrowTable",
-    "CsvTable",
-    "Refusal",
-    "Table",
-    "TableBatch",
-    "Types",
-    "as_numbers",
-    "delimiter_of",
-    "open_table",
-]
-
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
 # From a column and a cell to what is wrong with the cell.

@@ -21,8 +21,6 @@ from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, 
 from labelrace.streams.table import ArrowTable, CsvTable, Table, Types, as_numbers
 from labelrace.typing import FloatArray, SparseMatrix
 
-__all__ = ["SCHEMA_KEY", "open_arrow", "open_csv", "open_jsonl"]
-
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
 

@@ -28,8 +28,6 @@ from labelrace.streams.table import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
-__all__ = ["write_arrow", "write_csv", "write_jsonl"]
-
 
 def write_csv(
     stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None, separator: str = ";"
