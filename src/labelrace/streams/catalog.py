@@ -39,16 +39,9 @@ class RemoteFile(NamedTuple):
 
 
 class CatalogEntry(NamedTuple):
-    """A dataset of the catalog.
+    """A dataset of the catalog, with a note on what it is about.
 
-    Parameters
-    ----------
-    name : str
-    rows, features, labels : int
-    files : tuple of RemoteFile
-        The data, then the file that names the labels, if there is one; empty if there is no public source.
-    note : str
-        What it is about.
+    Its files are the data, then the one that names the labels, if there is one; none if there is no public source.
     """
 
     name: str
@@ -141,11 +134,6 @@ def find_labels(name: str) -> Path | None:
     """Return the path of the Mulan XML file that names the labels of a dataset, None if there is none beside it.
 
     It is called like the data file, or as the catalog says: birds-train and birds-test share birds.xml.
-
-    Parameters
-    ----------
-    name : str
-        As for `find_dataset`.
     """
     path = find_dataset(name)
     if path.suffix.lower() != ".arff":
@@ -170,13 +158,13 @@ def fetch(
     ----------
     name : str
         One of `catalog`; upper and lower case do not matter.
-    folder : path or None
+    folder : path or None, default=None
         Where to put it; by default the cache, unless one of the `data_folders` has it.
-    base_url : str or None
+    base_url : str or None, default=None
         The address of a mirror, with the paths of the original repository below it.
-    progress : callable or None
+    progress : callable or None, default=None
         Called with a file's name, the number of bytes received and the number expected (0 if unknown).
-    force : bool
+    force : bool, default=False
         Replace files that are there but are not the catalogued ones.
 
     Raises
@@ -209,14 +197,7 @@ def fetch(
 
 
 def verify(path: str | os.PathLike[str], checksum: str) -> bool:
-    """Tell whether a file has a checksum.
-
-    Parameters
-    ----------
-    path : path
-    checksum : str
-        ``sha256:`` or ``git-blob:`` and hexadecimal digits.
-    """
+    """Tell whether a file has a checksum: ``sha256:`` or ``git-blob:`` and hexadecimal digits."""
     kind, _, digits = checksum.partition(":")
     if kind == "sha256":
         with open(path, "rb") as file:

@@ -53,7 +53,7 @@ class Dataset(_Columns):
     categorical : CategoricalMask, or a plain boolean mask
         Which features are nominal.
     name : str
-    nominal_values : mapping from int to tuple of str
+    nominal_values : mapping from int to tuple of str, default={}
         The texts of a nominal feature's values, by the feature's column, where they are known.
 
     Examples
@@ -154,15 +154,7 @@ class Stream(Protocol):
 class FileStream(_Columns):
     """A stream that reads a file anew for each iteration, a batch at a time.
 
-    Parameters
-    ----------
-    name : str
-    feature_names, label_names : sequence of str
-    categorical : CategoricalMask, or a plain boolean mask
-    read : callable
-        From a batch size to an iterator of (X, Y).
-    nominal_values : mapping from int to tuple of str
-        The texts of a nominal feature's values, by the feature's column; value number i is coded as i.
+    ``read`` gives from a batch size an iterator of (X, Y); the other fields are those of a `Dataset`.
     """
 
     name: str
@@ -244,14 +236,7 @@ def collect(stream: Stream) -> Dataset:
 
 
 def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter.
-
-    Examples
-    --------
-    >>> X, Y = np.zeros((5, 2)), csr_array((5, 1), dtype=np.int8)
-    >>> [len(X) for X, Y in rebatch([(X, Y), (X, Y)], 3)]
-    [3, 3, 3, 1]
-    """
+    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter."""
     parts, missing = list[Batch](), size
     for X, Y in chunks:
         start = 0

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, as Arrow record batches, or as sparse rows.
+"""JSON lines: an object on each line, as Arrow record batches, or as sparse rows.
 
 Blocks of lines are parsed by pyarrow. A block that it refuses, or that holds what it reads in another way than
 documented, is parsed by the standard library's `json`, which also finds the line of an error.
@@ -30,7 +30,7 @@ _MOST_LISTS = 64
 
 
 class JsonTable:
-    """A file of JSON objects, one a line.
+    """A file with a JSON object on each line.
 
     Keys may come and go: `batches` without types gives each batch the columns that were seen so far. Numbers, true and
     false are ``float64`` (``bool`` where all of a block are true or false), texts are ``string``, lists of texts or
@@ -119,15 +119,8 @@ class JsonTable:
     def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
 
-        Parameters
-        ----------
-        row : dict
-        types : dict from str to Arrow type
-        place : Place
-            The row's line.
-        grow : bool
-            Whether keys may be added to `types`, with the types of their values. If not, an unknown key is an error,
-            and a number among texts is taken as a text.
+        With `grow`, unknown keys are added to `types`, with the types of their values. Without, they are an error, and
+        a number among texts is taken as a text.
         """
         if not grow and not row.keys() <= types.keys():
             unknown = shown(sorted(row.keys() - types.keys()))
@@ -146,9 +139,7 @@ class JsonTable:
             return _label_list(cell, key, place)
         is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
         if grow and not is_number and not _is_text(cell):
-            raise place.error(
-                f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first"
-            )
+            raise not_a_feature(key, cell, place)
         if wants_text and is_number and (key in self.nominal or not grow):
             return json.dumps(cell)
         if wants_text and _is_text(cell):
@@ -161,6 +152,11 @@ class JsonTable:
         if not is_number:
             raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
         return _finite(cell, key, place)
+
+
+def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
+    """Return the error of a cell that can be no feature."""
+    return place.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
@@ -224,9 +220,11 @@ def _object(line: bytes, place: Place) -> _Row:
             json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (RecursionError, ValueError) as error:
         reason = str(error).partition("\n")[0][:120]
-        raise place.error(f"not a JSON object ({reason}); write one object a line, or the file is cut here") from error
+        raise place.error(
+            f"not a JSON object ({reason}); write one object per line, or the file is cut here"
+        ) from error
     if not isinstance(row, dict):
-        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object a line")
+        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object per line")
     return row
 
 

@@ -22,7 +22,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
-from labelrace.streams.schema import Schema, schema_from, schema_of, schema_text
+from labelrace.streams.schema import schema_from, schema_of, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 
@@ -32,7 +32,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     Parameters
     ----------
     path : path
-    labels : None
+    labels : None, default=None
         The file itself says what its labels are.
 
     Raises
@@ -49,7 +49,8 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
             arrays = dict(content)
         schema = schema_from(_array(arrays, "schema", 1, "u").astype(np.uint8).tobytes(), path)
-        X, Y = _features(arrays, schema), _labels(arrays, schema)
+        X = _features(arrays, len(schema.features))
+        Y = _sparse(arrays, "Y", np.ones(arrays["Y_indices"].size, dtype=np.int8), len(schema.labels))
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
 
@@ -61,15 +62,10 @@ def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
     return array
 
 
-def _features(arrays: dict[str, Array], schema: Schema) -> AnyMatrix:
+def _features(arrays: dict[str, Array], n_features: int) -> AnyMatrix:
     if "X" in arrays:
         return _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
-    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), len(schema.features))
-
-
-def _labels(arrays: dict[str, Array], schema: Schema) -> SparseMatrix:
-    ones = np.ones(arrays["Y_indices"].size, dtype=np.int8)
-    return _sparse(arrays, "Y", ones, len(schema.labels))
+    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), n_features)
 
 
 def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> SparseMatrix:

@@ -80,12 +80,12 @@ def open_svmlight(
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str, int or None
+    labels : sequence of str, int or None, default=None
         Names of the labels in the order of their numbers, or how many there are.
-    n_features, n_labels : int or None
+    n_features, n_labels : int or None, default=None
         How many there are. Unless both are given, the file is scanned once, in bounded memory, for the largest
         and smallest numbers in it.
-    zero_based, zero_based_labels : bool or "auto"
+    zero_based, zero_based_labels : bool or "auto", default="auto"
         Whether the first feature (label) has number 0 or 1. By default the scan tells: 0 if that number occurs.
         Where `n_features` is given features begin with 1, and where `n_labels` is given labels begin with 0.
 
@@ -140,7 +140,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str or None
+    labels : sequence of str or None, default=None
         Names of the labels; by default those that `labelrace.streams.write_dataset` left in a schema beside the
         file, or numbers, as in ``y0``.
 

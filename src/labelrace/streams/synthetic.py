@@ -440,7 +440,7 @@ def _draw_words(rng: np.random.Generator, factors: FloatArray, words: _Words) ->
 
 
 def _steps(distributions: FloatArray) -> FloatArray:
-    """Put cumulative distributions, one a row, end to end: that in row ``i`` rises from ``i`` to ``i + 1``."""
+    """Put cumulative distributions, each in a row, end to end: that in row ``i`` rises from ``i`` to ``i + 1``."""
     cumulative = np.cumsum(distributions, axis=1)
     return (cumulative / cumulative[:, -1:] + np.arange(len(cumulative))[:, None]).ravel()
 

@@ -109,13 +109,7 @@ def open_table(path: Path, **options: Any) -> Table:
 
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
-    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number.
-
-    Examples
-    --------
-    >>> as_numbers(("1", None, "2e3")).tolist(), as_numbers(("1", "x"))
-    ([1.0, nan, 2000.0], None)
-    """
+    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number."""
     text = "".join(filter(None, cells))
     # float() would take other scripts' digits, and pass over underscores.
     if not text.isascii() or "_" in text:
@@ -125,6 +119,26 @@ def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     except ValueError:
         return None
     return None if np.isinf(numbers).any() else numbers
+
+
+def is_number(kind: Any) -> bool:
+    """Return whether an Arrow type is one of numbers; truths and nulls are as good."""
+    is_a = pa.types
+    tests = (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_decimal, is_a.is_null)
+    return any(test(kind) for test in tests)
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of texts."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is one of label lists: of texts or whole numbers."""
+    holds = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return holds and (is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
 def delimiter_of(path: Path) -> str:
@@ -181,7 +195,7 @@ class CsvTable:
                 if batches:
                     line += n_lines
                 else:
-                    line = yield from self._by_rows(block, file, line, types, refusal or _not_a_number)
+                    line = yield from self._by_rows(block, file, line, types, refusal or not_a_number)
 
     def _options(self, types: Types) -> Any:
         return arrow_csv.ConvertOptions(
@@ -342,7 +356,8 @@ def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[A
     return before, (name, columns[name][end] or "")
 
 
-def _not_a_number(name: str, text: str) -> str:
+def not_a_number(name: str, text: str) -> str:
+    """Return what is wrong with a text in a column of numbers."""
     return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
 
 
