@@ -183,7 +183,7 @@ def permute_known(model: Any, order: Array) -> Any:
 def check_new_labels(under_test: ModelUnderTest) -> None:
     """Check of a model that takes a wider ``Y`` that the labels known before keep their ranks.
 
-    New labels appear as a stream goes on. What is learned of the other labels, from a row without the new ones, must be
+    New labels appear along a stream. What is learned of the other labels, from a row without the new ones, must be
     what it was before. A model may refuse new labels by a ``ValueError``, and must then be as it was.
     """
     first, (X, Y), rows = sample()

@@ -8,7 +8,7 @@ Demšar, J.: Statistical comparisons of classifiers over multiple data sets. JML
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,21 +56,19 @@ def rank(
     return ranks
 
 
-class RankOptions(TypedDict, total=False):
-    """The options of `rank`."""
-
-    lower_is_better: bool
-    ties: Literal["min", "average"]
-    digits: int | None
-
-
-def average_ranks(values: npt.ArrayLike, **options: Unpack[RankOptions]) -> FloatArray:
+def average_ranks(
+    values: npt.ArrayLike,
+    *,
+    lower_is_better: bool = False,
+    ties: Literal["min", "average"] = "min",
+    digits: int | None = None,
+) -> FloatArray:
     """Average the ranks of each method over all datasets.
 
     Parameters
     ----------
     values : array-like of shape (datasets, methods)
-    **options
+    lower_is_better, ties, digits
         As `rank` takes them.
 
     Examples
@@ -78,7 +76,7 @@ def average_ranks(values: npt.ArrayLike, **options: Unpack[RankOptions]) -> Floa
     >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]]).tolist()
     [1.0, 1.5, 3.0]
     """
-    ranks = rank(values, **options)
+    ranks = rank(values, lower_is_better=lower_is_better, ties=ties, digits=digits)
     means: FloatArray = ranks.reshape(-1, ranks.shape[-1]).mean(axis=0)
     return means
 

@@ -104,14 +104,7 @@ def default_jobs() -> int:
 
 
 def perform(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, None]:
-    """Do tasks and yield their records in the order in which they arrive.
-
-    Parameters
-    ----------
-    tasks : iterable of Task
-    jobs : int
-        How many at a time. A single one is done in this process.
-    """
+    """Do tasks, `jobs` at a time (in this process if 1), and yield their records in the order in which they arrive."""
     if jobs == 1:
         return (record for task in tasks for record in _records_of(task))
     return _in_processes(tasks, jobs)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank
+from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, prequential, rank
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
 from labelrace.experiments.parts import Part, run_part
@@ -194,7 +194,7 @@ def _row(
     source: Source, described: Mapping[str, Any], runs: Mapping[int, Run], reference: Mapping[int, Run]
 ) -> QualityRow:
     finished = {number: run for number, run in runs.items() if run.done}
-    bins = [_reliability(run.calibration) for run in finished.values() if run.calibration]
+    bins = [as_reliability(run.calibration) for run in finished.values() if run.calibration]
     before, after = (_window(finished.values(), span) for span in source.windows or (None, None))
     return QualityRow(
         described["name"],
@@ -206,11 +206,6 @@ def _row(
         after,
         next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
     )
-
-
-def _reliability(record: Mapping[str, Any]) -> Reliability:
-    entries, present = (np.array(record[name], dtype=np.intp) for name in ("entries", "present"))
-    return Reliability(entries, np.array(record["probability"], dtype=np.float64), present)
 
 
 def _calibration_error(bins: Sequence[Reliability]) -> Estimate | None:

@@ -36,7 +36,7 @@ def rivals() -> tuple[list[Rival], list[str]]:
 
 
 class _SklearnRelevance:
-    """MultiOutputClassifier: one Bernoulli naive Bayes a label."""
+    """MultiOutputClassifier: one Bernoulli naive Bayes for each label."""
 
     def __init__(self, n_labels: int) -> None:
         self._classes = [np.arange(2)] * n_labels

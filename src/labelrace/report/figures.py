@@ -43,8 +43,9 @@ _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 3), (9, 3, 2, 3))
 _INK, MUTED, _LINE = "#1b1f24", "#5a636e", "#dfe3e8"
 _FAST, _SLOW = "#4c93d9", "#e07b39"
 # What a page calls these colours, so that inlined figures follow its theme.
-_VARIABLES = {_INK: "ink", MUTED: "muted", _LINE: "line", _FAST: "fast", _SLOW: "slow"} | {
-    light: f"color-{place}" for place, (light, _) in enumerate(PALETTE)
+_NAMED = {_INK: "ink", MUTED: "muted", _LINE: "line", _FAST: "fast", _SLOW: "slow"}
+_VARIABLES = {shade: f"var(--{name})" for shade, name in _NAMED.items()} | {
+    light: f"var(--color-{place})" for place, (light, _) in enumerate(PALETTE)
 }
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -405,12 +406,8 @@ def _adopt(element: ElementTree.Element, prefix: str) -> None:
         elif name == "id":
             value = f"{prefix}-{value}"
         elif name == "style":
-            value = re.sub("#[0-9a-f]{6}", lambda found: _as_variable(found[0]), value)
+            value = re.sub("#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), value)
         element.attrib[name.rpartition("}")[2]] = value
-
-
-def _as_variable(hex_color: str) -> str:
-    return f"var(--{_VARIABLES[hex_color]})" if hex_color in _VARIABLES else hex_color
 
 
 def _literal(text: str) -> str:
