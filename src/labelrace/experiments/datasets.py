@@ -59,14 +59,7 @@ class Source:
 
     @property
     def windows(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Rows before the first drift begins and after the last one ends; without drift, around the middle.
-
-        Examples
-        --------
-        >>> [sudden] = [source for source in drifting_streams(1000) if source.drift == "sudden"]
-        >>> sudden.windows
-        ((300.0, 500.0), (500.0, 700.0))
-        """
+        """Rows before the first drift begins and after the last one ends; without drift, around the middle."""
         if not isinstance(self.data, SyntheticStream):
             return None
         drifts, half = self.data.drifts or (0.5,), self.data.drift_takes / 2
@@ -87,21 +80,10 @@ class Found(NamedTuple):
 def find_paper_datasets(
     folders: Iterable[Path] = (), *, synthetic: bool = False, synthetic_rows: int | None = None
 ) -> Found:
-    """Look for the paper's datasets, by the names of files alone.
+    """Look for the paper's datasets, by the names of files alone, and return them in the paper's order.
 
-    Parameters
-    ----------
-    folders : iterable of paths, default=()
-        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
-    synthetic : bool, default=False
-        Whether to make a synthetic stream of the same shape for each dataset that is not found.
-    synthetic_rows : int or None, default=None
-        Rows of such a stream; None for as many as the dataset has.
-
-    Returns
-    -------
-    Found
-        In the paper's order.
+    `folders` are searched first; then those of ``$LABELRACE_DATA`` and the cache. If `synthetic`, there is a stream of
+    the same shape for each dataset that is not found, with `synthetic_rows` rows, or as many as the dataset has.
     """
     files = _data_files(folders)
     sources, missing = [], []
@@ -116,24 +98,10 @@ def find_paper_datasets(
 
 
 def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Found:
-    """Look for all datasets, and count what is in them.
+    """Look for all datasets, or those of some names, and count what is in them; small datasets come first.
 
-    Parameters
-    ----------
-    folders : iterable of paths, default=()
-        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
-    names : sequence of str, default=()
-        Which datasets; all that are found if empty. Case and hyphens do not matter.
-
-    Returns
-    -------
-    Found
-        Small datasets first.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder, or no dataset of a name.
+    Folders are those of `find_paper_datasets`; case and hyphens of names do not matter. If there is no such folder, or
+    no dataset of a name, that is a FileNotFoundError.
     """
     files = _data_files(folders)
     missing = [name for name in paper_datasets() if _key(name) not in files]

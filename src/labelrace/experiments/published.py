@@ -65,11 +65,6 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
     """Return the paper's numbers by table ("2", "3", "4"), dataset, method and measure.
 
     Table 3 repeats two of Table 2's methods without their standard deviations, which it says are to be looked up there.
-
-    Examples
-    --------
-    >>> published()["2", "CAL500", "race-cls-fixed", "micro_f1"]
-    Reference(value=0.35, decimals=2, sd=0.02, runs=10, rank=1)
     """
     found = {}
     for row in _rows("published.csv"):

@@ -146,14 +146,7 @@ def run_quality(
 
 
 def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
-    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`.
-
-    Examples
-    --------
-    >>> reference, obr = quality_models(["obr"])
-    >>> reference.make(0)
-    RACEClassifier(random_state=0)
-    """
+    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`."""
     chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
     for name in chosen:
         if not is_online(name):

@@ -177,15 +177,7 @@ def measure(
 
 
 def slope(measurements: Sequence[Measurement], axis: str) -> float:
-    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional.
-
-    Examples
-    --------
-    >>> shapes = [Shape(100, 10, labels, 0.1) for labels in (10, 100, 1000)]
-    >>> made = [Measurement("obr", shape, 0.0, shape.labels / 10, 0.0, None) for shape in shapes]
-    >>> round(slope(made, "labels"), 6)
-    1.0
-    """
+    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional."""
     sizes = np.log([getattr(m.shape, axis) for m in measurements])
     times = np.log([max(m.total, 1e-12) for m in measurements])
     return float(np.polyfit(sizes, times, 1)[0])

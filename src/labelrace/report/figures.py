@@ -340,13 +340,7 @@ def _draw_ranks(on: Axes, places: Mapping[str, float], difference: float) -> Non
 
 
 def cliques(places: Mapping[str, float], difference: float) -> list[tuple[float, float]]:
-    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart.
-
-    Examples
-    --------
-    >>> cliques({"a": 1.2, "b": 2.0, "c": 2.9, "d": 3.9}, difference=1.0)
-    [(1.2, 2.0), (2.0, 2.9)]
-    """
+    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart."""
     ranks = sorted(places.values())
     spans: list[tuple[float, float]] = []
     for start, low in enumerate(ranks):

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
 from labelrace.core.categorical import CategoricalMask
-from labelrace.streams.dataset import Batch, Dataset, check_batch_size, rebatch
+from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
@@ -47,31 +47,31 @@ class SyntheticStream:
 
     Parameters
     ----------
-    n_rows, n_features, n_labels : int
-    cardinality : float
+    n_rows, n_features, n_labels : int, default=10_000, 50, 40
+    cardinality : float, default=3.0
         Mean number of labels of a row.
-    density : float or None
+    density : float or None, default=None
         Share of non-zeros, at most 0.5, of sparse binary features; None for dense numeric ones.
-    n_factors : int
+    n_factors : int, default=8
         At least 2. The fewer there are, the more the labels correlate.
-    noise : float
+    noise : float, default=0.1
         Share of chance, from 0 (none) to below 1, in the features and in the labels.
-    zipf : float
+    zipf : float, default=1.0
         How fast the frequencies of labels fall: the label of rank ``r`` has one proportional to ``r ** -zipf``.
-    most_frequent : float
+    most_frequent : float, default=0.9
         Frequency that no label exceeds.
-    drift : {"none", "sudden", "gradual", "incremental", "recurring"}
+    drift : {"none", "sudden", "gradual", "incremental", "recurring"}, default="none"
         A new concept takes over at one row; in ever more of the rows; by and by, through all that lies between the
         two; or in turns with the old one.
-    drift_at : float, sequence of float or None
+    drift_at : float, sequence of float or None, default=None
         Where in the stream it drifts, as shares of its rows. By default in the middle, and after each quarter for
         recurring drift.
-    drift_width : float
+    drift_width : float, default=0.2
         Share of the stream that a gradual or incremental drift takes, half of it before ``drift_at``.
-    new_labels, new_labels_at : float
+    new_labels, new_labels_at : float, default=0.0, 0.5
         Share of the labels that do not occur in the first ``new_labels_at`` of the stream.
-    seed : int
-    name : str
+    seed : int, default=0
+    name : str, default="synthetic"
         Shown with the data; "synthetic" is put in front where it does not say so.
 
     Examples
@@ -157,8 +157,7 @@ class SyntheticStream:
 
     def load(self) -> Dataset:
         """Return the whole stream as a dataset in memory."""
-        X, Y = next(self.batches(self.n_rows))
-        return Dataset(X, Y, self.feature_names, self.label_names, self.categorical, self.name)
+        return collect(self)
 
     def _chunks(self) -> Iterator[Batch]:
         structure = _draw_structure(self)
@@ -196,9 +195,9 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     ----------
     name : str
         CAL500, delicious, enron, mediamill, NUS-WIDE or rcv1v2; case and hyphens do not matter.
-    n_rows : int or None
+    n_rows : int or None, default=None
         As many rows as the dataset has, by default.
-    seed : int
+    seed : int, default=0
     **changes
         Other parameters of `SyntheticStream`.
 
