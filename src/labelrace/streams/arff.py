@@ -42,6 +42,7 @@ from labelrace.streams.cells import (
     delimiter_rules,
     entry_texts,
     feature_texts,
+    finite_number,
     floats,
     has_lone_returns,
     has_plain_quotes,
@@ -429,11 +430,8 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
         if text not in codes:
             raise place.error(f"{text!r} is not a declared value of attribute {name!r}, which has {shown([*codes])}")
         return codes[text]
-    try:
-        number = float(text) if text.isascii() and "_" not in text else np.inf
-    except ValueError:
-        number = np.inf
-    if np.isinf(number):
+    number = finite_number(text)
+    if number is None:
         raise place.error(f"{text!r} is not a finite number, as attribute {name!r} needs; write ? if it is missing")
     if layout.is_label[column] and number not in (0, 1):
         raise place.error(f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels=")

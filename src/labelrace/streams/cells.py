@@ -37,6 +37,16 @@ def number_texts(values: FloatArray) -> list[str]:
     return [text.removesuffix(".0") for text in texts]
 
 
+def finite_number(text: str) -> float | None:
+    """Return the number that a text stands for, which may be NaN; None if it is no finite number."""
+    # float() would take other scripts' digits, and pass over underscores.
+    try:
+        number = float(text) if text.isascii() and "_" not in text else np.inf
+    except ValueError:
+        return None
+    return None if np.isinf(number) else number
+
+
 def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
     """Return the texts that codes stand for, and `missing` for NaN; `name` is the feature, to name in an error."""
     absent = np.isnan(codes)

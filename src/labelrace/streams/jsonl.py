@@ -151,7 +151,13 @@ class JsonTable:
             )
         if not is_number:
             raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
-        return _finite(cell, key, place)
+        try:
+            value = float(cell)
+        except OverflowError:
+            value = np.inf
+        if np.isinf(value):
+            raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
+        return value
 
 
 def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
@@ -239,16 +245,6 @@ def _label_list(cell: Any, key: str, place: Place) -> list[str]:
             f"labels=[{key!r}]"
         )
     return [str(name) for name in cell]
-
-
-def _finite(cell: Any, key: str, place: Place) -> float:
-    try:
-        value = float(cell)
-    except OverflowError:
-        value = np.inf
-    if not np.isfinite(value):
-        raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
-    return value
 
 
 def _stored(kind: Any) -> Any:

@@ -132,18 +132,14 @@ def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
             if rows == 0 and issparse(X):
                 spools.append("X_indptr", np.zeros(1), "<i8")
             rows += X.shape[0]
-            _append_features(spools, X)
+            if issparse(X):
+                X = canonical_rows(X)
+                spools.append("X_data", X.data, "<f8")
+                spools.append_sparse("X", X)
+            else:
+                spools.append("X", X, "<f8")
             spools.append_sparse("Y", canonical_rows(Y))
         if rows == 0:
             spools.append("X", np.empty((0, stream.n_features)), "<f8")
         spools.store(file)
     return rows
-
-
-def _append_features(spools: _Spools, X: AnyMatrix) -> None:
-    if issparse(X):
-        canonical = canonical_rows(X)
-        spools.append("X_data", canonical.data, "<f8")
-        spools.append_sparse("X", canonical)
-    else:
-        spools.append("X", X, "<f8")

@@ -29,6 +29,7 @@ from labelrace.streams.cells import (
     canonical_rows,
     cut_plain,
     delimiter_rules,
+    finite_number,
     floats,
     increase_within_rows,
     integers,
@@ -119,11 +120,15 @@ def open_svmlight(
     if n_features is None and n_labels is None and zero_based == zero_based_labels == "auto":
         schema = read_schema(path)
         if schema is not None:
-            return _stream_by_schema(path, schema)
+            first = 0 if schema.options.get("zero_based") else 1
+            frame = _Frame(path, len(schema.features), len(schema.labels), first)
+            return file_stream(path, schema.features, schema.labels, partial(_batches, frame), schema.nominal)
     # Labels mostly begin with 0 and features with 1, where no scan tells.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        features, found_labels = _scan(path)
+        features = found_labels = (MOST_COLUMNS + 1, -1)
+        for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
+            features, found_labels = _extended(features, pairs.columns), _extended(found_labels, pairs.labels)
         if n_features is None:
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
@@ -212,14 +217,6 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
     return rows
 
 
-def _scan(path: Path) -> tuple[_Span, _Span]:
-    """Go through the file for the smallest and largest numbers of features and labels."""
-    features = labels = (MOST_COLUMNS + 1, -1)
-    for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
-        features, labels = _extended(features, pairs.columns), _extended(labels, pairs.labels)
-    return features, labels
-
-
 def _extended(span: _Span, ids: IntArray) -> _Span:
     return min(span[0], int(ids.min(initial=span[0]))), max(span[1], int(ids.max(initial=span[1])))
 
@@ -231,12 +228,6 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
         raise DataFormatError(f"{path}: no row has any {what}s; if that is meant, give n_{what}s=")
     first = int(smallest > 0 if zero_based == "auto" else not zero_based)
     return first, largest + 1 - first
-
-
-def _stream_by_schema(path: Path, schema: Schema) -> FileStream:
-    first = 0 if schema.options.get("zero_based") else 1
-    frame = _Frame(path, len(schema.features), len(schema.labels), first)
-    return file_stream(path, schema.features, schema.labels, partial(_batches, frame), schema.nominal)
 
 
 def _batches(frame: _Frame, size: int) -> Iterator[Batch]:
@@ -431,7 +422,12 @@ def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
         column = _identifier(index, "feature index", place)
         if column in entries:
             raise place.error(f"index {column} appears twice; give each feature one value")
-        entries[column] = _value(text, column, place)
+        value = finite_number(text.decode("utf-8", "replace"))
+        if not text:
+            raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
+        if value is None:
+            raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
+        entries[column] = value
     return ids, entries
 
 
@@ -442,18 +438,6 @@ def _identifier(text: bytes, what: str, place: Place) -> int:
     if len(digits) > _MOST_DIGITS_OF_ID or int(digits or b"0") > MOST_COLUMNS:
         raise place.error(f"{what} {_shown(text)} is too large; more than {MOST_COLUMNS} cannot be")
     return int(digits or b"0")
-
-
-def _value(text: bytes, column: int, place: Place) -> float:
-    if not text:
-        raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
-    try:
-        number = np.inf if b"_" in text else float(text)
-    except ValueError:
-        number = np.inf
-    if np.isinf(number):
-        raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
-    return number
 
 
 def _shown(text: bytes) -> str:

@@ -293,7 +293,7 @@ class _Structure(NamedTuple):
 
     thresholds: FloatArray
     late: BoolArray
-    features: FloatArray | _Words
+    features: FloatArray | _Words  # what the factors mean for dense features: unit vectors, or for words
     concepts: FloatArray
 
     @property
@@ -312,7 +312,8 @@ def _draw_structure(stream: SyntheticStream) -> _Structure:
     frequencies = _label_frequencies(ranks, presence, stream.cardinality, stream.zipf, stream.most_frequent)
     features: FloatArray | _Words
     if stream.density is None:
-        features = _draw_loadings(rng, stream.n_factors, stream.n_features)
+        loadings = rng.standard_normal((stream.n_factors, stream.n_features))
+        features = loadings / np.linalg.norm(loadings, axis=0)
     else:
         features = _make_words(rng, stream.n_factors, stream.n_features, stream.density, stream.noise)
     # Last, so that streams that differ by their drift alone have the same features.
@@ -328,7 +329,8 @@ def _draw_rows(stream: SyntheticStream, structure: _Structure, rows: IntArray) -
     if isinstance(structure.features, _Words):
         X = _draw_words(rng, factors, structure.features)
     else:
-        X = _draw_features(rng, factors, structure.features, stream.noise)
+        blur = rng.standard_normal((len(rows), stream.n_features))
+        X = np.sqrt(1 - stream.noise) * (factors @ structure.features) + np.sqrt(stream.noise) * blur
     chance = rng.standard_normal((len(rows), stream.n_labels), dtype=np.float32)
     scores = np.sqrt(stream.noise) * chance
     time = rows / stream.n_rows
@@ -390,18 +392,6 @@ def _drift_progress(time: FloatArray, drift_at: tuple[float, ...], width: float)
     if width == 0:
         return np.searchsorted(drift_at, time, side="right").astype(float)
     return np.clip((time[:, None] - np.asarray(drift_at)) / width + 0.5, 0, 1).sum(axis=1)
-
-
-def _draw_loadings(rng: np.random.Generator, n_factors: int, n_features: int) -> FloatArray:
-    """Draw what the factors mean for dense features: unit vectors, shape (factors, features)."""
-    loadings = rng.standard_normal((n_factors, n_features))
-    return loadings / np.linalg.norm(loadings, axis=0)
-
-
-def _draw_features(rng: np.random.Generator, factors: FloatArray, loadings: FloatArray, noise: float) -> FloatArray:
-    """Draw dense features: combinations of the factors, blurred."""
-    chance = rng.standard_normal((len(factors), loadings.shape[1]))
-    return np.sqrt(1 - noise) * (factors @ loadings) + np.sqrt(noise) * chance
 
 
 def _make_words(rng: np.random.Generator, n_factors: int, n_features: int, density: float, noise: float) -> _Words:
