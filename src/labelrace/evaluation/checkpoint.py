@@ -75,10 +75,9 @@ class Checkpoint:
     def to_record(self) -> dict[str, Any]:
         """Return what JSON can hold: NaN, which it cannot, becomes None."""
         measures = {name: None if math.isnan(value) else value for name, value in self.measures.items()}
-        record = {"kind": "batch", **vars(self), "measures": measures}
-        if self.tested:
-            del record["tested"]
-        return record
+        names = ("batch", "start", "end", "whole", "measures", "seconds", "memory")
+        record = {"kind": "batch"} | {name: getattr(self, name) for name in names} | {"measures": measures}
+        return record if self.tested else record | {"tested": False}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:

@@ -8,7 +8,7 @@ Demšar, J.: Statistical comparisons of classifiers over multiple data sets. JML
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,19 +56,13 @@ def rank(
     return ranks
 
 
-def average_ranks(
-    values: npt.ArrayLike,
-    *,
-    lower_is_better: bool = False,
-    ties: Literal["min", "average"] = "min",
-    digits: int | None = None,
-) -> FloatArray:
+def average_ranks(values: npt.ArrayLike, **options: Any) -> FloatArray:
     """Average the ranks of each method over all datasets.
 
     Parameters
     ----------
     values : array-like of shape (datasets, methods)
-    lower_is_better, ties, digits
+    **options
         As `rank` takes them.
 
     Examples
@@ -76,7 +70,7 @@ def average_ranks(
     >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]]).tolist()
     [1.0, 1.5, 3.0]
     """
-    ranks = rank(values, lower_is_better=lower_is_better, ties=ties, digits=digits)
+    ranks = rank(values, **options)
     means: FloatArray = ranks.reshape(-1, ranks.shape[-1]).mean(axis=0)
     return means
 

@@ -38,8 +38,10 @@ from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
     check_distinct,
+    csr_rows,
     cut_plain,
     delimiter_rules,
+    entry_arrays,
     entry_texts,
     feature_texts,
     finite_number,
@@ -188,11 +190,9 @@ def _split_sparse(entries: Entries, layout: Layout) -> Batch:
 def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
     """Return the wanted columns of the entries as a sparse array without stored zeros."""
     kept = wanted[entries.columns] & (entries.values != 0)
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts].astype(np.int32)
-    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]].astype(np.int32)
-    shape = (len(starts) - 1, int(wanted.sum()))
-    return csr_array((entries.values[kept], renumbered, starts), shape=shape)
+    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts]
+    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]]
+    return csr_rows(starts, renumbered, entries.values[kept], int(wanted.sum()))
 
 
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
@@ -346,14 +346,9 @@ def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) ->
 
 def parse_sparse_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Entries:
     """Return the values of sparse rows."""
-    starts, columns, values = [0], list[int](), list[float]()
-    for raw, number in zip(lines, numbers, strict=True):
-        entries = _sparse_row(raw.decode(layout.header.encoding), layout, layout.place(number))
-        for column in sorted(entries):
-            columns.append(column)
-            values.append(entries[column])
-        starts.append(len(columns))
-    return Entries(np.array(starts), np.array(columns, dtype=np.intp), np.array(values, dtype=np.float64))
+    encoding = layout.header.encoding
+    rows = zip(lines, numbers, strict=True)
+    return Entries(*entry_arrays(_sparse_row(raw.decode(encoding), layout, layout.place(line)) for raw, line in rows))
 
 
 def _dense_row(line: str, layout: Layout, place: Place) -> list[float]:

@@ -86,6 +86,21 @@ def entry_texts(
     return texts
 
 
+def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return sparse rows, each a mapping from columns to values, as arrays: where each row begins, columns, values."""
+    entries = [sorted(row.items()) for row in rows]
+    cells = [cell for row in entries for cell in row]
+    starts = np.cumsum([0, *map(len, entries)])
+    return starts, np.array([c for c, _ in cells], dtype=np.intp), np.array([v for _, v in cells], dtype=np.float64)
+
+
+def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
+    """Return a sparse matrix whose row i has the entries from ``starts[i]`` on."""
+    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
+    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
+    return csr_array(parts, shape=(len(starts) - 1, width))
+
+
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
     """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
     rows = csr_array(matrix, copy=True)

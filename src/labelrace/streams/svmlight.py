@@ -20,15 +20,16 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
 from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
+    csr_rows,
     cut_plain,
     delimiter_rules,
+    entry_arrays,
     finite_number,
     floats,
     increase_within_rows,
@@ -47,7 +48,7 @@ from labelrace.streams.schema import (
     schema_path,
     schema_text,
 )
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
 # The smallest and the largest number.
@@ -302,18 +303,12 @@ def _batch_from(pairs: Pairs, numbers: list[int], frame: _Frame) -> Batch:
     _check_range(pairs.labels, pairs.label_starts, numbers, frame, "label")
     kept = pairs.values != 0
     starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
-    X = _csr(pairs.values[kept], pairs.columns[kept] - frame.first_feature, starts, frame.n_features)
+    X = csr_rows(starts, pairs.columns[kept] - frame.first_feature, pairs.values[kept], frame.n_features)
     ones = np.ones(len(pairs.labels), dtype=np.int8)
-    Y = _csr(ones, pairs.labels - frame.first_label, pairs.label_starts, frame.n_labels)
+    Y = csr_rows(pairs.label_starts, pairs.labels - frame.first_label, ones, frame.n_labels)
     Y.sum_duplicates()
     Y.data[:] = 1  # a label named twice is there once
     return X, Y
-
-
-def _csr(values: Array, columns: IntArray, starts: IntArray, width: int) -> SparseMatrix:
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
-    return csr_array(parts, shape=(len(starts) - 1, width))
 
 
 def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Frame, what: str) -> None:
@@ -389,21 +384,10 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
 
 def parse_lines(lines: list[bytes], numbers: list[int], path: Path) -> Pairs:
     """Return the ids and values of the rows; numbers of the lines and path are to be named in an error."""
-    label_starts, labels = [0], list[int]()
-    starts, columns, values = [0], list[int](), list[float]()
-    for line, number in zip(lines, numbers, strict=True):
-        ids, entries = _row(line, Place(path, number))
-        labels += ids
-        label_starts.append(len(labels))
-        for column in sorted(entries):
-            columns.append(column)
-            values.append(entries[column])
-        starts.append(len(columns))
-    return Pairs(_ids(label_starts), _ids(labels), _ids(starts), _ids(columns), np.array(values, dtype=np.float64))
-
-
-def _ids(numbers: list[int]) -> IntArray:
-    return np.array(numbers, dtype=np.intp)
+    rows = [_row(line, Place(path, number)) for line, number in zip(lines, numbers, strict=True)]
+    label_starts = np.cumsum([0, *(len(ids) for ids, _ in rows)])
+    labels = np.array([number for ids, _ in rows for number in ids], dtype=np.intp)
+    return Pairs(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
 def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.cells import csr_rows, entry_arrays
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable
@@ -143,18 +144,17 @@ def open_jsonl(
     Raises
     ------
     DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line.
+        As by `open_csv`.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "toy.jsonl")
-    ...     _ = path.write_text('{"size": 1.5, "hue": "red", "tags": ["new", "hot"]}\n{"hue": "blue"}\n')
-    ...     stream = open_jsonl(path, labels="tags")
-    ...     X, Y = next(stream.batches(10))
-    >>> stream.label_names, X.tolist(), Y.toarray().tolist()
-    (('hot', 'new'), [[1.5, 1.0], [nan, 0.0]], [[1, 1], [0, 0]])
+    ...     _ = path.write_text('{"size": 1.5, "tags": ["new", "hot"]}\n{"height": 2}\n')
+    ...     [(X, Y)] = open_jsonl(path, labels="tags", sparse=True).batches(10)
+    >>> X.toarray().tolist(), Y.toarray().tolist()
+    ([[1.5, 0.0], [0.0, 2.0]], [[1, 1], [0, 0]])
     """
     path = Path(path)
     given = Given(labels, label_names, values, nominal)
@@ -338,16 +338,13 @@ def _numbers(column: Any, name: str, layout: _Layout) -> FloatArray:
 
 def _label_matrix(lists: list[list[str]], label_names: Sequence[str]) -> SparseMatrix:
     index = {name: column for column, name in enumerate(label_names)}
-    starts, columns = [0], list[int]()
+    entries = list[dict[int, float]]()
     for row, names in enumerate(lists):
         try:
-            columns += sorted({index[name] for name in names})
+            entries.append({index[name]: 1 for name in names})
         except KeyError as error:
             raise _CellError(row, f"label {error} is not among the {len(index)} of label_names=") from None
-        starts.append(len(columns))
-    ones = np.ones(len(columns), dtype=np.int8)
-    parts = (ones, np.array(columns, dtype=np.int32), np.array(starts, dtype=np.int32))
-    return csr_array(parts, shape=(len(lists), len(index)))
+    return csr_rows(*entry_arrays(entries), len(index)).astype(np.int8)
 
 
 def _binary_labels(values: FloatArray, label_names: Sequence[str]) -> SparseMatrix:
@@ -367,13 +364,14 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
     features, labels = ({name: i for i, name in enumerate(names)} for names in (choice.features, choice.labels))
     codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}
     for lines, rows in table.objects(size):
-        starts, columns, values = [0], list[int](), list[float]()
+        entries = list[dict[int, float]]()
         marks, lists = np.zeros((len(rows), len(labels))), list[list[str]]()
         try:
             for number, row in enumerate(rows):
                 cells = table.cells(row, layout.types, table.place(lines[number]), grow=False)
                 if choice.lists is not None:
                     lists.append(cells.pop(choice.lists, None) or [])
+                entries.append({})
                 for name, cell in cells.items():
                     value = np.nan if cell is None else codes[name].get(cell) if name in codes else cell
                     if value is None:
@@ -381,18 +379,9 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
                     if name in labels:
                         marks[number, labels[name]] = value
                     elif value != 0:
-                        columns.append(features[name])
-                        values.append(value)
-                starts.append(len(columns))
+                        entries[-1][features[name]] = value
             named = choice.lists is not None
             Y = _label_matrix(lists, layout.label_names) if named else _binary_labels(marks, choice.labels)
         except _CellError as wrong:
             raise table.place(lines[wrong.row]).error(wrong.message) from None
-        parts = (
-            np.array(values, dtype=np.float64),
-            np.array(columns, dtype=np.int32),
-            np.array(starts, dtype=np.int32),
-        )
-        X = csr_array(parts, shape=(len(rows), len(features)))
-        X.sort_indices()
-        yield X, Y
+        yield csr_rows(*entry_arrays(entries), len(features)), Y
