@@ -41,11 +41,11 @@ class Checkpoint:
         Measured on this batch alone; NaN where a measure is not defined on it.
     seconds : dict of str to float
         Time to "predict" (label sets, and scores if a measure needs them), to "learn" and to "measure".
-    memory : int or None
+    memory : int or None, default=None
         Peak memory in bytes, as `memory_meter` gives it; None where the system does not provide it.
-    whole : bool
+    whole : bool, default=True
         Whether the batch counts in `averages`. A last batch with fewer rows is tested and learned, but does not.
-    tested : bool
+    tested : bool, default=True
         Whether the batch was tested. The first is only learned.
 
     Examples

@@ -234,15 +234,15 @@ class Progress:
     kind : {"started", "batch", "done", "failed"}
     model : str
     run : int
-    rows : int
+    rows : int, default=0
         Rows of the stream that the model has processed in this run.
-    total_rows : int or None
+    total_rows : int or None, default=None
         Rows of the stream, if known. Those of a held-out test set are among them.
-    measures : dict
+    measures : dict, default={}
         Means so far, weighted by rows.
-    error : str or None
+    error : str or None, default=None
         Why it failed.
-    finished, total : int
+    finished, total : int, default=0
         How many pairs of model and run are finished, failed ones included, of how many to do in this call.
     """
 

@@ -59,14 +59,10 @@ class CatalogEntry(NamedTuple):
 
 def _read_catalog() -> tuple[CatalogEntry, ...]:
     content = json.loads(files("labelrace.streams").joinpath("catalog.json").read_text(encoding="utf-8"))
-    entries = []
     for item in content["datasets"]:
-        remote = tuple(
-            RemoteFile(file["name"], content["sources"][file["source"]], file["path"], file["checksum"])
-            for file in item["files"]
-        )
-        entries.append(CatalogEntry(item["name"], item["rows"], item["features"], item["labels"], remote, item["note"]))
-    return tuple(entries)
+        remote = [(file.pop("source"), file) for file in item["files"]]
+        item["files"] = tuple(RemoteFile(base_url=content["sources"][source], **file) for source, file in remote)
+    return tuple(CatalogEntry(**item) for item in content["datasets"])
 
 
 ENTRIES = _read_catalog()
