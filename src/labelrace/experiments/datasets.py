@@ -13,7 +13,7 @@ import numpy as np
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
 from labelrace.streams import open_stream
-from labelrace.streams.catalog import catalog, data_folders, find_labels
+from labelrace.streams.catalog import catalog, data_folders, find_labels, plain_name
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.files import plain_path
 from labelrace.streams.load import has_format
@@ -184,4 +184,4 @@ def _name(file: Path) -> str:
 
 
 def _key(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return plain_name(name).replace("_", "")

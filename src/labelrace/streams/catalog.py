@@ -213,10 +213,11 @@ def git_blob_id(path: str | os.PathLike[str]) -> str:
 
 
 def _entry(name: str) -> CatalogEntry | None:
-    return next((entry for entry in ENTRIES if _plain(entry.name) == _plain(name)), None)
+    return next((entry for entry in ENTRIES if plain_name(entry.name) == plain_name(name)), None)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a dataset's name so that case and hyphens do not matter."""
     return name.lower().replace("-", "")
 
 

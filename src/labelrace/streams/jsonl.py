@@ -17,7 +17,7 @@ from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, rows_in, shown
-from labelrace.streams.table import Refusal, TableBatch, Types
+from labelrace.streams.table import Refusal, Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -29,7 +29,7 @@ _LISTS = pa.list_(pa.string())
 _MOST_LISTS = 64
 
 
-class JsonTable:
+class JsonTable(Table):
     """A file with a JSON object on each line.
 
     Keys may come and go: `batches` without types gives each batch the columns that were seen so far. Numbers, true and
@@ -44,14 +44,10 @@ class JsonTable:
         Keys whose numbers are taken as texts.
     """
 
-    unit, noun = "line", "key"
+    noun = "key"
 
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
-
-    def place(self, line: int) -> Place:
-        """Return a line of this file."""
-        return Place(self.path, line)
 
     def types(self) -> dict[str, Any]:
         """Return the types of the keys in the first block."""

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
 from labelrace.core.categorical import CategoricalMask
+from labelrace.streams.catalog import plain_name
 from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
@@ -207,18 +208,14 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     SyntheticStream('synthetic like NUS-WIDE': 2000 rows, 500 binary features (5% dense), 81 labels,
     cardinality 1.869, gradual drift)
     """
-    known = {_plain(full): full for full in _SHAPES}
-    full = known.get(_plain(name))
+    known = {plain_name(full): full for full in _SHAPES}
+    full = known.get(plain_name(name))
     if full is None:
         raise ValueError(f"There is no shape {name!r}. Known shapes: {', '.join(_SHAPES)}.")
     parameters = {"name": f"synthetic like {full}", **_SHAPES[full], "seed": seed, **changes}
     if n_rows is not None:
         parameters["n_rows"] = n_rows
     return SyntheticStream(**parameters)
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "")
 
 
 def demo_stream() -> SyntheticStream:

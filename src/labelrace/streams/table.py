@@ -8,6 +8,7 @@ cells, rows of several lines), is parsed by the standard library's `csv`, which 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain, compress
@@ -54,8 +55,8 @@ class Table(Protocol):
     """
 
     path: Path
-    unit: str
-    noun: str
+    unit: str = "line"
+    noun: str = "column"
 
     def types(self) -> dict[str, Any]:
         """Return the Arrow type of each column: that of the file, or what its first block suggests.
@@ -78,6 +79,7 @@ class Table(Protocol):
 
     def place(self, line: int) -> Place:
         """Return a line (or row) of this file, to name in an error."""
+        return Place(self.path, line, self.unit)
 
 
 def open_table(path: Path, **options: Any) -> Table:
@@ -146,7 +148,7 @@ def delimiter_of(path: Path) -> str:
     return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
 
 
-class CsvTable:
+class CsvTable(Table):
     """A CSV or TSV file, in UTF-8 and with a header.
 
     Columns of type ``bool`` may hold 1, 0, true and false; where they hold other numbers, these are what is read.
@@ -161,21 +163,13 @@ class CsvTable:
         Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
     """
 
-    unit, noun = "line", "column"
-
     def __init__(self, path: Path, *, delimiter: str | None = None, missing: Sequence[str] = ()) -> None:
         self.path = path
         self.delimiter = delimiter or delimiter_of(path)
         self.missing = frozenset(missing)
         with open_data(path) as file:
             self.names, _ = self._header(file)
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
-        if twice:
-            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
-
-    def place(self, line: int) -> Place:
-        """Return a line of this file."""
-        return Place(self.path, line)
+        _check_names(self.names, path)
 
     def types(self) -> dict[str, Any]:
         """Return float64 for the columns of numbers in the first block, string for others, null for empty ones."""
@@ -275,7 +269,7 @@ class CsvTable:
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-class ArrowTable:
+class ArrowTable(Table):
     """A Parquet file, or an Arrow file (Feather, version 2), whose columns have types already.
 
     Memory is bounded by the size of the file's row groups or record batches.
@@ -287,20 +281,14 @@ class ArrowTable:
         formats need random access.
     """
 
-    unit, noun = "row", "column"
+    unit = "row"
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-        twice = sorted({name for name in self.schema.names if self.schema.names.count(name) > 1})
-        if twice:
-            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
-
-    def place(self, line: int) -> Place:
-        """Return a row of this file."""
-        return Place(self.path, line, self.unit)
+        _check_names(self.schema.names, path)
 
     def types(self) -> dict[str, Any]:
         """Return the types that the file declares."""
@@ -332,6 +320,12 @@ class ArrowTable:
                 yield ParquetFile(file, pre_buffer=False)
             else:
                 yield pa.ipc.open_file(file)
+
+
+def _check_names(names: Sequence[str], path: Path) -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
 
 
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, tuple[str, str] | None]:
