@@ -104,7 +104,7 @@ def test_synthetic_stream_is_run_and_marked(tmp_path, source):
     [part] = make_plan([stream], ["2"])
     outcome = Outcome(stream, part.kind, summarize(*run_part(part, tmp_path, None, runs=1, jobs=1)))
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
-    assert outcome.summary["source"]["kind"] == "synthetic"
+    assert outcome.summary["manifest"]["source"]["kind"] == "synthetic"
     summary = compare([outcome], {stream: count_facts(stream)}, ["CAL500"], ["2"])
     assert not summary.tables[0].verdicts()
     assert summary.tables[0].cells()[0].ours is not None

@@ -1,4 +1,4 @@
-"""Online models compared: the numbers are those of direct calls, and what is cut off goes on."""
+"""Online models compared: the numbers are those of direct calls, and what was cut off is continued."""
 
 import csv
 import dataclasses

@@ -151,10 +151,9 @@ def test_labels(make):
     assert labels["names"] == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("part", ["source", "data"])
-def test_labels_have_the_names_of_the_manifest(make, part):
+def test_labels_have_the_names_of_the_manifest(make):
     manifest = make.manifest(["a"], ["micro_f1"])
-    manifest[part] = manifest.get(part, {}) | {"label_names": ["oven", "bread"]}
+    manifest["source"] |= {"label_names": ["oven", "bread"]}
     record = {"kind": "labels", "model": "a", "run": 0, "frequency": [0.5, 0.1, 0.2], "f1": [0.8, None, 0.1]}
     labels = summarize(manifest, [*one_run(make, "a", [0.1]), record])["labels"]
     # A label that came later than the manifest has its number.

@@ -1,4 +1,4 @@
-"""Files for the tests of streams: small ones written on the spot, real ones where they are at hand."""
+"""Files for the tests of streams: small ones written on the spot, real ones where they are available."""
 
 from __future__ import annotations
 

@@ -26,18 +26,6 @@ from labelrace.checks.model_under_test import (
 from labelrace.models import persistence
 from labelrace.typing import Array
 
-__all__ = [
-    "check_aliasing",
-    "check_determinism",
-    "check_not_fitted",
-    "check_outputs",
-    "check_purity",
-    "check_refused_batches",
-    "check_returned_arrays",
-    "check_save_and_load",
-    "check_sparse_aliasing",
-]
-
 
 def check_not_fitted(under_test: ModelUnderTest) -> None:
     """Check that a model that has learned nothing refuses to predict.

@@ -26,23 +26,6 @@ from labelrace.checks.model_under_test import (
 )
 from labelrace.typing import Array
 
-__all__ = [
-    "check_batches_of_one",
-    "check_constant_labels",
-    "check_label_sets",
-    "check_new_features",
-    "check_new_labels",
-    "check_one_label",
-    "check_one_row",
-    "check_permuted_labels",
-    "check_predict_labels",
-    "check_predict_top",
-    "check_sparse",
-    "check_unseen_labels",
-    "check_zero_features",
-    "permute_known",
-]
-
 
 def check_unseen_labels(under_test: ModelUnderTest) -> None:
     """Check for well-formed results where a label never occurred.
@@ -200,7 +183,7 @@ def permute_known(model: Any, order: Array) -> Any:
 def check_new_labels(under_test: ModelUnderTest) -> None:
     """Check of a model that takes a wider ``Y`` that the labels known before keep their ranks.
 
-    New labels appear as a stream goes on. What is learned of the other labels, from a row without the new ones, must be
+    New labels appear along a stream. What is learned of the other labels, from a row without the new ones, must be
     what it was before. A model may refuse new labels by a ``ValueError``, and must then be as it was.
     """
     first, (X, Y), rows = sample()

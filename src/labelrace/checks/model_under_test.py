@@ -13,23 +13,6 @@ from sklearn.base import clone
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = [
-    "Batch",
-    "ModelUnderTest",
-    "Permute",
-    "Results",
-    "Sample",
-    "dense",
-    "parameters",
-    "require",
-    "require_close",
-    "require_equal",
-    "require_well_formed",
-    "results",
-    "sample",
-    "set_parameters",
-]
-
 Batch: TypeAlias = tuple[Any, Any]
 Permute: TypeAlias = Callable[[Any, Array], Any]
 

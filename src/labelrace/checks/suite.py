@@ -11,8 +11,6 @@ from unittest import SkipTest
 from labelrace.checks import contract, inputs
 from labelrace.checks.model_under_test import ModelUnderTest, Permute
 
-__all__ = ["CHECKS", "check_model", "iter_checks"]
-
 CHECKS: tuple[Callable[[ModelUnderTest], None], ...] = (
     contract.check_not_fitted,
     contract.check_outputs,

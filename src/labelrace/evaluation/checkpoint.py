@@ -22,17 +22,6 @@ from labelrace.typing import AnyMatrix
 if sys.platform != "win32":
     import resource
 
-__all__ = [
-    "BatchTest",
-    "CalibrationCounts",
-    "Checkpoint",
-    "LabelCounts",
-    "Observer",
-    "Stopwatch",
-    "as_reliability",
-    "memory_meter",
-]
-
 Observer: TypeAlias = Callable[[Any, Any], object]
 
 _PARTS = ("predict", "learn", "measure")
@@ -52,11 +41,11 @@ class Checkpoint:
         Measured on this batch alone; NaN where a measure is not defined on it.
     seconds : dict of str to float
         Time to "predict" (label sets, and scores if a measure needs them), to "learn" and to "measure".
-    memory : int or None
+    memory : int or None, default=None
         Peak memory in bytes, as `memory_meter` gives it; None where the system does not provide it.
-    whole : bool
+    whole : bool, default=True
         Whether the batch counts in `averages`. A last batch with fewer rows is tested and learned, but does not.
-    tested : bool
+    tested : bool, default=True
         Whether the batch was tested. The first is only learned.
 
     Examples
@@ -85,45 +74,21 @@ class Checkpoint:
 
     def to_record(self) -> dict[str, Any]:
         """Return what JSON can hold: NaN, which it cannot, becomes None."""
-        record = {
-            "kind": "batch",
-            "batch": self.batch,
-            "start": self.start,
-            "end": self.end,
-            "whole": self.whole,
-            "measures": {name: None if math.isnan(value) else value for name, value in self.measures.items()},
-            "seconds": dict(self.seconds),
-            "memory": self.memory,
-        }
-        return record if self.tested else {**record, "tested": False}
+        measures = {name: None if math.isnan(value) else value for name, value in self.measures.items()}
+        names = ("batch", "start", "end", "whole", "measures", "seconds", "memory")
+        record = {"kind": "batch"} | {name: getattr(self, name) for name in names} | {"measures": measures}
+        return record if self.tested else record | {"tested": False}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Make a checkpoint from a record of kind "batch"; what else the record holds is left out."""
         measures = {name: math.nan if value is None else value for name, value in record["measures"].items()}
-        return cls(
-            batch=record["batch"],
-            start=record["start"],
-            end=record["end"],
-            measures=measures,
-            seconds=dict(record["seconds"]),
-            memory=record["memory"],
-            whole=record["whole"],
-            tested=record.get("tested", True),
-        )
+        given = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
+        return cls(**given | {"measures": measures})
 
 
 class Stopwatch:
-    """Seconds spent on each part of a batch.
-
-    Examples
-    --------
-    >>> watch = Stopwatch()
-    >>> with watch.timing("learn"):
-    ...     total = sum(range(1000))
-    >>> watch.seconds["learn"] > 0, watch.seconds["predict"]
-    (True, 0.0)
-    """
+    """Seconds spent on each part of a batch."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(_PARTS, 0.0)
@@ -142,7 +107,7 @@ def memory_meter(trace: bool = False) -> Iterator[Callable[[], int | None]]:
 
     Parameters
     ----------
-    trace : bool
+    trace : bool, default=False
         False: the largest resident memory of the process since it began, with interpreter, libraries and data. It
         costs nothing, and it never falls; None where the system does not provide it. True: what Python and NumPy had
         allocated at most since the function was last called, counted from the meter's start. That is the method's
@@ -189,20 +154,7 @@ class BatchTest:
 
     Where labels are sets of names, ``model.predict_labels`` is asked (``predict``, where there is none), and the labels
     that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in the batch.
-
-    Parameters
-    ----------
-    measures : str or iterable of str
-        As `labelrace.measures.evaluate` takes them.
-    observer : callable, default=None
-        Called with true and predicted labels of each tested batch. Its time does not count.
-    probability_observer : callable, default=None
-        Called with true labels and ``predict_proba`` of each tested batch. Neither is timed.
-
-    Examples
-    --------
-    >>> BatchTest("paper").needs_scores, BatchTest(["micro_f1", "coverage"]).needs_scores
-    (False, True)
+    The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch, untimed.
     """
 
     def __init__(
@@ -250,15 +202,7 @@ def _common_columns(model: Any, Y: Any, predicted: Any, scores: Any) -> tuple[li
 
 
 class LabelCounts:
-    """Counts over all tests, label by label. It is an observer, as the evaluations take them.
-
-    Examples
-    --------
-    >>> counts = LabelCounts()
-    >>> counts([[1, 0, 0], [1, 1, 0]], [[1, 0, 0], [0, 0, 0]])
-    >>> counts.to_record()["f1"]
-    [0.666..., 0.0, None]
-    """
+    """Counts over all tests, label by label. It is an observer, as the evaluations take them."""
 
     def __init__(self) -> None:
         self._counts: Counts | None = None
@@ -281,15 +225,7 @@ class LabelCounts:
 
 
 class CalibrationCounts:
-    """Counts over all tests, bin by bin of probability. It is an observer of probabilities, as `prequential` takes one.
-
-    Examples
-    --------
-    >>> counts = CalibrationCounts(n_bins=2)
-    >>> counts([[1, 0, 0], [1, 1, 0]], [[0.9, 0.2, 0.1], [0.7, 0.3, 0.2]])
-    >>> counts.to_record()["present"]
-    [1, 2]
-    """
+    """Counts over all tests, bin by bin of probability. It is an observer of probabilities, as `prequential` has."""
 
     def __init__(self, n_bins: int = 15) -> None:
         self.known = empty(n_bins)

@@ -11,20 +11,9 @@ import numpy as np
 from labelrace.evaluation.checkpoint import Checkpoint
 from labelrace.typing import FloatArray
 
-__all__ = ["RunningMeans", "averages", "cumulative", "windowed"]
-
 
 class RunningMeans:
-    """Means of measures over the rows seen so far; batches on which a measure is NaN do not count in it.
-
-    Examples
-    --------
-    >>> means = RunningMeans()
-    >>> means.add({"micro_f1": 0.5}, rows=100)
-    >>> means.add({"micro_f1": 0.2}, rows=50)
-    >>> means.values()
-    {'micro_f1': 0.4}
-    """
+    """Means of measures over the rows seen so far; batches on which a measure is NaN do not count in it."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = defaultdict(float)

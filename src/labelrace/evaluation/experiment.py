@@ -31,9 +31,6 @@ from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
 from labelrace.streams.dataset import collect
 from labelrace.streams.synthetic import SyntheticStream
-from labelrace.typing import AnyMatrix
-
-__all__ = ["AnyModel", "ModelSpec", "Source", "as_specs", "open_source", "run"]
 
 # Files up to this size are loaded once, for all runs; larger ones are read by each run, a batch at a time.
 _LOADED_BYTES = 64 * 1024**2
@@ -226,9 +223,11 @@ def open_source(source: Any, labels: Any = None) -> Source:
      'label_names': ['label0', 'label1']}
     """
     if isinstance(source, (str, os.PathLike)):
-        stream, path = open_stream(source, labels), _path(source)
+        stream = open_stream(source, labels)
+        path = Path(source) if Path(source).is_file() else find_dataset(os.fspath(source))
         data = stream if path.stat().st_size > _LOADED_BYTES else collect(stream)
-        return Source(data, _describe(data, _file_digest(path)))
+        with path.open("rb") as file:
+            return Source(data, _describe(data, f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"))
     if labels is not None:
         raise ValueError(
             "labels must be None for data in memory and streams; it tells which attributes of a file are labels"
@@ -266,29 +265,16 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
     }
 
 
-def _path(source: str | os.PathLike[str]) -> Path:
-    return Path(source) if Path(source).is_file() else find_dataset(os.fspath(source))
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
 def _rows_digest(data: Dataset) -> str:
     digest = hashlib.sha256()
     for matrix in (data.X, data.Y):
         digest.update(repr(matrix.shape).encode())
-        for part in _parts(matrix):
+        parts = [matrix]
+        if scipy.sparse.issparse(matrix):  # SciPy indexes with 32 or 64 bits as it sees fit
+            parts = [matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)]
+        for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
     return f"sha256:{digest.hexdigest()}"
-
-
-def _parts(matrix: AnyMatrix) -> list[Any]:
-    if not scipy.sparse.issparse(matrix):
-        return [matrix]
-    # SciPy indexes with 32 or 64 bits as it sees fit.
-    return [matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)]
 
 
 def _parameters_digest(stream: Any) -> str | None:
@@ -346,7 +332,7 @@ def run(
         How many processes work at a time; by default as many as there are processors. 1 works in this process. A script
         that calls this with more must do so under ``if __name__ == "__main__"``.
     resume : bool, default=False
-        Whether to go on with the run in the folder, which must be the same but for machine and time. What is done
+        Whether to continue the run in the folder, which must be the same but for machine and time. What is done
         stays; what was cut off or failed is run again. A folder that is empty or does not exist is begun.
     skip_repeats : bool, default=False
         Whether to leave out what could only repeat run 0: further runs of a model without randomness, where nothing
@@ -396,9 +382,20 @@ def run(
     if calibration:
         changed["calibration"] = True
     data, description = open_source(source, labels)
-    manifest = _manifest(
-        protocol, description, specs, runs=runs, seed=seed, batch_size=batch_size, measures=names, options=changed
-    )
+    manifest = {
+        "format": FORMAT,
+        "version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "protocol": protocol,
+        "source": description,
+        "models": [spec.describe() for spec in specs],
+        "runs": runs,
+        "seed": seed,
+        "batch_size": batch_size,
+        "measures": list(names),
+        "machine": _machine(),
+        **({"options": changed} if changed else {}),
+    }
     pairs = [
         Task(spec, number, _run_seed(seed, number), data, protocol, batch_size, names, options, calibration)
         for number in range(runs)
@@ -424,34 +421,7 @@ def _only_repeats(spec: ModelSpec, protocol: str, options: Mapping[str, Any]) ->
     return protocol == "prequential" and not options.get("missing") and not spec.is_random
 
 
-def _manifest(
-    protocol: str,
-    source: Mapping[str, Any],
-    models: Sequence[ModelSpec],
-    *,
-    runs: int,
-    seed: int,
-    batch_size: int,
-    measures: Sequence[str],
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Describe a run: what is needed to repeat it, and the machine that its times are from."""
-    manifest = {
-        "format": FORMAT,
-        "version": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "protocol": protocol,
-        "source": dict(source),
-        "models": [model.describe() for model in models],
-        "runs": runs,
-        "seed": seed,
-        "batch_size": batch_size,
-        "measures": list(measures),
-        "machine": _machine(),
-    }
-    return {**manifest, "options": dict(options)} if options else manifest
-
-
 def _machine() -> dict[str, Any]:
+    """Describe the machine that the times of a run are from."""
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"platform": platform.platform(), "python": platform.python_version(), **libraries, "cpus": os.cpu_count()}

@@ -18,8 +18,6 @@ from labelrace.evaluation.checkpoint import BatchTest, Checkpoint, Observer, Sto
 from labelrace.measures.inputs import are_label_sets
 from labelrace.typing import AnyMatrix, BoolArray, IntArray
 
-__all__ = ["PROTOCOLS", "LabelHider", "changed_options", "check_options", "holdout", "prequential"]
-
 
 def prequential(
     model: Any,
@@ -257,15 +255,7 @@ def check_options(
     iterations: int = 1,
     memory: bool = False,
 ) -> None:
-    """Raise ValueError for a parameter of a protocol that cannot be.
-
-    Examples
-    --------
-    >>> check_options(delay=-1)
-    Traceback (most recent call last):
-        ...
-    ValueError: delay must be 0 batches or more, got -1
-    """
+    """Raise ValueError for a parameter of a protocol that cannot be."""
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1 row, got {batch_size!r}")
     if delay < 0:
@@ -281,13 +271,7 @@ def check_options(
 
 
 def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the options of a protocol, and return those that differ from the defaults and may change a measure.
-
-    Examples
-    --------
-    >>> changed_options("prequential", {"delay": 1, "missing": 0.0, "memory": True})
-    {'delay': 1}
-    """
+    """Check the options of a protocol, and return those that differ from the defaults and may change a measure."""
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     for name in options:
@@ -305,22 +289,6 @@ class LabelHider:
     ones. A hidden entry is shown as 0, absent, as if an annotator had overlooked it. A model with an attribute
     ``supports_missing_labels`` that is True gets a dense matrix with NaN there instead. From a set of names, each is
     left out with the same probability.
-
-    Parameters
-    ----------
-    model : object
-        The model that learns.
-    share : float, default=0.0
-        Probability of an entry to be hidden, 0 to 1.
-    seed : int, Generator or None, default=None
-        Draws the entries.
-
-    Examples
-    --------
-    >>> hider = LabelHider(object(), share=0.5, seed=0)
-    >>> hider.hide(np.ones((2, 5), dtype=int))
-    array([[1., 1., 1., 0., 0.],
-           [0., 0., 0., 0., 1.]])
     """
 
     def __init__(self, model: Any, share: float = 0.0, seed: Any = None) -> None:

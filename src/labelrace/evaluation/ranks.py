@@ -8,15 +8,13 @@ Demšar, J.: Statistical comparisons of classifiers over multiple data sets. JML
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
 from labelrace.typing import FloatArray
-
-__all__ = ["Friedman", "average_ranks", "critical_difference", "friedman", "rank"]
 
 
 def rank(
@@ -58,15 +56,7 @@ def rank(
     return ranks
 
 
-class RankOptions(TypedDict, total=False):
-    """The options of `rank`."""
-
-    lower_is_better: bool
-    ties: Literal["min", "average"]
-    digits: int | None
-
-
-def average_ranks(values: npt.ArrayLike, **options: Unpack[RankOptions]) -> FloatArray:
+def average_ranks(values: npt.ArrayLike, **options: Any) -> FloatArray:
     """Average the ranks of each method over all datasets.
 
     Parameters

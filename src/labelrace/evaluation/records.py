@@ -22,18 +22,6 @@ from labelrace.files import write_whole
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "FORMAT",
-    "Record",
-    "RunFolder",
-    "appending",
-    "locked",
-    "open_folder",
-    "read_run",
-    "rewrite_records",
-    "write_manifest",
-]
-
 Record: TypeAlias = dict[str, Any]
 
 FORMAT = 1
@@ -49,15 +37,7 @@ _SHOWN = 100
 
 
 class RunFolder(NamedTuple):
-    """A run folder that is open for writing.
-
-    Parameters
-    ----------
-    append : callable
-        Appends a record; when it returns, the record is on the disk.
-    done : set of (model, run)
-        The pairs that are complete there already.
-    """
+    """A run folder open for writing: appends records to the disk; the pairs of model and run that are done already."""
 
     append: Callable[[Record], None]
     done: frozenset[tuple[str, int]]
@@ -88,29 +68,15 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
 
 @contextmanager
 def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
-    """Open a run folder for writing, and make it if need be.
+    """Open a run folder for writing, and make it if need be; errors are those of `labelrace.evaluation.run`.
 
-    Parameters
-    ----------
-    path : path
-    manifest : dict
-        What is to be run.
-    resume : bool
-        Whether to go on with the run that the folder holds. Records of pairs that were cut off or failed are dropped.
-
-    Raises
-    ------
-    FileExistsError
-        If the folder holds something, and it is not to be resumed, or is not a run.
-    ValueError
-        If the folder's run differs from the one to be resumed; the message tells in what.
-    BlockingIOError
-        If another process is writing into the folder.
+    With `resume` the run that the folder holds is continued. Records of pairs that were cut off or failed are dropped.
     """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _remove_parts(folder)
+        for part in folder.glob(".*.part"):  # left by a process that was killed while it wrote a whole file
+            part.unlink()
         done = _resume(folder, manifest) if resume and any(folder.iterdir()) else _begin(folder, manifest)
         with appending(folder) as append:
             yield RunFolder(append, done)
@@ -119,7 +85,7 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
 def _begin(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
     if found := sorted(entry.name for entry in folder.iterdir()):
         raise FileExistsError(
-            f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to go on with its run"
+            f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to continue its run"
         )
     write_manifest(folder, manifest)
     return frozenset()
@@ -160,12 +126,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _remove_parts(folder: Path) -> None:
-    """Remove what a process left that was killed while it wrote a whole file."""
-    for part in folder.glob(".*.part"):
-        part.unlink()
-
-
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
     """Write the manifest: all of it, or nothing."""
     write_whole(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
@@ -178,18 +138,7 @@ def rewrite_records(folder: str | os.PathLike[str], records: Iterable[Record]) -
 
 @contextmanager
 def appending(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]]:
-    """Provide a function that appends a record to a run folder; when it returns, the record is on the disk.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_manifest(folder, {"format": 1})
-    ...     with appending(folder) as append:
-    ...         append({"kind": "failed", "model": "obr", "run": 0, "error": "out of memory"})
-    ...     read_run(folder)
-    ({'format': 1}, [{'kind': 'failed', 'model': 'obr', 'run': 0, 'error': 'out of memory'}])
-    """
+    """Provide a function that appends a record to a run folder; when it returns, the record is on the disk."""
     path = Path(folder, _RECORDS)
     # Unbuffered: a line goes out at once, in one piece as a rule, and nothing is left to write when a run is cut off.
     with path.open("ab", buffering=0) as file:

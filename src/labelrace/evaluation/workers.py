@@ -32,8 +32,6 @@ from labelrace.evaluation.records import Record
 if TYPE_CHECKING:
     from labelrace.evaluation.experiment import ModelSpec
 
-__all__ = ["Progress", "ProgressReporter", "Task", "default_jobs", "perform", "process_context"]
-
 _LAST = ("done", "failed")
 
 
@@ -106,14 +104,7 @@ def default_jobs() -> int:
 
 
 def perform(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, None]:
-    """Do tasks and yield their records in the order in which they arrive.
-
-    Parameters
-    ----------
-    tasks : iterable of Task
-    jobs : int
-        How many at a time. A single one is done in this process.
-    """
+    """Do tasks, `jobs` at a time (in this process if 1), and yield their records in the order in which they arrive."""
     if jobs == 1:
         return (record for task in tasks for record in _records_of(task))
     return _in_processes(tasks, jobs)
@@ -243,15 +234,15 @@ class Progress:
     kind : {"started", "batch", "done", "failed"}
     model : str
     run : int
-    rows : int
+    rows : int, default=0
         Rows of the stream that the model has processed in this run.
-    total_rows : int or None
+    total_rows : int or None, default=None
         Rows of the stream, if known. Those of a held-out test set are among them.
-    measures : dict
+    measures : dict, default={}
         Means so far, weighted by rows.
-    error : str or None
+    error : str or None, default=None
         Why it failed.
-    finished, total : int
+    finished, total : int, default=0
         How many pairs of model and run are finished, failed ones included, of how many to do in this call.
     """
 

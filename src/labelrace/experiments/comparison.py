@@ -29,21 +29,6 @@ from labelrace.report import Summary
 from labelrace.report.text import listing, plural
 from labelrace.typing import FloatArray
 
-__all__ = [
-    "BASELINES",
-    "HOLDOUT",
-    "SWEPT",
-    "TABLES",
-    "VARIANTS",
-    "Cell",
-    "Outcome",
-    "PaperSummary",
-    "PaperTable",
-    "Sweep",
-    "compare",
-    "estimate",
-]
-
 VARIANTS = ("race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive")
 BASELINES = ("majority", "negative", "obr", "oecc")
 HOLDOUT = ("race-cls-adaptive", "race-cls-adaptive-iter3", "race-offline", "plst")

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
 from labelrace.streams import open_stream
-from labelrace.streams.catalog import catalog, data_folders, find_labels
+from labelrace.streams.catalog import catalog, data_folders, find_labels, plain_name
+from labelrace.streams.cells import canonical_rows
+from labelrace.streams.files import plain_path
 from labelrace.streams.load import has_format
-from labelrace.streams.synthetic import SyntheticStream, like
-from labelrace.typing import AnyMatrix
+from labelrace.streams.synthetic import Drift, SyntheticStream, like
 
-__all__ = ["DRIFTS", "Found", "Source", "count_facts", "drifting_streams", "find_datasets", "find_paper_datasets"]
-
-DRIFTS: tuple[Literal["none", "sudden", "gradual", "incremental", "recurring"], ...] = (
-    *("none", "sudden", "gradual", "incremental", "recurring"),
-)
+DRIFTS: tuple[Drift, ...] = get_args(Drift)
 # The paper has batches of 500 rows from 6,000 rows on, and smaller ones below.
 _MANY_ROWS, _LARGE_BATCH, _SMALL_BATCH = 5000, 500, 100
 _ROWS_AT_ONCE = 2000
@@ -62,14 +59,7 @@ class Source:
 
     @property
     def windows(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Rows before the first drift begins and after the last one ends; without drift, around the middle.
-
-        Examples
-        --------
-        >>> [sudden] = [source for source in drifting_streams(1000) if source.drift == "sudden"]
-        >>> sudden.windows
-        ((300.0, 500.0), (500.0, 700.0))
-        """
+        """Rows before the first drift begins and after the last one ends; without drift, around the middle."""
         if not isinstance(self.data, SyntheticStream):
             return None
         drifts, half = self.data.drifts or (0.5,), self.data.drift_takes / 2
@@ -90,21 +80,10 @@ class Found(NamedTuple):
 def find_paper_datasets(
     folders: Iterable[Path] = (), *, synthetic: bool = False, synthetic_rows: int | None = None
 ) -> Found:
-    """Look for the paper's datasets, by the names of files alone.
+    """Look for the paper's datasets, by the names of files alone, and return them in the paper's order.
 
-    Parameters
-    ----------
-    folders : iterable of paths, default=()
-        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
-    synthetic : bool, default=False
-        Whether to make a synthetic stream of the same shape for each dataset that is not found.
-    synthetic_rows : int or None, default=None
-        Rows of such a stream; None for as many as the dataset has.
-
-    Returns
-    -------
-    Found
-        In the paper's order.
+    `folders` are searched first; then those of ``$LABELRACE_DATA`` and the cache. If `synthetic`, there is a stream of
+    the same shape for each dataset that is not found, with `synthetic_rows` rows, or as many as the dataset has.
     """
     files = _data_files(folders)
     sources, missing = [], []
@@ -119,24 +98,10 @@ def find_paper_datasets(
 
 
 def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Found:
-    """Look for all datasets, and count what is in them.
+    """Look for all datasets, or those of some names, and count what is in them; small datasets come first.
 
-    Parameters
-    ----------
-    folders : iterable of paths, default=()
-        Searched first; then those of ``$LABELRACE_DATA`` and the cache.
-    names : sequence of str, default=()
-        Which datasets; all that are found if empty. Case and hyphens do not matter.
-
-    Returns
-    -------
-    Found
-        Small datasets first.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder, or no dataset of a name.
+    Folders are those of `find_paper_datasets`; case and hyphens of names do not matter. If there is no such folder, or
+    no dataset of a name, that is a FileNotFoundError.
     """
     files = _data_files(folders)
     missing = [name for name in paper_datasets() if _key(name) not in files]
@@ -153,7 +118,8 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             unreadable.append(f"{files[key]} was left out, as it cannot be read: {reason}.")
-    return Found(sorted(sources, key=lambda source: _size(source.facts)), missing, unreadable)
+    sources.sort(key=lambda source: source.facts.rows * source.facts.labels if source.facts else 0)
+    return Found(sources, missing, unreadable)
 
 
 def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
@@ -176,18 +142,12 @@ def count_facts(source: Source) -> Facts:
     for _, Y in stream.batches(_ROWS_AT_ONCE):
         rows += Y.shape[0]
         ones += int(Y.sum())
-        label_sets.update(_label_sets(Y))
+        rows_of_labels = canonical_rows(Y)
+        indices = rows_of_labels.indices.astype(np.int64)
+        label_sets.update(indices[start:end].tobytes() for start, end in pairwise(rows_of_labels.indptr))
     labels = len(stream.label_names)
     cardinality = ones / max(rows, 1)
     return Facts(rows, len(stream.feature_names), labels, cardinality, cardinality / labels, len(label_sets))
-
-
-def _label_sets(Y: AnyMatrix) -> list[bytes]:
-    labels = scipy.sparse.csr_array(Y)
-    labels.eliminate_zeros()
-    labels.sort_indices()
-    indices = labels.indices.astype(np.int64)
-    return [indices[start:end].tobytes() for start, end in zip(labels.indptr[:-1], labels.indptr[1:], strict=True)]
 
 
 def _data_files(given: Iterable[Path]) -> dict[str, Path]:
@@ -198,14 +158,11 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
             raise FileNotFoundError(f"no such folder: {folder}")
     found: dict[str, Path] = {}
     for folder in [*given, *data_folders()]:
-        files = [file for file in folder.iterdir() if _is_data(file)] if folder.is_dir() else []
-        for file in sorted(files, key=lambda file: (".arff" not in file.name.lower(), file.name)):
-            found.setdefault(_key(_stem(file)), file)
+        files = sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name))
+        for file in files:
+            if file.is_file() and has_format(file):
+                found.setdefault(_key(plain_path(file).stem), file)
     return found
-
-
-def _is_data(file: Path) -> bool:
-    return file.is_file() and has_format(file) and not file.name.startswith(".")
 
 
 def _describe(file: Path) -> Source:
@@ -216,22 +173,15 @@ def _describe(file: Path) -> Source:
     return Source(_name(file), file, batch_size, labels, facts)
 
 
-def _size(facts: Facts | None) -> int:
-    return facts.rows * facts.labels if facts else 0
-
-
 def _batch_size(rows: int) -> int:
     return _LARGE_BATCH if rows >= _MANY_ROWS else _SMALL_BATCH
 
 
 def _name(file: Path) -> str:
     """Return the paper's name for a dataset, or the file's."""
-    return next((name for name in paper_datasets() if _key(name) == _key(_stem(file))), _stem(file))
-
-
-def _stem(file: Path) -> str:
-    return Path(file.name.removesuffix(".gz").removesuffix(".bz2")).stem
+    stem = plain_path(file).stem
+    return next((name for name in paper_datasets() if _key(name) == _key(stem)), stem)
 
 
 def _key(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return plain_name(name).replace("_", "")

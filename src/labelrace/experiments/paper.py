@@ -15,8 +15,6 @@ from labelrace.experiments.parts import Part, run_part
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 
-__all__ = ["check_tables", "make_plan", "run_paper"]
-
 _SWEEP_DATASETS = ("CAL500", "enron")
 _METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT}
 # In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the

@@ -19,8 +19,6 @@ from labelrace.report.text import MISSING, as_significant, as_value, listing, me
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["paper_document", "paper_records"]
-
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
 
@@ -91,7 +89,7 @@ def _compared(summary: PaperSummary) -> list[Cell]:
 
 
 def _scatter(cells: Sequence[Cell]) -> Figure:
-    """Draw every compared value against the paper's: a colour a dataset, rings for values that differ."""
+    """Draw every compared value against the paper's: a colour for each dataset, rings for values that differ."""
     grouped: dict[tuple[str, bool, bool], list[tuple[float, float, float, str]]] = {}
     for cell in cells:
         if cell.ours is None or cell.paper is None or cell.verdict is None:

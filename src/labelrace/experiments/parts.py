@@ -12,8 +12,6 @@ from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.published import paper_datasets
 
-__all__ = ["Part", "run_part"]
-
 # About how much longer these take than the others, for the estimate of the time left.
 _SLOW = {"oecc": 8.0, "race-reg-fixed": 2.0, "race-reg-adaptive": 2.0}
 

@@ -21,20 +21,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple, TypeAlias
-
-__all__ = [
-    "REASONS",
-    "Estimate",
-    "Facts",
-    "Reference",
-    "Verdict",
-    "judge",
-    "paper_datasets",
-    "printed_ranks",
-    "published",
-    "rerun",
-]
+from typing import Literal, NamedTuple, TypeAlias, get_type_hints
 
 # How often the authors ran each method.
 _PAPER_RUNS = 10
@@ -48,19 +35,7 @@ _STANDARD_ERRORS = 2
 
 
 class Reference(NamedTuple):
-    """A number to compare with.
-
-    Parameters
-    ----------
-    value : float
-    decimals : int
-        How many were printed: the number is known to half a unit of the last.
-    sd : float or None
-        Standard deviation over runs, where it was printed.
-    runs : int
-    rank : int or None
-        Among the methods of its table, where it was printed.
-    """
+    """A number to compare with: known to half a unit of its last decimal, with deviation and rank where printed."""
 
     value: float
     decimals: int
@@ -90,11 +65,6 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
     """Return the paper's numbers by table ("2", "3", "4"), dataset, method and measure.
 
     Table 3 repeats two of Table 2's methods without their standard deviations, which it says are to be looked up there.
-
-    Examples
-    --------
-    >>> published()["2", "CAL500", "race-cls-fixed", "micro_f1"]
-    Reference(value=0.35, decimals=2, sd=0.02, runs=10, rank=1)
     """
     found = {}
     for row in _rows("published.csv"):
@@ -111,13 +81,7 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
 
 @cache
 def rerun() -> dict[tuple[str, str, str], Reference]:
-    """Return the rerun's numbers, all of the prequential evaluation, by dataset, method and measure.
-
-    Examples
-    --------
-    >>> rerun()["enron", "race-cls-fixed", "example_accuracy"]
-    Reference(value=0.195, decimals=3, sd=0.05, runs=10, rank=None)
-    """
+    """Return the rerun's numbers, all of the prequential evaluation, by dataset, method and measure."""
     return {
         (row["dataset"], row["method"], row["measure"]): Reference(
             *_number(row["value"]), _optional(row["sd"]), int(row["runs"])
@@ -128,35 +92,18 @@ def rerun() -> dict[tuple[str, str, str], Reference]:
 
 @cache
 def printed_ranks() -> dict[tuple[str, str, str], float]:
-    """Return the average ranks that the paper printed, by table, method, and measure or "overall".
-
-    Examples
-    --------
-    >>> printed_ranks()["3", "race-reg-fixed", "overall"]
-    2.07
-    """
+    """Return the average ranks that the paper printed, by table, method, and measure or "overall"."""
     return {(row["table"], row["method"], row["measure"]): float(row["average_rank"]) for row in _rows("ranks.csv")}
 
 
 @cache
 def paper_datasets() -> dict[str, tuple[Facts, int]]:
-    """Return of each of the paper's datasets its facts and the size of its batches.
-
-    Examples
-    --------
-    >>> facts, batch_size = paper_datasets()["enron"]
-    >>> facts.labels, batch_size
-    (53, 100)
-    """
-    found = {}
-    for row in _rows("datasets.csv"):
-        rows, features, labels, label_sets, batch_size = (int(row[name]) for name in _COUNTS)
-        facts = Facts(rows, features, labels, float(row["cardinality"]), float(row["density"]), label_sets)
-        found[row["dataset"]] = facts, batch_size
-    return found
-
-
-_COUNTS = ("rows", "features", "labels", "label_sets", "batch_size")
+    """Return of each of the paper's datasets its facts and the size of its batches."""
+    kinds = get_type_hints(Facts)
+    return {
+        row["dataset"]: (Facts(**{name: kind(row[name]) for name, kind in kinds.items()}), int(row["batch_size"]))
+        for row in _rows("datasets.csv")
+    }
 
 
 class Estimate(NamedTuple):
@@ -184,18 +131,6 @@ def judge(ours: Estimate, theirs: Reference) -> Verdict:
 
     Where no standard deviation was printed, that of our runs stands in for it: if the two programs are the same, so
     are their deviations.
-
-    Examples
-    --------
-    >>> theirs = Reference(0.22, decimals=2, sd=0.02, runs=10)
-    >>> judge(Estimate(0.2249, sd=0.01, runs=10), theirs).reason
-    'rounding'
-    >>> judge(Estimate(0.231, sd=0.01, runs=10), theirs).reason
-    'chance'
-    >>> judge(Estimate(0.243, sd=0.01, runs=10), theirs).reason
-    'spread'
-    >>> judge(Estimate(0.25, sd=0.01, runs=10), theirs).agrees
-    False
     """
     difference = ours.mean - theirs.value
     # What is left after as much of the difference as rounding explains.

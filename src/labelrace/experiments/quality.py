@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, is_loss, prequential, rank
+from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, prequential, rank
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
 from labelrace.experiments.parts import Part, run_part
@@ -27,18 +27,6 @@ from labelrace.report import summarize
 from labelrace.report.runs import Run, group_records, value_of
 from labelrace.report.text import listing, plural
 from labelrace.streams.synthetic import SyntheticStream
-
-__all__ = [
-    "CALIBRATION",
-    "MEASURES",
-    "REFERENCE",
-    "QualityBlock",
-    "QualityRow",
-    "QualitySummary",
-    "lower_is_better",
-    "quality_models",
-    "run_quality",
-]
 
 CALIBRATION = "calibration_error"
 MEASURES = (*PAPER_MEASURES, CALIBRATION)
@@ -158,14 +146,7 @@ def run_quality(
 
 
 def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
-    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`.
-
-    Examples
-    --------
-    >>> reference, obr = quality_models(["obr"])
-    >>> reference.make(0)
-    RACEClassifier(random_state=0)
-    """
+    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`."""
     chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
     for name in chosen:
         if not is_online(name):
@@ -206,7 +187,7 @@ def _row(
     source: Source, described: Mapping[str, Any], runs: Mapping[int, Run], reference: Mapping[int, Run]
 ) -> QualityRow:
     finished = {number: run for number, run in runs.items() if run.done}
-    bins = [_reliability(run.calibration) for run in finished.values() if run.calibration]
+    bins = [as_reliability(run.calibration) for run in finished.values() if run.calibration]
     before, after = (_window(finished.values(), span) for span in source.windows or (None, None))
     return QualityRow(
         described["name"],
@@ -218,11 +199,6 @@ def _row(
         after,
         next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
     )
-
-
-def _reliability(record: Mapping[str, Any]) -> Reliability:
-    entries, present = (np.array(record[name], dtype=np.intp) for name in ("entries", "present"))
-    return Reliability(entries, np.array(record["probability"], dtype=np.float64), present)
 
 
 def _calibration_error(bins: Sequence[Reliability]) -> Estimate | None:

@@ -24,8 +24,6 @@ from labelrace.report.text import MISSING, as_significant, as_value, measure_lab
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["quality_document", "quality_records"]
-
 # A share of fewer entries is mostly chance, and is not drawn.
 _FEWEST_ENTRIES = 30
 _COLUMNS = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]

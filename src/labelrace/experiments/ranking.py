@@ -15,8 +15,6 @@ from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_value, measure_label
 from labelrace.typing import FloatArray
 
-__all__ = ["OVERALL", "Friedman", "RankTable", "average_ranks", "rank_charts", "ranks_table"]
-
 # The mean over the paper's five measures.
 OVERALL = "overall"
 

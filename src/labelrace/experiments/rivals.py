@@ -14,8 +14,6 @@ from sklearn.naive_bayes import BernoulliNB
 
 from labelrace.typing import AnyMatrix
 
-__all__ = ["Rival", "rivals"]
-
 
 class Rival(NamedTuple):
     """A name, a maker that is told the number of labels, whether it takes each row by itself, and the same by us."""
@@ -38,7 +36,7 @@ def rivals() -> tuple[list[Rival], list[str]]:
 
 
 class _SklearnRelevance:
-    """MultiOutputClassifier: one Bernoulli naive Bayes a label."""
+    """MultiOutputClassifier: one Bernoulli naive Bayes for each label."""
 
     def __init__(self, n_labels: int) -> None:
         self._classes = [np.arange(2)] * n_labels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
-from labelrace.evaluation import ModelSpec
+from labelrace.evaluation import ModelSpec, memory_meter
 from labelrace.experiments.rivals import Rival, rivals
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -24,19 +23,6 @@ from labelrace.typing import AnyMatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = [
-    "Measurement",
-    "Shape",
-    "SpeedSummary",
-    "grid",
-    "make_batches",
-    "measure",
-    "run_speed",
-    "slope",
-    "speed_document",
-    "speed_records",
-]
 
 BATCH_SIZE = 250
 _CARDINALITY = 3.0
@@ -60,7 +46,7 @@ class Shape(NamedTuple):
 
 BASE = Shape(rows=1500, features=300, labels=100, density=0.05)
 # What each size is varied over, one at a time; the base's own value is among them.
-AXES: dict[str, tuple[float, ...]] = {
+AXES: dict[str, tuple[Any, ...]] = {
     "rows": (750, 1500, 3000),
     "features": (100, 300, 900),
     "labels": (25, 100, 400),
@@ -157,23 +143,11 @@ def run_speed(
 def grid(rows: Sequence[int] = ()) -> dict[str, list[Shape]]:
     """Return the shapes of each axis, the base's value among them.
 
-    Parameters
-    ----------
-    rows : sequence of int, default=()
-        What rows are varied over, if not as usual. The other axes have the first of them.
-
-    Examples
-    --------
-    >>> [shape.labels for shape in grid()["labels"]]
-    [25, 100, 400]
+    `rows` are what rows are varied over, if not as usual. The other axes have the first of them.
     """
-    axes = {**AXES, "rows": tuple(sorted(set(rows)))} if rows else AXES
-    base = BASE._replace(rows=int(axes["rows"][0])) if rows else BASE
-    kinds = {"density": float}
-    return {
-        axis: [Shape(**{**base._asdict(), axis: kinds.get(axis, int)(value)}) for value in values]
-        for axis, values in axes.items()
-    }
+    axes = AXES | ({"rows": tuple(sorted(set(rows)))} if rows else {})
+    base = BASE._replace(rows=min(rows, default=BASE.rows))
+    return {axis: [Shape(**base._asdict() | {axis: value}) for value in values] for axis, values in axes.items()}
 
 
 def make_batches(shape: Shape) -> tuple[list[tuple[AnyMatrix, AnyMatrix]], AnyMatrix]:
@@ -197,25 +171,13 @@ def measure(
     """
     spec = ModelSpec(name)
     times = _go_through(spec.make(0, categorical), batches)
-    tracemalloc.start()
-    try:
+    with memory_meter(trace=True) as peak:
         _go_through(spec.make(0, categorical), batches[:2])
-        _, memory = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    return Measurement(name, shape, *times, memory)
+        return Measurement(name, shape, *times, peak())
 
 
 def slope(measurements: Sequence[Measurement], axis: str) -> float:
-    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional.
-
-    Examples
-    --------
-    >>> shapes = [Shape(100, 10, labels, 0.1) for labels in (10, 100, 1000)]
-    >>> made = [Measurement("obr", shape, 0.0, shape.labels / 10, 0.0, None) for shape in shapes]
-    >>> round(slope(made, "labels"), 6)
-    1.0
-    """
+    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional."""
     sizes = np.log([getattr(m.shape, axis) for m in measurements])
     times = np.log([max(m.total, 1e-12) for m in measurements])
     return float(np.polyfit(sizes, times, 1)[0])

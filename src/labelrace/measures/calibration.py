@@ -13,8 +13,6 @@ import numpy as np
 from labelrace.measures.inputs import as_labels_with_missing, as_probabilities
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Reliability", "add", "empty", "expected_calibration_error", "merge", "reliability"]
-
 
 class Reliability(NamedTuple):
     """What is known of the entries in each bin of probability: sums, and what follows from them.
@@ -88,7 +86,7 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
         The true labels, 0 or 1. NaN is a missing label, and does not count.
     P : array-like of shape (n, l)
         The probability of each label.
-    n_bins : int
+    n_bins : int, default=15
         How many bins, equally wide.
 
     Raises
@@ -126,14 +124,7 @@ def empty(n_bins: int = 15) -> Reliability:
 
 
 def add(known: Reliability, Y: AnyMatrix, P: AnyMatrix) -> Reliability:
-    """Return what is known after a further batch, which `reliability` takes.
-
-    Examples
-    --------
-    >>> known = add(empty(2), [[1, 0]], [[0.9, 0.2]])
-    >>> add(known, [[0, 0]], [[0.7, 0.1]]).share_present.tolist()
-    [0.0, 0.5]
-    """
+    """Return what is known after a further batch, which `reliability` takes."""
     return merge(known, reliability(Y, P, len(known.entries)))
 
 

@@ -37,17 +37,6 @@ from labelrace.measures.ranking import (
 )
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = [
-    "ALL_MEASURES",
-    "MEASURES",
-    "PAPER_MEASURES",
-    "Measure",
-    "evaluate",
-    "is_loss",
-    "measure_names",
-    "needs_scores",
-]
-
 
 @dataclass(frozen=True)
 class Measure:

@@ -15,21 +15,6 @@ import numpy as np
 
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "Confusion",
-    "Counts",
-    "Rate",
-    "confusion",
-    "f1",
-    "hamming_loss",
-    "jaccard",
-    "mean_over_examples",
-    "precision",
-    "recall",
-    "specificity",
-    "subset_accuracy",
-]
-
 
 class Counts(NamedTuple):
     """True and false positives and negatives, one entry per example, per label, or one for all cells."""
@@ -52,15 +37,7 @@ class Confusion(NamedTuple):
 
 
 def confusion(truth: SparseMatrix, predicted: SparseMatrix) -> Confusion:
-    """Count agreements and errors of two canonical CSR label matrices.
-
-    Examples
-    --------
-    >>> from labelrace.measures.inputs import as_labels
-    >>> table = confusion(as_labels([[1, 0, 1]], "Y_true"), as_labels([[1, 1, 0]], "Y_pred"))
-    >>> [int(count[0]) for count in table.per_example]
-    [1, 1, 1, 0]
-    """
+    """Count agreements and errors of two canonical CSR label matrices."""
     n_examples, n_labels = truth.shape
     agreed = truth.multiply(predicted).tocsr()
     per_example = _counts(_row_sizes(agreed), _row_sizes(predicted), _row_sizes(truth), n_labels)
@@ -108,16 +85,7 @@ def jaccard(counts: Counts) -> FloatArray:
 
 
 def specificity(counts: Counts) -> FloatArray:
-    """Compute `tn / (tn + fp)`; for 0/0, 1 where `tn + fp + fn = 0` and 0 elsewhere.
-
-    Examples
-    --------
-    >>> one, none = np.array([1]), np.array([0])
-    >>> specificity(Counts(tp=one, fp=none, fn=none, tn=none)).tolist()
-    [1.0]
-    >>> specificity(Counts(tp=none, fp=none, fn=one, tn=none)).tolist()
-    [0.0]
-    """
+    """Compute `tn / (tn + fp)`; for 0/0, 1 where `tn + fp + fn = 0` and 0 elsewhere."""
     _, fp, fn, tn = counts
     return _rate(tn, tn + fp, tn + fp + fn == 0)
 

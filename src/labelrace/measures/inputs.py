@@ -14,16 +14,6 @@ from scipy import sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "are_label_sets",
-    "as_label_matrices",
-    "as_labels",
-    "as_labels_with_missing",
-    "as_probabilities",
-    "as_scores",
-    "sorted_names",
-]
-
 
 def are_label_sets(Y: Any) -> bool:
     """Tell whether labels are given as a set or list of names for each row, rather than as a matrix.
@@ -51,18 +41,7 @@ def as_label_matrices(
 ) -> tuple[AnyMatrix, AnyMatrix]:
     """Return labels that are given as sets of names as matrices with the same columns, and others as they are.
 
-    Parameters
-    ----------
-    Y_true, Y_pred
-        As `labelrace.measures.evaluate` takes them.
-    label_names : sequence, default=None
-        The columns; by default the names that occur, sorted.
-
-    Examples
-    --------
-    >>> truth, predicted = as_label_matrices([{"b"}, set()], [["a", "b"], []])
-    >>> truth.toarray().tolist(), predicted.toarray().tolist()
-    ([[0, 1], [0, 0]], [[1, 1], [0, 0]])
+    The columns are `label_names`, by default the names that occur, sorted.
     """
     if not (are_label_sets(Y_true) or are_label_sets(Y_pred)):
         if label_names is not None:
@@ -106,22 +85,10 @@ def _from_sets(rows: Any, names: Sequence[Any], what: str) -> SparseMatrix:
 
 
 def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> SparseMatrix:
-    """Return the label matrix `Y` as a canonical CSR array of ones.
+    """Return the label matrix `Y` as a canonical CSR array of ones; errors call it `name`, and it must have `shape`.
 
-    Parameters
-    ----------
-    Y : array-like, scipy.sparse matrix or array, or DataFrame
-        Zeros and ones, examples × labels. Rows and columns of a DataFrame count by position. A sparse matrix
-        means what its `toarray()` says: duplicates add up, and a sum of 2 is no label.
-    name : str
-        What error messages call it.
-    shape : tuple of int, optional
-        The shape it must have.
-
-    Examples
-    --------
-    >>> as_labels([[0, 1, 1], [1, 0, 0]], "Y_true").indices.tolist()
-    [1, 2, 0]
+    Rows and columns of a DataFrame count by position. A sparse matrix means what its `toarray()` says: duplicates add
+    up, and a sum of 2 is no label.
     """
     if sparse.issparse(Y):
         return _from_sparse(Y, name, shape)
@@ -131,25 +98,7 @@ def as_labels(Y: AnyMatrix, name: str, shape: tuple[int, int] | None = None) -> 
 def as_labels_with_missing(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntArray]:
     """Return the label matrix `Y` as `as_labels` does, and the cells that are NaN, which are missing.
 
-    Parameters
-    ----------
-    Y : array-like, scipy.sparse matrix or array, or DataFrame
-        Zeros and ones, examples × labels, and NaN.
-    name : str
-        What error messages call it.
-
-    Returns
-    -------
-    labels : sparse array
-        Zero where a label is missing.
-    missing : array of int
-        The cells that are missing, counted row by row.
-
-    Examples
-    --------
-    >>> labels, missing = as_labels_with_missing([[0, 1, float("nan")], [1, 0, 0]], "Y")
-    >>> labels.indices.tolist(), missing.tolist()
-    ([1, 0], [2])
+    Missing labels are zero in the matrix; their cells are counted row by row.
     """
     if sparse.issparse(Y):
         _check_shape(Y.shape, name, None)

@@ -15,8 +15,6 @@ from labelrace.measures.example import Confusion, Rate
 from labelrace.measures.ranking import count_below
 from labelrace.typing import FloatArray, SparseMatrix
 
-__all__ = ["macro", "macro_auc", "micro", "micro_auc"]
-
 
 def micro(rate: Rate) -> Callable[[Confusion], float]:
     """Return the measure that computes a rate over all cells.

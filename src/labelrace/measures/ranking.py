@@ -14,19 +14,6 @@ import numpy as np
 
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "RelevantRanks",
-    "all_ranks",
-    "average_precision",
-    "count_below",
-    "coverage",
-    "ndcg_at_k",
-    "one_error",
-    "precision_at_k",
-    "ranking_loss",
-    "relevant_ranks",
-]
-
 _TOLERANCE = 1e-6
 
 
@@ -55,13 +42,6 @@ def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
 
     Only rows where a true label is tied need to know which labels share its score; for all others a sort of
     the values and a search are enough, and faster than sorting indices.
-
-    Examples
-    --------
-    >>> from labelrace.measures.inputs import as_labels
-    >>> truth = as_labels([[1, 0, 0, 1]], "Y_true")
-    >>> relevant_ranks(truth, np.array([[0.4, 0.9, 0.4, 0.1]])).ranks.tolist()
-    [3, 4]
     """
     n_examples, n_labels = scores.shape
     rows, labels = truth.nonzero()
@@ -82,13 +62,7 @@ def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
 
 
 def all_ranks(scores: FloatArray) -> IntArray:
-    """Rank all labels of each row.
-
-    Examples
-    --------
-    >>> all_ranks(np.array([[0.2, 0.7, 0.2, 0.7 + 1e-7]])).tolist()
-    [[4, 2, 3, 1]]
-    """
+    """Rank all labels of each row."""
     n_labels = scores.shape[1]
     order = np.argsort(scores, axis=1)
     starts = _group_starts(np.take_along_axis(scores, order, axis=1))
@@ -104,14 +78,6 @@ def count_below(ordered: FloatArray, rows: IntArray, values: FloatArray, *, or_e
     """Count, for each value, the entries of its row of `ordered` that are smaller (or equal).
 
     A bisection of all values at once; the rows of `ordered` ascend.
-
-    Examples
-    --------
-    >>> ordered = np.array([[1.0, 2.0, 2.0], [5.0, 6.0, 7.0]])
-    >>> count_below(ordered, np.array([0, 1]), np.array([2.0, 9.0])).tolist()
-    [1, 3]
-    >>> count_below(ordered, np.array([0, 1]), np.array([2.0, 9.0]), or_equal=True).tolist()
-    [3, 3]
     """
     width = ordered.shape[1]
     precedes = np.less_equal if or_equal else np.less

@@ -11,29 +11,21 @@ import numpy as np
 from labelrace.report.runs import Run, Runs, mean, plain, value_of
 from labelrace.typing import BoolArray, FloatArray
 
-__all__ = ["KINDS", "curves", "labels"]
-
 # How the values of a curve are averaged, and what the page calls it.
 KINDS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
 _MOST_POINTS = 400
 
 
-def curves(runs: Runs, measures: Sequence[str], most_points: int = _MOST_POINTS) -> dict[str, Any]:
+def curves(runs: Runs, measures: Sequence[str]) -> dict[str, Any]:
     """Return the curves of every measure and model, as means over the runs.
 
     ``batch`` is the value of each test batch; ``windowed`` the mean of the last ``window`` batches and ``cumulative``
     that of all batches so far, both over whole batches, so that the cumulative curve of finished runs ends at the
-    value in the table.
-
-    Returns
-    -------
-    dict
-        ``rows``: where each point ends, in rows of the stream; ``batches``; ``window``; ``values``: by measure and
-        kind, one list per model.
+    value in the table. ``rows`` is where each point ends; ``values`` are by measure and kind, one list per model.
     """
     ends = sorted({end for of_model in runs.values() for run in of_model.values() for end in run.tested})
     window = max(2, round(math.sqrt(len(ends))))
-    last = _last_of_buckets(len(ends), most_points)
+    last = _last_of_buckets(len(ends), _MOST_POINTS)
     values: dict[str, dict[str, list[list[float | None]]]] = {}
     for measure in measures:
         values[measure] = {kind: [] for kind in KINDS}
@@ -52,14 +44,9 @@ def curves(runs: Runs, measures: Sequence[str], most_points: int = _MOST_POINTS)
 def labels(runs: Runs, chosen: Mapping[str, Sequence[Run]], names: Sequence[str] = ()) -> dict[str, Any] | None:
     """Return how often each label occurs and the F1 each model reached on it, as means over the runs.
 
-    Frequencies are of the data, so all the models' records are averaged; F1 only over the chosen runs.
-
-    Returns
-    -------
-    dict or None
-        ``names`` of the labels, or their column numbers where names are not known; ``frequency``: share of the tested
-        rows, per label; ``f1`` and ``trend``: one list per model, F1 of each label and its mean over labels of
-        similar frequency. None where no run has such a record.
+    Frequencies are of the data, so all the models' records are averaged; F1 only over the chosen runs. ``trend`` is
+    the mean F1 over labels of similar frequency; ``f1`` and ``trend`` have one list per model. A label without a name
+    has its column number. None where no run has such a record.
     """
     recorded = [run.labels for of_model in runs.values() for run in of_model.values() if run.labels]
     width = max((len(record["frequency"]) for record in recorded), default=0)

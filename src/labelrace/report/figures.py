@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MUTED",
-    "PALETTE",
-    "Chart",
-    "Panel",
-    "Ranks",
-    "Series",
-    "as_file",
-    "bars",
-    "can_draw",
-    "cliques",
-    "color",
-    "critical_differences",
-    "dash",
-    "heat_map",
-    "inline_svg",
-    "new_figure",
-    "panels",
-    "styled",
-]
-
 # Of each colour, the one on light ground and the one on dark ground.
 PALETTE = (
     ("#1858a9", "#66acfd"),
@@ -64,8 +43,9 @@ _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 3), (9, 3, 2, 3))
 _INK, MUTED, _LINE = "#1b1f24", "#5a636e", "#dfe3e8"
 _FAST, _SLOW = "#4c93d9", "#e07b39"
 # What a page calls these colours, so that inlined figures follow its theme.
-_VARIABLES = {_INK: "ink", MUTED: "muted", _LINE: "line", _FAST: "fast", _SLOW: "slow"} | {
-    light: f"color-{place}" for place, (light, _) in enumerate(PALETTE)
+_NAMED = {_INK: "ink", MUTED: "muted", _LINE: "line", _FAST: "fast", _SLOW: "slow"}
+_VARIABLES = {shade: f"var(--{name})" for shade, name in _NAMED.items()} | {
+    light: f"var(--color-{place})" for place, (light, _) in enumerate(PALETTE)
 }
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -360,13 +340,7 @@ def _draw_ranks(on: Axes, places: Mapping[str, float], difference: float) -> Non
 
 
 def cliques(places: Mapping[str, float], difference: float) -> list[tuple[float, float]]:
-    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart.
-
-    Examples
-    --------
-    >>> cliques({"a": 1.2, "b": 2.0, "c": 2.9, "d": 3.9}, difference=1.0)
-    [(1.2, 2.0), (2.0, 2.9)]
-    """
+    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart."""
     ranks = sorted(places.values())
     spans: list[tuple[float, float]] = []
     for start, low in enumerate(ranks):
@@ -426,12 +400,8 @@ def _adopt(element: ElementTree.Element, prefix: str) -> None:
         elif name == "id":
             value = f"{prefix}-{value}"
         elif name == "style":
-            value = re.sub("#[0-9a-f]{6}", lambda found: _as_variable(found[0]), value)
+            value = re.sub("#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), value)
         element.attrib[name.rpartition("}")[2]] = value
-
-
-def _as_variable(hex_color: str) -> str:
-    return f"var(--{_VARIABLES[hex_color]})" if hex_color in _VARIABLES else hex_color
 
 
 def _literal(text: str) -> str:

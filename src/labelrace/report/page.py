@@ -17,8 +17,6 @@ from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
 from labelrace.report.tables import Table
 from labelrace.report.text import plural
 
-__all__ = ["Document", "Section", "as_json", "made_by", "render_page"]
-
 _SCRIPTS = ("theme.js", "table.js")
 # Charts that answer to the pointer, for documents that have data for them.
 _CHART_SCRIPTS = ("legend.js", "chart.js", "curves.js", "labels.js")

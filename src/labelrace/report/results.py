@@ -23,8 +23,6 @@ from labelrace.report.write import print_document, write_document
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["print_report", "report_document", "write_report"]
-
 _UNFINISHED = " †"
 # Shown first, if it was measured.
 _DEFAULT_MEASURE = "micro_f1"

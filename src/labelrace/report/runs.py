@@ -13,8 +13,6 @@ from labelrace.evaluation import FORMAT
 from labelrace.exceptions import DataFormatError
 from labelrace.typing import FloatArray
 
-__all__ = ["PHASES", "Run", "Runs", "group_records", "mean", "plain", "value_of"]
-
 PHASES = ("predict", "learn", "measure")
 
 

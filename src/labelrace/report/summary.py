@@ -13,8 +13,6 @@ from labelrace.report.curves import curves, labels
 from labelrace.report.runs import PHASES, Run, Runs, group_records, mean, plain, value_of
 from labelrace.report.text import as_significant, decimals_for, listing, measure_label, plural
 
-__all__ = ["Summary", "summarize"]
-
 # Values that JSON can hold. The keys are listed in `summarize`.
 Summary: TypeAlias = dict[str, Any]
 
@@ -40,7 +38,7 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     Returns
     -------
     dict
-        ``title``, ``headline``, ``protocol``, ``source``, ``created``, ``version``: what was run.
+        ``title``, ``headline``: what was run.
         ``complete``, ``notes``, ``failures``: what is missing, as a flag, sentences, and errors.
         ``measures``: ``name``, ``label``, ``lower`` (is better) and ``decimals`` of each.
         ``models``: of each ``name``, ``kind`` (the registry's name), ``parameters``, ``runs`` (counts), ``ranked``,
@@ -70,10 +68,6 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     return {
         "title": manifest["source"]["name"],
         "headline": _headline(manifest),
-        "protocol": manifest["protocol"],
-        "source": manifest["source"],
-        "created": manifest["created"],
-        "version": manifest["version"],
         "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
         "notes": _notes(manifest, runs, models, once),
         "failures": _failures(runs),
@@ -81,28 +75,15 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         "models": models,
         "reference": reference,
         "curves": curves(runs, measures),
-        "labels": labels(runs, chosen, _label_names(manifest)),
+        "labels": labels(runs, chosen, manifest["source"].get("label_names") or ()),
         "manifest": dict(manifest),
     }
-
-
-def _label_names(manifest: Mapping[str, Any]) -> Sequence[str]:
-    """Return the names of the labels, if the manifest has them."""
-    for part in ("source", "data"):
-        names = (manifest.get(part) or {}).get("label_names")
-        if names:
-            return list(names)
-    return list(manifest.get("label_names") or ())
 
 
 def _describe(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model's name, which registered model it is, and its parameters."""
     described: Mapping[str, Any] = next((model for model in manifest["models"] if model["name"] == name), {})
-    return {
-        "name": name,
-        "kind": described.get("model", name),
-        "parameters": described.get("parameters") or {},
-    }
+    return {"name": name, "kind": described.get("model", name), "parameters": described.get("parameters") or {}}
 
 
 def _chosen(of_model: Mapping[int, Run]) -> list[Run]:
@@ -213,14 +194,11 @@ def _compare_times(models: list[dict[str, Any]]) -> str | None:
     first = next((model for model in timed if model["kind"].startswith("race")), timed[0] if timed else None)
     base: Mapping[str, float | None] = {} if first is None else first["ms_per_row"]
     for model in models:
+        times = {phase: (model["ms_per_row"][phase], base.get(phase)) for phase in ("total", *_TIMED)}
         model["log10_time_ratio"] = {
-            phase: _log_ratio(model["ms_per_row"][phase], base.get(phase)) for phase in ("total", *_TIMED)
+            p: math.log10(time / of) if time and of else None for p, (time, of) in times.items()
         }
     return None if first is None else first["name"]
-
-
-def _log_ratio(time: float | None, base: float | None) -> float | None:
-    return math.log10(time / base) if time and base else None
 
 
 def _headline(manifest: Mapping[str, Any]) -> str:

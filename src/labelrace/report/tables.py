@@ -17,21 +17,6 @@ from rich.text import Text
 
 from labelrace.report.text import MISSING, printable
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Group",
-    "Other",
-    "Row",
-    "Table",
-    "as_csv",
-    "escape_markdown",
-    "latex_table",
-    "markdown_table",
-    "print_table",
-    "text_table",
-]
-
 
 class Column(NamedTuple):
     """A heading; ``lower`` tells whether lower is better, None that neither is."""
@@ -90,22 +75,10 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of results.
+    """A table of results; its columns are without the one that names the rows, whose heading is ``first``.
 
-    Parameters
-    ----------
-    label : str
-        What it is referred to by, in LaTeX and in a page.
-    caption : str
-    columns : sequence of Column
-        Without the one that names the rows.
-    groups : sequence of Group
-    first : str, default="Model"
-        The heading above the names of the rows.
-    sortable : bool, default=False
-        Whether a click on a heading of the page sorts by it.
-    overview : int, default=0
-        How many of the last columns a page shows first, where a narrow screen has room for them.
+    It is referred to by ``label``, in LaTeX and in a page. There, a click on a heading sorts by it if it is
+    ``sortable``, and the last ``overview`` columns come first, where a narrow screen has room for them.
     """
 
     label: str

@@ -5,19 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = [
-    "MISSING",
-    "as_bytes",
-    "as_signed",
-    "as_significant",
-    "as_value",
-    "decimals_for",
-    "listing",
-    "measure_label",
-    "plural",
-    "printable",
-]
-
 MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC"}
@@ -113,8 +100,5 @@ def listing(items: Iterable[str]) -> str:
 
 def printable(text: str) -> str:
     """Return the text without control and formatting characters, which could steer a terminal or break a line."""
-    return "".join(" " if char in "\n\r\t" else char for char in text if char in "\n\r\t" or _is_plain(char))
-
-
-def _is_plain(char: str) -> bool:
-    return unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
+    spaced = text.translate(dict.fromkeys(map(ord, "\n\r\t"), " "))
+    return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})

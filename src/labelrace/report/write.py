@@ -16,8 +16,6 @@ from labelrace.report.page import Document, render_page
 from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table
 from labelrace.report.text import printable
 
-__all__ = ["FORMATS", "print_document", "write_document"]
-
 _FIGURES = ("png", "svg")
 
 

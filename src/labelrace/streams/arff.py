@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.exceptions import DataFormatError
-from labelrace.files import write_whole
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -39,22 +38,26 @@ from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
     check_distinct,
-    code_texts,
+    csr_rows,
     cut_plain,
     delimiter_rules,
+    entry_arrays,
     entry_texts,
+    feature_texts,
+    finite_number,
     floats,
+    has_lone_returns,
     has_plain_quotes,
     increase_within_rows,
     integers,
     number_texts,
+    read_cells,
+    write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import Place, block_rows, line_chunks, new_data, open_data, plain_path, shown
+from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, plain_path, rows_in, shown
 from labelrace.streams.schema import LabelSource
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
-
-__all__ = ["open_arff", "write_arff"]
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 # Blank lines, and comments.
 _NO_ROW = (b"", b"%")
@@ -104,30 +107,20 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
     header = read_header(Path(path))
     layout = _make_layout(header, find_labels(header, labels))
     features = [a for a, label in zip(header.attributes, layout.is_label, strict=True) if not label]
-    return FileStream(
-        name=plain_path(header.path).stem,
-        feature_names=tuple(attribute.name for attribute in features),
-        label_names=tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label)),
-        categorical=CategoricalMask([len(attribute.values) for attribute in features]),
-        read=partial(_batches, layout),
-        nominal_values={i: attribute.values for i, attribute in enumerate(features) if attribute.values},
-    )
+    names = tuple(attribute.name for attribute in features)
+    label_names = tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label))
+    nominal = {i: attribute.values for i, attribute in enumerate(features) if attribute.values}
+    mask = CategoricalMask([len(attribute.values) for attribute in features])
+    return FileStream(plain_path(header.path).stem, names, label_names, mask, partial(_batches, layout), nominal)
 
 
 def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an ARFF file, the labels last, and the XML file that names them; return the rows."""
     check_distinct(stream)
-    labels = label_file(stream)
     values = {column: tuple(map(quoted, texts)) for column, texts in nominal_texts(stream).items()}
-    rows = 0
-    with new_data(path) as file:
-        file.write(header_text(stream, values).encode())
-        for X, Y in stream.batches(batch_size):
-            rows += X.shape[0]
-            lines = _sparse_lines if issparse(X) else _dense_lines
-            file.write("".join(lines((X, Y), values, stream)).encode())
-        write_whole(plain_path(path).with_suffix(".xml"), labels)
-    return rows
+    labels = {plain_path(path).with_suffix(".xml"): label_file(stream)}
+    lines = partial(_lines, values, stream.feature_names)
+    return write_lines(stream, path, batch_size, lines, header_text(stream, values), labels)
 
 
 class Layout(NamedTuple):
@@ -197,38 +190,40 @@ def _split_sparse(entries: Entries, layout: Layout) -> Batch:
 def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
     """Return the wanted columns of the entries as a sparse array without stored zeros."""
     kept = wanted[entries.columns] & (entries.values != 0)
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts].astype(np.int32)
-    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]].astype(np.int32)
-    shape = (len(starts) - 1, int(wanted.sum()))
-    return csr_array((entries.values[kept], renumbered, starts), shape=shape)
+    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts]
+    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]]
+    return csr_rows(starts, renumbered, entries.values[kept], int(wanted.sum()))
 
 
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
     header = layout.header
     with open_data(header.path) as file:
         file.seek(header.data_offset)
-        numbers, lines = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([], []))
-        if not lines:
+        [line], [first] = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([0], [b""]))
+        if not first:
             return
-        rest, before = chain(lines, file), numbers[0] - 1
-        if lines[0].startswith(b"{"):
-            for numbers, lines in line_chunks(rest, size, before, _NO_ROW):
+        if first.startswith(b"{"):
+            for numbers, lines in line_chunks(chain([first], file), size, line - 1, _NO_ROW):
                 entries = parse_sparse(lines, layout)
                 yield _split_sparse(parse_sparse_lines(lines, numbers, layout) if entries is None else entries, layout)
         else:
-            blocks = line_chunks(rest, block_rows(size, len(lines[0])), before, _NO_ROW)
-            yield from rebatch(_dense_blocks(blocks, layout), size)
+            blocks = chain([(first + b"\n", 1)], byte_blocks(file, size))
+            yield from rebatch(_dense_blocks(blocks, line - 1, layout), size)
 
 
-def _dense_blocks(blocks: Iterator[tuple[list[int], list[bytes]]], layout: Layout) -> Iterator[Batch]:
+def _dense_blocks(blocks: Iterable[tuple[bytes, int]], line: int, layout: Layout) -> Iterator[Batch]:
     options = _csv_options(layout)
-    for numbers, lines in blocks:
-        rows = parse_dense(lines, layout, options)
-        if rows is not None:
-            yield rows
+    for block, n_lines in blocks:
+        parts = parse_dense(block, n_lines, layout, options)
+        if parts is None:
+            numbers, lines = rows_in(block, line, _NO_ROW)
+            rows = b"".join(text + b"\n" for text in lines)
+            parts = parse_dense(rows, len(lines), layout, options) if rows != block else None
+        if parts is not None:
+            yield from parts
         else:
             yield from (_split_dense(part, layout) for part in parse_dense_lines(lines, numbers, layout))
+        line += n_lines
 
 
 def _csv_options(layout: Layout) -> Any:
@@ -246,42 +241,39 @@ def _csv_options(layout: Layout) -> Any:
     )
 
 
-def parse_dense(lines: list[bytes], layout: Layout, options: Any = None) -> Batch | None:
-    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
-    text = b"\n".join([*lines, b""])
-    if b", " in lines[0] and b"'" not in text:
+def parse_dense(text: bytes, n_lines: int, layout: Layout, options: Any) -> list[Batch] | None:
+    """Return the features and labels of dense rows, in parts, or None if pyarrow cannot be trusted with them."""
+    if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
-    strange = b'"' in text or b"\\" in text or text.startswith(b"{") or b"\n{" in text
-    if strange or not has_plain_quotes(text, b"'", b","):
+    strange = any(sign in text for sign in (b'"', b"\\", b"{"))
+    if not n_lines or strange or not has_plain_quotes(text, b"'", b",") or has_lone_returns(text):
         return None
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
-    names = [str(i) for i in range(len(layout.codes))]
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(column_names=names, block_size=len(text) + 1),
-            csv.ParseOptions(quote_char="'", double_quote=False),
-            options or _csv_options(layout),
-        )
-    except pa.ArrowInvalid:
+    names = list(map(str, range(len(layout.codes))))
+    table = read_cells(text, n_lines, names, options, quote_char="'", double_quote=False)
+    if table is None or table.num_rows != n_lines:
         return None
-    if table.num_rows != len(lines):
-        return None
+    parts = [_dense_part(rows, layout) for rows in table.to_batches()]
+    return None if None in parts else cast("list[Batch]", parts)
+
+
+def _dense_part(rows: Any, layout: Layout) -> Batch | None:
+    """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
     n_labels = int(layout.is_label.sum())
-    X, labels = np.empty((len(lines), len(names) - n_labels)), np.empty((len(lines), n_labels))
+    X, labels = np.empty((rows.num_rows, len(layout.codes) - n_labels)), np.empty((rows.num_rows, n_labels))
     targets = chain(X.T, labels.T)  # rows of a transposed array: the columns, to be written to
     order = np.argsort(layout.is_label, kind="stable").tolist()
     for position, target in zip(order, targets, strict=True):
-        column, codes = table.column(position), layout.codes[position]
-        if codes is not None and _is_binary(codes):
-            column = pc.not_equal(column, codes["0"] == 1).cast(pa.float64())
-        elif codes is not None:
+        column, codes = rows.column(position), layout.codes[position]
+        if codes is not None and not _is_binary(codes):
             found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
             if found.null_count != column.null_count:
                 return None  # an unknown value, or an empty one
-            column = found.cast(pa.float64())
-        target[:] = column.to_numpy()
+            column = found
+        target[:] = (column if codes is None else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
+        if codes is not None and _is_binary(codes) and codes["0"] == 1:
+            np.subtract(1, target, out=target)
     if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
         return None
     return X, csr_array(labels.astype(np.int8) ^ layout.inverted)
@@ -296,8 +288,8 @@ def _is_binary(codes: dict[str, int]) -> bool:
 # lie at known positions. Nearly all of them have one byte, which a table turns into a number.
 _NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
 _DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
-# Underscores are excluded as Python's float() would pass over them.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_")
+# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_(")
 _KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
 _RULES = delimiter_rules(
     empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
@@ -340,16 +332,7 @@ def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | N
 
 
 def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Iterator[FloatArray]:
-    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    numbers : list of int
-        The lines' numbers in the file.
-    layout : Layout
-    """
+    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it."""
     rows = np.empty((len(lines), len(layout.codes)))
     for i, (raw, number) in enumerate(zip(lines, numbers, strict=True)):
         try:
@@ -362,15 +345,10 @@ def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) ->
 
 
 def parse_sparse_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Entries:
-    """Return the values of sparse rows; the parameters are those of `parse_dense_lines`."""
-    starts, columns, values = [0], list[int](), list[float]()
-    for raw, number in zip(lines, numbers, strict=True):
-        entries = _sparse_row(raw.decode(layout.header.encoding), layout, layout.place(number))
-        for column in sorted(entries):
-            columns.append(column)
-            values.append(entries[column])
-        starts.append(len(columns))
-    return Entries(np.array(starts), np.array(columns, dtype=np.intp), np.array(values, dtype=np.float64))
+    """Return the values of sparse rows."""
+    encoding = layout.header.encoding
+    rows = zip(lines, numbers, strict=True)
+    return Entries(*entry_arrays(_sparse_row(raw.decode(encoding), layout, layout.place(line)) for raw, line in rows))
 
 
 def _dense_row(line: str, layout: Layout, place: Place) -> list[float]:
@@ -408,9 +386,9 @@ def _sparse_row(line: str, layout: Layout, place: Place) -> dict[int, float]:
             raise place.error(f"index {column} has no value; write {{INDEX VALUE, ...}}, or the file is cut here")
         entries[column] = _number(text, quoted, column, layout, place)
         closed = line.startswith("}", end)
-        if not closed:
-            _check_comma(line, end, place)
-            end = skip_space(line, end + 1)
+        if not closed and end < len(line) and line[end] != ",":
+            raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
+        end = end if closed else skip_space(line, end + 1)
     if line[end + 1 :].strip():
         raise place.error(f"unexpected text {line[end + 1 :].strip()[:40]!r} after the row's }}; remove it")
     return entries
@@ -421,7 +399,7 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
     match = _INDEX.match(line, start)
     if match is None:
         if start >= len(line) or "}" not in line[start:]:
-            raise _cut(place)
+            raise place.error("the sparse row is not closed by }; add it, or the file is cut here")
         raise place.error(f"expected INDEX VALUE, found {line[start : start + 40]!r}; correct the entry")
     index = match[1]
     if not (index.isascii() and index.isdigit()):
@@ -433,17 +411,6 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
             "first has index 0"
         )
     return int(index), match.end()
-
-
-def _check_comma(line: str, end: int, place: Place) -> None:
-    if end >= len(line):
-        raise _cut(place)
-    if line[end] != ",":
-        raise place.error(f"expected a comma or }} before {line[end : end + 40]!r}; separate entries by commas")
-
-
-def _cut(place: Place) -> Exception:
-    return place.error("the sparse row is not closed by }; add it, or the file is cut here")
 
 
 def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:
@@ -458,35 +425,24 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
         if text not in codes:
             raise place.error(f"{text!r} is not a declared value of attribute {name!r}, which has {shown([*codes])}")
         return codes[text]
-    try:
-        number = float(text) if text.isascii() and "_" not in text else np.inf
-    except ValueError:
-        number = np.inf
-    if np.isinf(number):
+    number = finite_number(text)
+    if number is None:
         raise place.error(f"{text!r} is not a finite number, as attribute {name!r} needs; write ? if it is missing")
     if layout.is_label[column] and number not in (0, 1):
         raise place.error(f"label {name!r} is {text}, but a label must be 0 or 1; if it is a feature, correct labels=")
     return number
 
 
-def _dense_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
-    X, Y = batch
-    columns = [
-        code_texts(X[:, column], values[column], stream.feature_names[column], "?")
-        if column in values
-        else [text.replace("nan", "?") for text in number_texts(X[:, column])]
-        for column in range(stream.n_features)
-    ]
-    labels = np.where(Y.toarray() != 0, "1", "0").tolist()
-    for cells, marks in zip(zip(*columns, strict=True), labels, strict=True):
-        yield f"{','.join(cells)},{','.join(marks)}\n"
-
-
-def _sparse_lines(batch: Batch, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[str]:
-    rows = canonical_rows(hstack(batch, format="csr", dtype=np.float64))
+def _lines(values: dict[int, tuple[str, ...]], names: Sequence[str], X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
+    """Yield the lines of a batch, sparse if X is."""
+    if not issparse(X):
+        labels = np.where(Y.toarray().T != 0, "1", "0").tolist()
+        for cells in zip(*feature_texts(X, values, names, "?"), *labels, strict=True):
+            yield f"{','.join(cells)}\n"
+        return
+    rows = canonical_rows(hstack((X, Y), format="csr", dtype=np.float64))
     numbers = [text.replace("nan", "?") for text in number_texts(rows.data)]
-    texts = entry_texts(rows, numbers, values, stream.feature_names, "?")
+    texts = entry_texts(rows, numbers, values, names, "?")
     entries = [f"{column} {text}" for column, text in zip(rows.indices.tolist(), texts, strict=True)]
-    starts = rows.indptr.tolist()
-    for start, end in pairwise(starts):
+    for start, end in pairwise(rows.indptr.tolist()):
         yield "{" + ",".join(entries[start:end]) + "}\n"

@@ -18,18 +18,6 @@ from labelrace.streams.files import Place, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import BoolArray
 
-__all__ = [
-    "Attribute",
-    "Header",
-    "find_labels",
-    "header_text",
-    "label_file",
-    "quoted",
-    "read_header",
-    "scan",
-    "skip_space",
-]
-
 _NUMERIC = ("numeric", "real", "integer")
 _BARE_NAME = re.compile(r"[^\s{]*")
 _BARE_VALUE = re.compile(r"[^,{}]*")
@@ -170,14 +158,7 @@ def _check_rest(rest: str, name: str, place: Place) -> None:
 
 
 def find_labels(header: Header, labels: LabelSource) -> BoolArray:
-    """Return the mask over the attributes that are labels, after checking that they can be.
-
-    Parameters
-    ----------
-    header : Header
-    labels : int, path, sequence of str or None
-        See `labelrace.streams.arff.open_arff`.
-    """
+    """Return the mask over the attributes that are labels, as `open_arff` describes them, after a check."""
     if labels is None:
         mask = _by_file(header)
     elif isinstance(labels, (str, os.PathLike)):
@@ -266,34 +247,10 @@ def skip_space(text: str, start: int) -> int:
 
 
 def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[str, bool, int]:
-    r"""Read one name or value of `text`, which begins at `start`.
+    """Read one name or value of `text`, which begins at `start`; unquoted it consists of what `bare` matches.
 
-    Parameters
-    ----------
-    text : str
-    start : int
-        Position of the value's first character.
-    bare : pattern
-        What an unquoted value consists of.
-    place : Place
-        For the error of an unclosed quote.
-
-    Returns
-    -------
-    value : str
-        Without quotes. Backslash escapes mean something within quotes only.
-    quoted : bool
-    end : int
-        The position of the next non-space after the value.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> word = re.compile(r"[^,]*")
-    >>> scan(r"'it\'s', 2", 0, word, Place(Path("a.arff"), 1))
-    ("it's", True, 7)
-    >>> scan(r"it\'s , 2", 0, word, Place(Path("a.arff"), 1))
-    ("it\\'s", False, 6)
+    Return it without its quotes (only within them do backslash escapes mean something), whether it had any, and the
+    position of the next non-space.
     """
     if text.startswith(("'", '"'), start):
         match = _QUOTED.match(text, start)
@@ -308,13 +265,7 @@ def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[st
 
 
 def quoted(text: str) -> str:
-    r"""Return the text of a name or value as `scan` reads it, in quotes where it needs them.
-
-    Examples
-    --------
-    >>> print(quoted("hue"), quoted("it's, well"))
-    hue 'it\'s, well'
-    """
+    """Return the text of a name or value as `scan` reads it, in quotes where it needs them."""
     return text if _PLAIN.fullmatch(text) else f"'{text.translate(_ESCAPED)}'"
 
 

@@ -17,20 +17,6 @@ from typing import NamedTuple, TypeAlias
 
 from labelrace.exceptions import LabelraceError
 
-__all__ = [
-    "CatalogEntry",
-    "DownloadError",
-    "RemoteFile",
-    "cache_folder",
-    "catalog",
-    "data_folders",
-    "fetch",
-    "find_dataset",
-    "find_labels",
-    "git_blob_id",
-    "verify",
-]
-
 # Is told the name of a file, the bytes received, and the bytes expected: 0 if that is unknown.
 Progress: TypeAlias = Callable[[str, int, int], object]
 
@@ -53,16 +39,9 @@ class RemoteFile(NamedTuple):
 
 
 class CatalogEntry(NamedTuple):
-    """A dataset of the catalog.
+    """A dataset of the catalog, with a note on what it is about.
 
-    Parameters
-    ----------
-    name : str
-    rows, features, labels : int
-    files : tuple of RemoteFile
-        The data, then the file that names the labels, if there is one; empty if there is no public source.
-    note : str
-        What it is about.
+    Its files are the data, then the one that names the labels, if there is one; none if there is no public source.
     """
 
     name: str
@@ -80,14 +59,10 @@ class CatalogEntry(NamedTuple):
 
 def _read_catalog() -> tuple[CatalogEntry, ...]:
     content = json.loads(files("labelrace.streams").joinpath("catalog.json").read_text(encoding="utf-8"))
-    entries = []
     for item in content["datasets"]:
-        remote = tuple(
-            RemoteFile(file["name"], content["sources"][file["source"]], file["path"], file["checksum"])
-            for file in item["files"]
-        )
-        entries.append(CatalogEntry(item["name"], item["rows"], item["features"], item["labels"], remote, item["note"]))
-    return tuple(entries)
+        remote = [(file.pop("source"), file) for file in item["files"]]
+        item["files"] = tuple(RemoteFile(base_url=content["sources"][source], **file) for source, file in remote)
+    return tuple(CatalogEntry(**item) for item in content["datasets"])
 
 
 ENTRIES = _read_catalog()
@@ -155,11 +130,6 @@ def find_labels(name: str) -> Path | None:
     """Return the path of the Mulan XML file that names the labels of a dataset, None if there is none beside it.
 
     It is called like the data file, or as the catalog says: birds-train and birds-test share birds.xml.
-
-    Parameters
-    ----------
-    name : str
-        As for `find_dataset`.
     """
     path = find_dataset(name)
     if path.suffix.lower() != ".arff":
@@ -184,13 +154,13 @@ def fetch(
     ----------
     name : str
         One of `catalog`; upper and lower case do not matter.
-    folder : path or None
+    folder : path or None, default=None
         Where to put it; by default the cache, unless one of the `data_folders` has it.
-    base_url : str or None
+    base_url : str or None, default=None
         The address of a mirror, with the paths of the original repository below it.
-    progress : callable or None
+    progress : callable or None, default=None
         Called with a file's name, the number of bytes received and the number expected (0 if unknown).
-    force : bool
+    force : bool, default=False
         Replace files that are there but are not the catalogued ones.
 
     Raises
@@ -223,14 +193,7 @@ def fetch(
 
 
 def verify(path: str | os.PathLike[str], checksum: str) -> bool:
-    """Tell whether a file has a checksum.
-
-    Parameters
-    ----------
-    path : path
-    checksum : str
-        ``sha256:`` or ``git-blob:`` and hexadecimal digits.
-    """
+    """Tell whether a file has a checksum: ``sha256:`` or ``git-blob:`` and hexadecimal digits."""
     kind, _, digits = checksum.partition(":")
     if kind == "sha256":
         with open(path, "rb") as file:
@@ -250,10 +213,11 @@ def git_blob_id(path: str | os.PathLike[str]) -> str:
 
 
 def _entry(name: str) -> CatalogEntry | None:
-    return next((entry for entry in ENTRIES if _plain(entry.name) == _plain(name)), None)
+    return next((entry for entry in ENTRIES if plain_name(entry.name) == plain_name(name)), None)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a dataset's name so that case and hyphens do not matter."""
     return name.lower().replace("-", "")
 
 

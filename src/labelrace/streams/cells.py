@@ -5,35 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
+import pyarrow as pa
+from pyarrow import csv
+from scipy.sparse import csr_array, issparse
 
+from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
+from labelrace.streams.files import new_data
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
-
-__all__ = [
-    "Pieces",
-    "canonical_rows",
-    "check_distinct",
-    "code_texts",
-    "cut_plain",
-    "delimiter_rules",
-    "entry_texts",
-    "floats",
-    "has_plain_quotes",
-    "increase_within_rows",
-    "integers",
-    "number_texts",
-]
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
 
+_PARALLEL_BYTES = 1 << 20
 _MOST_DIGITS = 9
-_EXACT_DIGITS = 15
-_POWERS = np.array([float(10**power) for power in range(_EXACT_DIGITS + 1)])
 
 
 def number_texts(values: FloatArray) -> list[str]:
@@ -48,18 +37,18 @@ def number_texts(values: FloatArray) -> list[str]:
     return [text.removesuffix(".0") for text in texts]
 
 
-def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
-    """Return the texts that codes stand for, and `missing` for NaN.
+def finite_number(text: str) -> float | None:
+    """Return the number that a text stands for, which may be NaN; None if it is no finite number."""
+    # float() would take other scripts' digits, and pass over underscores.
+    try:
+        number = float(text) if text.isascii() and "_" not in text else np.inf
+    except ValueError:
+        return None
+    return None if np.isinf(number) else number
 
-    Parameters
-    ----------
-    codes : array of float
-    texts : tuple of str
-        The text of code i at position i.
-    name : str
-        The feature, to name in an error.
-    missing : str or None
-    """
+
+def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
+    """Return the texts that codes stand for, and `missing` for NaN; `name` is the feature, to name in an error."""
     absent = np.isnan(codes)
     wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
     if wrong.any():
@@ -71,23 +60,21 @@ def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: An
     return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
 
 
+def feature_texts(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: str) -> list[Any]:
+    """Return the texts of each feature's cells, column by column; as `code_texts`."""
+    dense = X.toarray() if issparse(X) else X
+    return [
+        code_texts(dense[:, column], values[column], name, missing)
+        if column in values
+        else [text.replace("nan", missing) for text in number_texts(dense[:, column])]
+        for column, name in enumerate(names)
+    ]
+
+
 def entry_texts(
     rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
 ) -> list[Any]:
-    """Return the entries of sparse rows, with texts in the place of codes.
-
-    Parameters
-    ----------
-    rows : csr_array
-    entries : list
-        What is to be written for each number that is stored in the rows; kept where the column is numeric.
-    values : mapping from int to tuple of str
-        The texts of each nominal column.
-    names : sequence of str
-        The columns, to name in an error.
-    missing : str or None
-        What is to be written for NaN.
-    """
+    """Return the entries of sparse rows, with texts in the place of the codes of nominal columns; as `code_texts`."""
     texts = entries.copy()
     order = np.argsort(rows.indices, kind="stable")
     bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
@@ -97,6 +84,21 @@ def entry_texts(
         for position, text in zip(positions.tolist(), coded, strict=True):
             texts[position] = text
     return texts
+
+
+def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return sparse rows, each a mapping from columns to values, as arrays: where each row begins, columns, values."""
+    entries = [sorted(row.items()) for row in rows]
+    cells = [cell for row in entries for cell in row]
+    starts = np.cumsum([0, *map(len, entries)])
+    return starts, np.array([c for c, _ in cells], dtype=np.intp), np.array([v for _, v in cells], dtype=np.float64)
+
+
+def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
+    """Return a sparse matrix whose row i has the entries from ``starts[i]`` on."""
+    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
+    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
+    return csr_array(parts, shape=(len(starts) - 1, width))
 
 
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
@@ -119,21 +121,51 @@ def check_distinct(stream: Stream) -> None:
         seen.add(name)
 
 
+def write_lines(
+    stream: Stream,
+    path: Path,
+    batch_size: int,
+    lines: Callable[[AnyMatrix, SparseMatrix], Iterable[str]],
+    header: str,
+    beside: Mapping[Path, bytes],
+) -> int:
+    """Write a header and the lines of each batch to a file, and other files beside it; return the number of rows."""
+    rows = 0
+    with new_data(path) as file:
+        file.write(header.encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            file.write("".join(lines(X, Y)).encode())
+        for other, content in beside.items():
+            write_whole(other, content)
+    return rows
+
+
 def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
-    r"""Return whether the quotes in lines of cells enclose whole cells, without quotes, delimiters or newlines in them.
+    """Return whether the quotes in lines of cells enclose whole cells, without quotes, delimiters or newlines in them.
 
     May be False where they do, but is never True where they do not.
-
-    Examples
-    --------
-    >>> has_plain_quotes(b"1,'red'\n", b"'", b","), has_plain_quotes(b"1,'red'x\n", b"'", b",")
-    (True, False)
     """
     if quote not in text:
         return True
     opening = text.startswith(quote) + text.count(delimiter + quote) + text.count(b"\n" + quote)
     closing = text.endswith(quote) + sum(text.count(quote + end) for end in (delimiter, b"\n", b"\r\n"))
     return 2 * opening == 2 * closing == text.count(quote)
+
+
+def has_lone_returns(text: bytes) -> bool:
+    """Return whether the text has carriage returns within lines, which end a line for pyarrow."""
+    return b"\r" in text and text.count(b"\r") != text.count(b"\r\n")
+
+
+def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
+    """Return lines of cells as an Arrow table, read by all processors, or None if pyarrow refuses them."""
+    block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
+    reading = csv.ReadOptions(column_names=names, block_size=block_size)
+    try:
+        return csv.read_csv(pa.BufferReader(text), reading, csv.ParseOptions(**parsing), options)
+    except pa.ArrowInvalid:
+        return None
 
 
 class Pieces(NamedTuple):
@@ -149,21 +181,11 @@ class Pieces(NamedTuple):
 
 
 def cut_plain(text: bytes, kind_of_byte: bytes, refused: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
-    """Cut a text at its delimiters, if these form a given pattern.
+    """Cut a text at its delimiters, or return None if they do not form the pattern of `delimiter_rules`.
 
-    Parameters
-    ----------
-    text : bytes
-        It ends with a delimiter, which also counts as the one before its beginning.
-    kind_of_byte : bytes
-        For each byte 0 if it is part of a value, else its kind of delimiter, 1 to 7.
-    refused : bytes
-        Which delimiters must not follow each other, from `delimiter_rules`.
-
-    Returns
-    -------
-    starts, ends, delimiters, filled : arrays, or None
-        Where each value begins and ends, the delimiter that ends it, and whether there is a value at all.
+    `kind_of_byte` has 0 for the bytes of values, and 1 to 7 for the kinds of delimiters. The text ends with a
+    delimiter, which also counts as the one before its beginning. What is returned is where each value begins and ends,
+    the delimiter that ends it, and whether there is a value at all.
     """
     kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
     ends = np.flatnonzero(kinds != 0)  # far faster for truths than for numbers
@@ -211,36 +233,9 @@ def increase_within_rows(columns: IntArray, starts: IntArray) -> bool:
 
 
 def floats(pieces: Pieces) -> FloatArray:
-    """Return ``float()`` of each piece, or raise ValueError."""
-    values = _fixed_point(pieces)
-    others = np.flatnonzero(np.isnan(values))
-    spans = zip(pieces.starts[others].tolist(), pieces.ends[others].tolist(), strict=True)
-    values[others] = [float(pieces.text[start:end]) for start, end in spans]
-    return values
-
-
-def _fixed_point(pieces: Pieces) -> FloatArray:
-    """Return the pieces that are short decimal fractions, such as -1.25, as numbers, and NaN for others.
-
-    Digits and power of ten are exact in floating point, so their ratio is rounded once, as ``float()`` does.
-    """
-    text = np.frombuffer(pieces.text, dtype=np.uint8)
-    negative = pieces.first_bytes() == ord("-")
-    starts = pieces.starts + negative
-    lengths = pieces.ends - starts
-    whole, points, decimals = np.zeros((3, len(starts)), dtype=np.int64)
-    known = np.zeros(len(starts), dtype=np.int64)
-    for place in range(min(int(lengths.max(initial=0)), _EXACT_DIGITS + 1)):
-        inside = lengths > place
-        byte = text[np.minimum(starts + place, pieces.ends)]
-        digit = byte - np.uint8(ord("0"))
-        is_digit = inside & (digit <= 9)
-        is_point = inside & (byte == ord("."))
-        whole = np.where(is_digit, 10 * whole + digit, whole)
-        decimals += is_digit & (points > 0)
-        points += is_point
-        known += is_digit | is_point
-    digits = lengths - points
-    plain = (known == lengths) & (points <= 1) & (digits >= 1) & (digits <= _EXACT_DIGITS)
-    sign = np.where(negative, -1.0, 1.0)
-    return np.where(plain, sign * whole / _POWERS[np.minimum(decimals, _EXACT_DIGITS)], np.nan)
+    """Return the numbers that the pieces stand for, or raise ValueError."""
+    bounds = np.stack((pieces.starts, pieces.ends), axis=1)
+    buffers = [None, pa.py_buffer(bounds.astype(np.int64)), pa.py_buffer(pieces.text)]
+    with_gaps = pa.Array.from_buffers(pa.large_string(), max(2 * len(bounds) - 1, 0), buffers)
+    numbers: FloatArray = with_gaps.take(np.arange(0, len(with_gaps), 2)).cast(pa.float64()).to_numpy()
+    return numbers

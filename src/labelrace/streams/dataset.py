@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from labelrace.core.categorical import CategoricalMask
+from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
-
-__all__ = [
-    "Batch",
-    "Dataset",
-    "FileStream",
-    "Stream",
-    "check_batch_size",
-    "collect",
-    "nominal_mask",
-    "nominal_texts",
-    "rebatch",
-]
 
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
@@ -30,8 +21,25 @@ Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 _CHUNK_ROWS = 4096
 
 
+class _Columns:
+    """The numbers of columns, from their names."""
+
+    feature_names: Sequence[str]
+    label_names: Sequence[str]
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return len(self.feature_names)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of columns of Y."""
+        return len(self.label_names)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(_Columns):
     """Rows with features and labels, in the order of the stream.
 
     Parameters
@@ -45,7 +53,7 @@ class Dataset:
     categorical : CategoricalMask, or a plain boolean mask
         Which features are nominal.
     name : str
-    nominal_values : mapping from int to tuple of str
+    nominal_values : mapping from int to tuple of str, default={}
         The texts of a nominal feature's values, by the feature's column, where they are known.
 
     Examples
@@ -79,16 +87,6 @@ class Dataset:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return len(self.feature_names)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of columns of Y."""
-        return len(self.label_names)
 
     def __repr__(self) -> str:
         cardinality = self.Y.sum() / max(len(self), 1)
@@ -153,18 +151,10 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FileStream:
+class FileStream(_Columns):
     """A stream that reads a file anew for each iteration, a batch at a time.
 
-    Parameters
-    ----------
-    name : str
-    feature_names, label_names : sequence of str
-    categorical : CategoricalMask, or a plain boolean mask
-    read : callable
-        From a batch size to an iterator of (X, Y).
-    nominal_values : mapping from int to tuple of str
-        The texts of a nominal feature's values, by the feature's column; value number i is coded as i.
+    ``read`` gives from a batch size an iterator of (X, Y); the other fields are those of a `Dataset`.
     """
 
     name: str
@@ -173,16 +163,6 @@ class FileStream:
     categorical: BoolArray
     read: Callable[[int], Iterator[Batch]]
     nominal_values: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of X."""
-        return len(self.feature_names)
-
-    @property
-    def n_labels(self) -> int:
-        """The number of columns of Y."""
-        return len(self.label_names)
 
     def __repr__(self) -> str:
         return (
@@ -194,6 +174,18 @@ class FileStream:
         """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
         check_batch_size(size)
         return self.read(size)
+
+
+def file_stream(
+    path: Path,
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    read: Callable[[int], Iterator[Batch]],
+    nominal: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+) -> FileStream:
+    """Return the stream of a file, which is called as the file is; `nominal` has the values of its nominal features."""
+    mask = nominal_mask(len(feature_names), nominal)
+    return FileStream(plain_path(path).stem, feature_names, label_names, mask, read, nominal)
 
 
 def nominal_mask(n_features: int, values: Mapping[int, tuple[str, ...]]) -> BoolArray:
@@ -227,15 +219,7 @@ def _count_codes(stream: Stream, columns: list[int]) -> dict[int, int]:
 
 
 def collect(stream: Stream) -> Dataset:
-    """Return the whole stream as a `Dataset`.
-
-    Examples
-    --------
-    >>> X, Y = np.eye(3), csr_array(np.ones((3, 1), dtype=np.int8))
-    >>> stream = FileStream("toy", ("a", "b", "c"), ("l",), np.zeros(3, dtype=bool), lambda size: iter([(X, Y)]))
-    >>> collect(stream)
-    Dataset('toy': 3 rows, 3 features (0 categorical), 1 labels, cardinality 1.00)
-    """
+    """Return the whole stream as a `Dataset`."""
     if isinstance(stream, Dataset):
         return stream
     parts = list(stream.batches(_CHUNK_ROWS))
@@ -252,14 +236,7 @@ def collect(stream: Stream) -> Dataset:
 
 
 def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter.
-
-    Examples
-    --------
-    >>> X, Y = np.zeros((5, 2)), csr_array((5, 1), dtype=np.int8)
-    >>> [len(X) for X, Y in rebatch([(X, Y), (X, Y)], 3)]
-    [3, 3, 3, 1]
-    """
+    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter."""
     parts, missing = list[Batch](), size
     for X, Y in chunks:
         start = 0

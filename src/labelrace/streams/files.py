@@ -13,28 +13,17 @@ from itertools import compress, islice
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
+import numpy as np
+
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
-
-__all__ = [
-    "MOST_COLUMNS",
-    "Place",
-    "block_rows",
-    "foreign",
-    "line_chunks",
-    "new_data",
-    "open_data",
-    "plain_path",
-    "seekable_data",
-    "shown",
-]
 
 # A file that declares more features or labels than this is damaged, and memory must not be given to it.
 MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
 # The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
-_BLOCK_BYTES = (1 << 16, 1 << 20)
+_BLOCK_BYTES = (1 << 16, 1 << 22)
 
 
 class Place(NamedTuple):
@@ -56,13 +45,7 @@ def shown(names: list[str] | tuple[str, ...], most: int = 5) -> str:
 
 
 def plain_path(path: Path) -> Path:
-    """Return the path without ``.gz`` or ``.bz2``.
-
-    Examples
-    --------
-    >>> plain_path(Path("news.csv.gz")).name
-    'news.csv'
-    """
+    """Return the path without ``.gz`` or ``.bz2``."""
     return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
 
 
@@ -133,16 +116,22 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
                 yield file
 
 
-def block_rows(batch_size: int, line_length: int) -> int:
-    """Return how many lines of about that length to parse at a time: a batch if it is neither small nor large.
+def byte_blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield blocks of about `size` lines, if these are neither few nor long, and how many lines they have."""
+    amount = _BLOCK_BYTES[0]
+    while block := file.read(amount):
+        block += file.readline()
+        block = block if block.endswith(b"\n") else block + b"\n"
+        n_lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
+        yield block, n_lines
+        amount = min(max(size * len(block) // n_lines, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
 
-    Examples
-    --------
-    >>> block_rows(100, 50), block_rows(4000, 50), block_rows(4000, 10**6)
-    (1310, 4000, 1)
-    """
-    smallest, largest = (size // max(line_length, 1) for size in _BLOCK_BYTES)
-    return max(min(max(batch_size, smallest), largest), 1)
+
+def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
+    """Return the numbers and the stripped texts of a block's lines that hold rows; `line` is the one before it."""
+    lines = enumerate(map(bytes.strip, block.split(b"\n")), start=line + 1)
+    rows = [(number, text) for number, text in lines if text[:1] not in skipped]
+    return [number for number, _ in rows], [text for _, text in rows]
 
 
 def line_chunks(
@@ -150,14 +139,8 @@ def line_chunks(
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield the numbers and the stripped texts of the lines that hold rows, `size` of them at a time.
 
-    Parameters
-    ----------
-    file : binary file, or iterable of lines
-    size : int
-    line : int
-        The number of the line that was read last.
-    skipped : tuple of bytes
-        The first bytes of lines that hold no row: an empty one for blank lines, the signs of comments.
+    `line` is the number of the line that was read last, `skipped` the first bytes of lines that hold no row: an empty
+    one for blank lines, the signs of comments.
     """
     numbers, lines, source = list[int](), list[bytes](), iter(file)
     while block := [raw.strip() for raw in islice(source, size - len(lines))]:

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line, as Arrow record batches, or as sparse rows.
+"""JSON lines: an object on each line, as Arrow record batches, or as sparse rows.
 
 Blocks of lines are parsed by pyarrow. A block that it refuses, or that holds what it reads in another way than
 documented, is parsed by the standard library's `json`, which also finds the line of an error.
@@ -16,10 +16,8 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.files import Place, block_rows, line_chunks, open_data, shown
-from labelrace.streams.table import Refusal, TableBatch, Types
-
-__all__ = ["JsonTable"]
+from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, rows_in, shown
+from labelrace.streams.table import Refusal, Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -31,8 +29,8 @@ _LISTS = pa.list_(pa.string())
 _MOST_LISTS = 64
 
 
-class JsonTable:
-    """A file of JSON objects, one a line.
+class JsonTable(Table):
+    """A file with a JSON object on each line.
 
     Keys may come and go: `batches` without types gives each batch the columns that were seen so far. Numbers, true and
     false are ``float64`` (``bool`` where all of a block are true or false), texts are ``string``, lists of texts or
@@ -46,14 +44,10 @@ class JsonTable:
         Keys whose numbers are taken as texts.
     """
 
-    unit, noun = "line", "key"
+    noun = "key"
 
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
-
-    def place(self, line: int) -> Place:
-        """Return a line of this file."""
-        return Place(self.path, line)
 
     def types(self) -> dict[str, Any]:
         """Return the types of the keys in the first block."""
@@ -71,15 +65,16 @@ class JsonTable:
         """
         if types is None:
             types, grow = {}, True
+        line = 0
         with open_data(self.path) as file:
-            first = file.readline()
-            file.seek(0)
-            for numbers, lines in line_chunks(file, block_rows(size, len(first))):
-                batch = _bulk(lines, types, grow)
-                if batch is None:
-                    yield from self._by_rows(lines, numbers, types, grow)
-                else:
+            for block, n_lines in byte_blocks(file, size):
+                numbers, lines = rows_in(block, line)
+                line += n_lines
+                batch = _bulk(lines, types, grow) if lines else None
+                if batch is not None:
                     yield TableBatch(batch, numbers)
+                elif lines:
+                    yield from self._by_rows(lines, numbers, types, grow)
 
     def objects(self, size: int) -> Iterator[_Objects]:
         """Yield the rows as objects, `size` at a time; before an error those above it."""
@@ -120,15 +115,8 @@ class JsonTable:
     def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
 
-        Parameters
-        ----------
-        row : dict
-        types : dict from str to Arrow type
-        place : Place
-            The row's line.
-        grow : bool
-            Whether keys may be added to `types`, with the types of their values. If not, an unknown key is an error,
-            and a number among texts is taken as a text.
+        With `grow`, unknown keys are added to `types`, with the types of their values. Without, they are an error, and
+        a number among texts is taken as a text.
         """
         if not grow and not row.keys() <= types.keys():
             unknown = shown(sorted(row.keys() - types.keys()))
@@ -147,9 +135,7 @@ class JsonTable:
             return _label_list(cell, key, place)
         is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
         if grow and not is_number and not _is_text(cell):
-            raise place.error(
-                f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first"
-            )
+            raise not_a_feature(key, cell, place)
         if wants_text and is_number and (key in self.nominal or not grow):
             return json.dumps(cell)
         if wants_text and _is_text(cell):
@@ -161,7 +147,18 @@ class JsonTable:
             )
         if not is_number:
             raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
-        return _finite(cell, key, place)
+        try:
+            value = float(cell)
+        except OverflowError:
+            value = np.inf
+        if np.isinf(value):
+            raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
+        return value
+
+
+def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
+    """Return the error of a cell that can be no feature."""
+    return place.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
@@ -225,9 +222,11 @@ def _object(line: bytes, place: Place) -> _Row:
             json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (RecursionError, ValueError) as error:
         reason = str(error).partition("\n")[0][:120]
-        raise place.error(f"not a JSON object ({reason}); write one object a line, or the file is cut here") from error
+        raise place.error(
+            f"not a JSON object ({reason}); write one object per line, or the file is cut here"
+        ) from error
     if not isinstance(row, dict):
-        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object a line")
+        raise place.error(f"expected a JSON object, found {_repr(row)}; write one object per line")
     return row
 
 
@@ -242,16 +241,6 @@ def _label_list(cell: Any, key: str, place: Place) -> list[str]:
             f"labels=[{key!r}]"
         )
     return [str(name) for name in cell]
-
-
-def _finite(cell: Any, key: str, place: Place) -> float:
-    try:
-        value = float(cell)
-    except OverflowError:
-        value = np.inf
-    if not np.isfinite(value):
-        raise place.error(f"{_repr(cell)} is too large a number for key {key!r}")
-    return value
 
 
 def _stored(kind: Any) -> Any:

@@ -23,18 +23,6 @@ from labelrace.streams.svmlight import is_xc, open_svmlight, open_xc, write_svml
 from labelrace.streams.table_stream import open_arrow, open_csv, open_jsonl
 from labelrace.streams.table_write import write_arrow, write_csv, write_jsonl
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "convert",
-    "format_of",
-    "has_format",
-    "is_table",
-    "load_dataset",
-    "open_stream",
-    "write_dataset",
-]
-
 
 def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **options: Any) -> Stream:
     r"""Open data as a stream, of which no more than a batch is in memory.
@@ -235,19 +223,13 @@ def has_format(path: Path) -> bool:
 
 def is_table(path: Path) -> bool:
     """Return whether the file has named columns whose texts are coded by what the file holds."""
-    return plain_path(path).suffix.lower() in FORMATS and format_of(path).open in (open_csv, open_jsonl, open_arrow)
+    return has_format(path) and format_of(path).open in (open_csv, open_jsonl, open_arrow)
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file, or raise `DataFormatError`.
-
-    Examples
-    --------
-    >>> format_of(Path("news.CSV.gz")) is FORMATS[".csv"]
-    True
-    """
+    """Return the format of a file, or raise `DataFormatError`."""
     suffix = plain_path(path).suffix
-    if not has_format(path):
+    if suffix.lower() not in FORMATS:
         raise DataFormatError(
             f"{path}: cannot read or write files of type {suffix!r}; known types are {', '.join(FORMATS)}, and those "
             "with .gz or .bz2 behind"

@@ -27,8 +27,6 @@ from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path
 from labelrace.streams.schema import NumberedNames, label_names_from
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
-__all__ = ["open_mat"]
-
 _HDF_MARK = b"MATLAB 7.3"
 _HEADER = 128
 _MATRIX, _COMPRESSED = 14, 15
@@ -43,7 +41,7 @@ def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) 
     Parameters
     ----------
     path : path
-    labels : sequence of str or None
+    labels : sequence of str or None, default=None
         Names of the labels; by default they are numbered from 1, as in ``y1``.
 
     Returns
@@ -117,14 +115,7 @@ class _Element(NamedTuple):
 
 
 def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix | None]:
-    """Return the variables of these names that the file has, None in the place of one that is no matrix of numbers.
-
-    Parameters
-    ----------
-    content : bytes
-        The whole file.
-    names : tuple of str
-    """
+    """Return the variables of these names that the file has, None in the place of one that is no matrix of numbers."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or struct.unpack(f"{order}H", content[124:126])[0] >> 8 != 1:
         raise ValueError("not of version 5, 6 or 7")

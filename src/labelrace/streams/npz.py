@@ -22,10 +22,8 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
-from labelrace.streams.schema import Schema, schema_from, schema_of, schema_text
+from labelrace.streams.schema import schema_from, schema_of, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
-
-__all__ = ["open_npz", "write_npz"]
 
 
 def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
@@ -34,7 +32,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     Parameters
     ----------
     path : path
-    labels : None
+    labels : None, default=None
         The file itself says what its labels are.
 
     Raises
@@ -51,7 +49,8 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
             arrays = dict(content)
         schema = schema_from(_array(arrays, "schema", 1, "u").astype(np.uint8).tobytes(), path)
-        X, Y = _features(arrays, schema), _labels(arrays, schema)
+        X = _features(arrays, len(schema.features))
+        Y = _sparse(arrays, "Y", np.ones(arrays["Y_indices"].size, dtype=np.int8), len(schema.labels))
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
 
@@ -63,15 +62,10 @@ def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
     return array
 
 
-def _features(arrays: dict[str, Array], schema: Schema) -> AnyMatrix:
+def _features(arrays: dict[str, Array], n_features: int) -> AnyMatrix:
     if "X" in arrays:
         return _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
-    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), len(schema.features))
-
-
-def _labels(arrays: dict[str, Array], schema: Schema) -> SparseMatrix:
-    ones = np.ones(arrays["Y_indices"].size, dtype=np.int8)
-    return _sparse(arrays, "Y", ones, len(schema.labels))
+    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), n_features)
 
 
 def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> SparseMatrix:
@@ -138,18 +132,14 @@ def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
             if rows == 0 and issparse(X):
                 spools.append("X_indptr", np.zeros(1), "<i8")
             rows += X.shape[0]
-            _append_features(spools, X)
+            if issparse(X):
+                X = canonical_rows(X)
+                spools.append("X_data", X.data, "<f8")
+                spools.append_sparse("X", X)
+            else:
+                spools.append("X", X, "<f8")
             spools.append_sparse("Y", canonical_rows(Y))
         if rows == 0:
             spools.append("X", np.empty((0, stream.n_features)), "<f8")
         spools.store(file)
     return rows
-
-
-def _append_features(spools: _Spools, X: AnyMatrix) -> None:
-    if issparse(X):
-        canonical = canonical_rows(X)
-        spools.append("X_data", canonical.data, "<f8")
-        spools.append_sparse("X", canonical)
-    else:
-        spools.append("X", X, "<f8")

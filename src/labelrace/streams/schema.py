@@ -20,22 +20,6 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
 
-__all__ = [
-    "Choice",
-    "Given",
-    "LabelSource",
-    "NumberedNames",
-    "Schema",
-    "choose_labels",
-    "label_names_from",
-    "list_column",
-    "read_schema",
-    "schema_from",
-    "schema_of",
-    "schema_path",
-    "schema_text",
-]
-
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
 
@@ -82,16 +66,9 @@ class NumberedNames(Sequence[str]):
 
 
 class Schema(NamedTuple):
-    """The columns of a file.
+    """The names of a file's columns, the texts of nominal features' values by their column, and the file's options.
 
-    Parameters
-    ----------
-    features, labels : sequence of str
-        Their names.
-    nominal : mapping from int to tuple of str
-        The texts of a nominal feature's values, by the feature's column.
-    options : mapping from str to bool or str
-        How the file is written, in the words of its reader's options.
+    The options say how the file is written, in the words of its reader.
     """
 
     features: Sequence[str]
@@ -106,13 +83,7 @@ def schema_of(stream: Stream, **options: bool | str) -> Schema:
 
 
 def schema_path(path: Path) -> Path:
-    """Return where the schema of a data file is.
-
-    Examples
-    --------
-    >>> schema_path(Path("news.csv.gz")).name
-    'news.csv.schema.json'
-    """
+    """Return where the schema of a data file is, as ``news.csv.schema.json`` for ``news.csv.gz``."""
     plain = plain_path(path)
     return plain.with_name(f"{plain.name}.schema.json")
 
@@ -136,14 +107,7 @@ def read_schema(path: Path) -> Schema | None:
 
 
 def schema_from(text: bytes, origin: Path) -> Schema:
-    """Parse the JSON of a schema.
-
-    Parameters
-    ----------
-    text : bytes
-    origin : path
-        The file to name in an error.
-    """
+    """Parse the JSON of a schema; `origin` is the file to name in an error."""
     try:
         content = json.loads(text)
         version = content["labelrace_schema"]

@@ -15,26 +15,30 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
 from labelrace.streams.cells import (
     Pieces,
     canonical_rows,
+    csr_rows,
     cut_plain,
     delimiter_rules,
+    entry_arrays,
+    finite_number,
     floats,
     increase_within_rows,
     integers,
     number_texts,
+    write_lines,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_mask
-from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data, plain_path
+from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream
+from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data
 from labelrace.streams.schema import (
     NumberedNames,
     Schema,
@@ -44,9 +48,7 @@ from labelrace.streams.schema import (
     schema_path,
     schema_text,
 )
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
-
-__all__ = ["is_xc", "open_svmlight", "open_xc", "write_svmlight", "write_xc"]
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
 # The smallest and the largest number.
@@ -80,12 +82,12 @@ def open_svmlight(
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str, int or None
+    labels : sequence of str, int or None, default=None
         Names of the labels in the order of their numbers, or how many there are.
-    n_features, n_labels : int or None
+    n_features, n_labels : int or None, default=None
         How many there are. Unless both are given, the file is scanned once, in bounded memory, for the largest
         and smallest numbers in it.
-    zero_based, zero_based_labels : bool or "auto"
+    zero_based, zero_based_labels : bool or "auto", default="auto"
         Whether the first feature (label) has number 0 or 1. By default the scan tells: 0 if that number occurs.
         Where `n_features` is given features begin with 1, and where `n_labels` is given labels begin with 0.
 
@@ -119,26 +121,22 @@ def open_svmlight(
     if n_features is None and n_labels is None and zero_based == zero_based_labels == "auto":
         schema = read_schema(path)
         if schema is not None:
-            return _stream_by_schema(path, schema)
+            first = 0 if schema.options.get("zero_based") else 1
+            frame = _Frame(path, len(schema.features), len(schema.labels), first)
+            return file_stream(path, schema.features, schema.labels, partial(_batches, frame), schema.nominal)
     # Labels mostly begin with 0 and features with 1, where no scan tells.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
-        features, found_labels = _scan(path)
+        features = found_labels = (MOST_COLUMNS + 1, -1)
+        for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
+            features, found_labels = _extended(features, pairs.columns), _extended(found_labels, pairs.labels)
         if n_features is None:
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
             first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
     frame = _Frame(path, n_features, n_labels, first, first_label)
-    names = NumberedNames("x", first, n_features)
-    mask = nominal_mask(n_features, {})
     label_names = label_names_from(labels, n_labels, first_label, path)
-    return FileStream(plain_path(path).stem, names, label_names, mask, partial(_batches, frame))
-
-
-class _Sizes(NamedTuple):
-    rows: int
-    features: int
-    labels: int
+    return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, frame))
 
 
 def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> FileStream:
@@ -148,7 +146,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
-    labels : sequence of str or None
+    labels : sequence of str or None, default=None
         Names of the labels; by default those that `labelrace.streams.write_dataset` left in a schema beside the
         file, or numbers, as in ``y0``.
 
@@ -173,23 +171,18 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     """
     path = Path(path)
     with open_data(path) as file:
-        sizes = _read_sizes(file, path)
-    frame = _Frame(path, sizes.features, sizes.labels)
+        n_rows, n_features, n_labels = _read_sizes(file, path)
     schema = read_schema(path) if labels is None else None
-    if schema is not None and (len(schema.features), len(schema.labels)) != (sizes.features, sizes.labels):
+    if schema is None:
+        label_names = label_names_from(labels, n_labels, 0, path)
+        schema = Schema(NumberedNames("x", 0, n_features), label_names, {}, {})
+    if (len(schema.features), len(schema.labels)) != (n_features, n_labels):
         raise Place(path, 1).error(
-            f"{sizes.features} features and {sizes.labels} labels, but {schema_path(path).name} beside the file is "
+            f"{n_features} features and {n_labels} labels, but {schema_path(path).name} beside the file is "
             f"about {len(schema.features)} and {len(schema.labels)}; remove it if it belongs to other data"
         )
-    nominal = schema.nominal if schema else {}
-    return FileStream(
-        name=plain_path(path).stem,
-        feature_names=schema.features if schema else NumberedNames("x", 0, sizes.features),
-        label_names=schema.labels if schema else label_names_from(labels, sizes.labels, 0, path),
-        categorical=nominal_mask(sizes.features, nominal),
-        read=partial(_xc_batches, frame, sizes.rows),
-        nominal_values=nominal,
-    )
+    read = partial(_xc_batches, _Frame(path, n_features, n_labels), n_rows)
+    return file_stream(path, schema.features, schema.labels, read, schema.nominal)
 
 
 def is_xc(path: Path) -> bool:
@@ -201,25 +194,12 @@ def is_xc(path: Path) -> bool:
 def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: bool = False) -> int:
     """Write a stream as an svmlight file with its schema beside it; return the number of rows.
 
-    Parameters
-    ----------
-    stream : Stream
-    path : path
-    batch_size : int
-    zero_based : bool
-        Whether the first feature gets number 0 or 1. The first label gets 0.
+    The first feature gets number 0 if `zero_based`, else 1. The first label gets 0.
     """
-    schema = schema_of(stream, zero_based=zero_based)
+    schema = {schema_path(path): schema_text(schema_of(stream, zero_based=zero_based))}
     first = 0 if zero_based else 1
     # A blank line is no row: a zero makes it one.
-    nothing = f" {first}:0\n"
-    rows = 0
-    with new_data(path) as file:
-        for lines in _lines_from(stream, batch_size, first):
-            rows += len(lines)
-            file.write("".join(nothing if line == " \n" else line for line in lines).encode())
-        write_whole(schema_path(path), schema_text(schema))
-    return rows
+    return write_lines(stream, path, batch_size, partial(_lines, first, f" {first}:0\n"), "", schema)
 
 
 def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
@@ -228,22 +208,14 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
     rows = 0
     # The header comes first but is known last, and a compressed file cannot be gone back in.
     with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
-        for lines in _lines_from(stream, batch_size, 0):
-            rows += len(lines)
-            body.write("".join(lines).encode())
+        for X, Y in stream.batches(batch_size):
+            rows += X.shape[0]
+            body.write("".join(_lines(0, " \n", X, Y)).encode())
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
         write_whole(schema_path(path), schema_text(schema))
     return rows
-
-
-def _scan(path: Path) -> tuple[_Span, _Span]:
-    """Go through the file for the smallest and largest numbers of features and labels."""
-    features = labels = (MOST_COLUMNS + 1, -1)
-    for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
-        features, labels = _extended(features, pairs.columns), _extended(labels, pairs.labels)
-    return features, labels
 
 
 def _extended(span: _Span, ids: IntArray) -> _Span:
@@ -259,14 +231,6 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
     return first, largest + 1 - first
 
 
-def _stream_by_schema(path: Path, schema: Schema) -> FileStream:
-    first = 0 if schema.options.get("zero_based") else 1
-    frame = _Frame(path, len(schema.features), len(schema.labels), first)
-    mask = nominal_mask(len(schema.features), schema.nominal)
-    name = plain_path(path).stem
-    return FileStream(name, schema.features, schema.labels, mask, partial(_batches, frame), schema.nominal)
-
-
 def _batches(frame: _Frame, size: int) -> Iterator[Batch]:
     for numbers, pairs in _parsed(frame.path, size):
         yield _batch_from(pairs, numbers, frame)
@@ -279,20 +243,20 @@ def _parsed(path: Path, size: int, with_values: bool = True) -> Iterator[tuple[l
             yield numbers, _parse(bare, numbers, path, with_values)
 
 
-def _read_sizes(file: IO[bytes], path: Path) -> _Sizes:
+def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
+    """Return the numbers of rows, features and labels."""
     header = _HEADER.fullmatch(file.readline(_LONGEST_HEADER))
     place = Place(path, 1)
     if header is None:
         raise place.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
     if max(map(len, header.groups())) > _MOST_DIGITS_OF_SIZE:
         raise place.error("the numbers of rows, features and labels cannot be so large")
-    sizes = _Sizes(*map(int, header.groups()))
-    if max(sizes.features, sizes.labels) > MOST_COLUMNS:
+    rows, features, labels = map(int, header.groups())
+    if max(features, labels) > MOST_COLUMNS:
         raise place.error(
-            f"{sizes.features} features and {sizes.labels} labels; more than {MOST_COLUMNS} cannot be, so the "
-            "header is damaged"
+            f"{features} features and {labels} labels; more than {MOST_COLUMNS} cannot be, so the header is damaged"
         )
-    return sizes
+    return rows, features, labels
 
 
 def _xc_batches(frame: _Frame, n_rows: int, size: int) -> Iterator[Batch]:
@@ -339,18 +303,12 @@ def _batch_from(pairs: Pairs, numbers: list[int], frame: _Frame) -> Batch:
     _check_range(pairs.labels, pairs.label_starts, numbers, frame, "label")
     kept = pairs.values != 0
     starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
-    X = _csr(pairs.values[kept], pairs.columns[kept] - frame.first_feature, starts, frame.n_features)
+    X = csr_rows(starts, pairs.columns[kept] - frame.first_feature, pairs.values[kept], frame.n_features)
     ones = np.ones(len(pairs.labels), dtype=np.int8)
-    Y = _csr(ones, pairs.labels - frame.first_label, pairs.label_starts, frame.n_labels)
+    Y = csr_rows(pairs.label_starts, pairs.labels - frame.first_label, ones, frame.n_labels)
     Y.sum_duplicates()
     Y.data[:] = 1  # a label named twice is there once
     return X, Y
-
-
-def _csr(values: Array, columns: IntArray, starts: IntArray, width: int) -> SparseMatrix:
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
-    return csr_array(parts, shape=(len(starts) - 1, width))
 
 
 def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Frame, what: str) -> None:
@@ -364,18 +322,16 @@ def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Fr
         )
 
 
-def _lines_from(stream: Stream, batch_size: int, first: int) -> Iterator[list[str]]:
-    """Yield the lines of each batch of rows; `first` is the id of the first feature."""
-    for X, Y in stream.batches(batch_size):
-        features, labels = canonical_rows(X), canonical_rows(Y)
-        indices = (features.indices + first).tolist()
-        pairs = [f"{index}:{text}" for index, text in zip(indices, number_texts(features.data), strict=True)]
-        ids = list(map(str, labels.indices.tolist()))
-        starts, label_starts = features.indptr.tolist(), labels.indptr.tolist()
-        yield [
-            f"{','.join(ids[label_starts[i] : label_starts[i + 1]])} {' '.join(pairs[starts[i] : starts[i + 1]])}\n"
-            for i in range(len(starts) - 1)
-        ]
+def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
+    """Yield the lines of a batch; `first` is the id of the first feature, `nothing` the line of an empty row."""
+    features, labels = canonical_rows(X), canonical_rows(Y)
+    indices = (features.indices + first).tolist()
+    pairs = [f"{index}:{text}" for index, text in zip(indices, number_texts(features.data), strict=True)]
+    ids = list(map(str, labels.indices.tolist()))
+    spans = pairwise(labels.indptr.tolist()), pairwise(features.indptr.tolist())
+    for (start, end), (first_pair, last_pair) in zip(*spans, strict=True):
+        line = f"{','.join(ids[start:end])} {' '.join(pairs[first_pair:last_pair])}\n"
+        yield nothing if line == " \n" else line
 
 
 def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool = True) -> Pairs:
@@ -385,8 +341,8 @@ def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool
 
 _NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
 _DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
-# Underscores are excluded as Python's float() would pass over them.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_")
+# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
+_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
 _KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
 _RULES = delimiter_rules(
     empty=[(_SPACE, _SPACE)],
@@ -399,15 +355,7 @@ _RULES = delimiter_rules(
 
 
 def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
-    """Return the ids and values of the rows, or None if the rows are not plain.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    with_values : bool
-        Without, no text is turned into a value, and there are no values in what is returned.
-    """
+    """Return the ids and, if wanted, values of the rows, or None if the rows are not plain."""
     text = b"\n".join([*lines, b""])
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
@@ -435,32 +383,11 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
 
 
 def parse_lines(lines: list[bytes], numbers: list[int], path: Path) -> Pairs:
-    """Return the ids and values of the rows.
-
-    Parameters
-    ----------
-    lines : list of bytes
-        The rows, without space around them.
-    numbers : list of int
-        The lines' numbers in the file.
-    path : path
-        The file, to name in an error.
-    """
-    label_starts, labels = [0], list[int]()
-    starts, columns, values = [0], list[int](), list[float]()
-    for line, number in zip(lines, numbers, strict=True):
-        ids, entries = _row(line, Place(path, number))
-        labels += ids
-        label_starts.append(len(labels))
-        for column in sorted(entries):
-            columns.append(column)
-            values.append(entries[column])
-        starts.append(len(columns))
-    return Pairs(_ids(label_starts), _ids(labels), _ids(starts), _ids(columns), np.array(values, dtype=np.float64))
-
-
-def _ids(numbers: list[int]) -> IntArray:
-    return np.array(numbers, dtype=np.intp)
+    """Return the ids and values of the rows; numbers of the lines and path are to be named in an error."""
+    rows = [_row(line, Place(path, number)) for line, number in zip(lines, numbers, strict=True)]
+    label_starts = np.cumsum([0, *(len(ids) for ids, _ in rows)])
+    labels = np.array([number for ids, _ in rows for number in ids], dtype=np.intp)
+    return Pairs(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
 def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
@@ -479,7 +406,12 @@ def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
         column = _identifier(index, "feature index", place)
         if column in entries:
             raise place.error(f"index {column} appears twice; give each feature one value")
-        entries[column] = _value(text, column, place)
+        value = finite_number(text.decode("utf-8", "replace"))
+        if not text:
+            raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
+        if value is None:
+            raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
+        entries[column] = value
     return ids, entries
 
 
@@ -490,18 +422,6 @@ def _identifier(text: bytes, what: str, place: Place) -> int:
     if len(digits) > _MOST_DIGITS_OF_ID or int(digits or b"0") > MOST_COLUMNS:
         raise place.error(f"{what} {_shown(text)} is too large; more than {MOST_COLUMNS} cannot be")
     return int(digits or b"0")
-
-
-def _value(text: bytes, column: int, place: Place) -> float:
-    if not text:
-        raise place.error(f"index {column} has no value; write INDEX:VALUE, or the file is cut here")
-    try:
-        number = np.inf if b"_" in text else float(text)
-    except ValueError:
-        number = np.inf
-    if np.isinf(number):
-        raise place.error(f"{_shown(text)} is not a finite number, as index {column} needs")
-    return number
 
 
 def _shown(text: bytes) -> str:

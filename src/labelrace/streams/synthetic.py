@@ -19,10 +19,9 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
 from labelrace.core.categorical import CategoricalMask
-from labelrace.streams.dataset import Batch, Dataset, check_batch_size, rebatch
+from labelrace.streams.catalog import plain_name
+from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
-
-__all__ = ["Drift", "SyntheticStream", "demo_stream", "like"]
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
@@ -49,31 +48,31 @@ class SyntheticStream:
 
     Parameters
     ----------
-    n_rows, n_features, n_labels : int
-    cardinality : float
+    n_rows, n_features, n_labels : int, default=10_000, 50, 40
+    cardinality : float, default=3.0
         Mean number of labels of a row.
-    density : float or None
+    density : float or None, default=None
         Share of non-zeros, at most 0.5, of sparse binary features; None for dense numeric ones.
-    n_factors : int
+    n_factors : int, default=8
         At least 2. The fewer there are, the more the labels correlate.
-    noise : float
+    noise : float, default=0.1
         Share of chance, from 0 (none) to below 1, in the features and in the labels.
-    zipf : float
+    zipf : float, default=1.0
         How fast the frequencies of labels fall: the label of rank ``r`` has one proportional to ``r ** -zipf``.
-    most_frequent : float
+    most_frequent : float, default=0.9
         Frequency that no label exceeds.
-    drift : {"none", "sudden", "gradual", "incremental", "recurring"}
+    drift : {"none", "sudden", "gradual", "incremental", "recurring"}, default="none"
         A new concept takes over at one row; in ever more of the rows; by and by, through all that lies between the
         two; or in turns with the old one.
-    drift_at : float, sequence of float or None
+    drift_at : float, sequence of float or None, default=None
         Where in the stream it drifts, as shares of its rows. By default in the middle, and after each quarter for
         recurring drift.
-    drift_width : float
+    drift_width : float, default=0.2
         Share of the stream that a gradual or incremental drift takes, half of it before ``drift_at``.
-    new_labels, new_labels_at : float
+    new_labels, new_labels_at : float, default=0.0, 0.5
         Share of the labels that do not occur in the first ``new_labels_at`` of the stream.
-    seed : int
-    name : str
+    seed : int, default=0
+    name : str, default="synthetic"
         Shown with the data; "synthetic" is put in front where it does not say so.
 
     Examples
@@ -159,8 +158,7 @@ class SyntheticStream:
 
     def load(self) -> Dataset:
         """Return the whole stream as a dataset in memory."""
-        X, Y = next(self.batches(self.n_rows))
-        return Dataset(X, Y, self.feature_names, self.label_names, self.categorical, self.name)
+        return collect(self)
 
     def _chunks(self) -> Iterator[Batch]:
         structure = _draw_structure(self)
@@ -198,9 +196,9 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     ----------
     name : str
         CAL500, delicious, enron, mediamill, NUS-WIDE or rcv1v2; case and hyphens do not matter.
-    n_rows : int or None
+    n_rows : int or None, default=None
         As many rows as the dataset has, by default.
-    seed : int
+    seed : int, default=0
     **changes
         Other parameters of `SyntheticStream`.
 
@@ -210,18 +208,14 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     SyntheticStream('synthetic like NUS-WIDE': 2000 rows, 500 binary features (5% dense), 81 labels,
     cardinality 1.869, gradual drift)
     """
-    known = {_plain(full): full for full in _SHAPES}
-    full = known.get(_plain(name))
+    known = {plain_name(full): full for full in _SHAPES}
+    full = known.get(plain_name(name))
     if full is None:
         raise ValueError(f"There is no shape {name!r}. Known shapes: {', '.join(_SHAPES)}.")
     parameters = {"name": f"synthetic like {full}", **_SHAPES[full], "seed": seed, **changes}
     if n_rows is not None:
         parameters["n_rows"] = n_rows
     return SyntheticStream(**parameters)
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "")
 
 
 def demo_stream() -> SyntheticStream:
@@ -296,7 +290,7 @@ class _Structure(NamedTuple):
 
     thresholds: FloatArray
     late: BoolArray
-    features: FloatArray | _Words
+    features: FloatArray | _Words  # what the factors mean for dense features: unit vectors, or for words
     concepts: FloatArray
 
     @property
@@ -315,7 +309,8 @@ def _draw_structure(stream: SyntheticStream) -> _Structure:
     frequencies = _label_frequencies(ranks, presence, stream.cardinality, stream.zipf, stream.most_frequent)
     features: FloatArray | _Words
     if stream.density is None:
-        features = _draw_loadings(rng, stream.n_factors, stream.n_features)
+        loadings = rng.standard_normal((stream.n_factors, stream.n_features))
+        features = loadings / np.linalg.norm(loadings, axis=0)
     else:
         features = _make_words(rng, stream.n_factors, stream.n_features, stream.density, stream.noise)
     # Last, so that streams that differ by their drift alone have the same features.
@@ -331,7 +326,8 @@ def _draw_rows(stream: SyntheticStream, structure: _Structure, rows: IntArray) -
     if isinstance(structure.features, _Words):
         X = _draw_words(rng, factors, structure.features)
     else:
-        X = _draw_features(rng, factors, structure.features, stream.noise)
+        blur = rng.standard_normal((len(rows), stream.n_features))
+        X = np.sqrt(1 - stream.noise) * (factors @ structure.features) + np.sqrt(stream.noise) * blur
     chance = rng.standard_normal((len(rows), stream.n_labels), dtype=np.float32)
     scores = np.sqrt(stream.noise) * chance
     time = rows / stream.n_rows
@@ -395,18 +391,6 @@ def _drift_progress(time: FloatArray, drift_at: tuple[float, ...], width: float)
     return np.clip((time[:, None] - np.asarray(drift_at)) / width + 0.5, 0, 1).sum(axis=1)
 
 
-def _draw_loadings(rng: np.random.Generator, n_factors: int, n_features: int) -> FloatArray:
-    """Draw what the factors mean for dense features: unit vectors, shape (factors, features)."""
-    loadings = rng.standard_normal((n_factors, n_features))
-    return loadings / np.linalg.norm(loadings, axis=0)
-
-
-def _draw_features(rng: np.random.Generator, factors: FloatArray, loadings: FloatArray, noise: float) -> FloatArray:
-    """Draw dense features: combinations of the factors, blurred."""
-    chance = rng.standard_normal((len(factors), loadings.shape[1]))
-    return np.sqrt(1 - noise) * (factors @ loadings) + np.sqrt(noise) * chance
-
-
 def _make_words(rng: np.random.Generator, n_factors: int, n_features: int, density: float, noise: float) -> _Words:
     """Make topics, one for either end of each factor, and the length of rows that gives the wanted density."""
     popularity = rng.permutation((np.arange(n_features) + 1.0) ** -_POPULARITY)
@@ -442,7 +426,7 @@ def _draw_words(rng: np.random.Generator, factors: FloatArray, words: _Words) ->
 
 
 def _steps(distributions: FloatArray) -> FloatArray:
-    """Put cumulative distributions, one a row, end to end: that in row ``i`` rises from ``i`` to ``i + 1``."""
+    """Put cumulative distributions, each in a row, end to end: that in row ``i`` rises from ``i`` to ``i + 1``."""
     cumulative = np.cumsum(distributions, axis=1)
     return (cumulative / cumulative[:, -1:] + np.arange(len(cumulative))[:, None]).ravel()
 

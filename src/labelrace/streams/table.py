@@ -8,9 +8,10 @@ cells, rows of several lines), is parsed by the standard library's `csv`, which 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, compress, islice
+from itertools import accumulate, chain, compress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
@@ -19,21 +20,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_plain_quotes
-from labelrace.streams.files import Place, block_rows, foreign, open_data, plain_path, seekable_data, shown
+from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.files import Place, byte_blocks, foreign, open_data, plain_path, seekable_data, shown
 from labelrace.typing import FloatArray
-
-__all__ = [
-    "ArrowTable",
-    "CsvTable",
-    "Refusal",
-    "Table",
-    "TableBatch",
-    "Types",
-    "as_numbers",
-    "delimiter_of",
-    "open_table",
-]
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
@@ -42,7 +31,6 @@ Refusal: TypeAlias = Callable[[str, str], str]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_FIRST_BLOCK = 1 << 16
 _PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
 _JSON = (".jsonl", ".ndjson")
 
@@ -67,8 +55,8 @@ class Table(Protocol):
     """
 
     path: Path
-    unit: str
-    noun: str
+    unit: str = "line"
+    noun: str = "column"
 
     def types(self) -> dict[str, Any]:
         """Return the Arrow type of each column: that of the file, or what its first block suggests.
@@ -91,6 +79,7 @@ class Table(Protocol):
 
     def place(self, line: int) -> Place:
         """Return a line (or row) of this file, to name in an error."""
+        return Place(self.path, line, self.unit)
 
 
 def open_table(path: Path, **options: Any) -> Table:
@@ -122,13 +111,7 @@ def open_table(path: Path, **options: Any) -> Table:
 
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
-    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number.
-
-    Examples
-    --------
-    >>> as_numbers(("1", None, "2e3")).tolist(), as_numbers(("1", "x"))
-    ([1.0, nan, 2000.0], None)
-    """
+    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number."""
     text = "".join(filter(None, cells))
     # float() would take other scripts' digits, and pass over underscores.
     if not text.isascii() or "_" in text:
@@ -140,12 +123,32 @@ def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     return None if np.isinf(numbers).any() else numbers
 
 
+def is_number(kind: Any) -> bool:
+    """Return whether an Arrow type is one of numbers; truths and nulls are as good."""
+    is_a = pa.types
+    tests = (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_decimal, is_a.is_null)
+    return any(test(kind) for test in tests)
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of texts."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is one of label lists: of texts or whole numbers."""
+    holds = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return holds and (is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
 def delimiter_of(path: Path) -> str:
     """Return what separates the cells of a file by that name."""
     return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
 
 
-class CsvTable:
+class CsvTable(Table):
     """A CSV or TSV file, in UTF-8 and with a header.
 
     Columns of type ``bool`` may hold 1, 0, true and false; where they hold other numbers, these are what is read.
@@ -160,21 +163,13 @@ class CsvTable:
         Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
     """
 
-    unit, noun = "line", "column"
-
     def __init__(self, path: Path, *, delimiter: str | None = None, missing: Sequence[str] = ()) -> None:
         self.path = path
         self.delimiter = delimiter or delimiter_of(path)
         self.missing = frozenset(missing)
         with open_data(path) as file:
             self.names, _ = self._header(file)
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
-        if twice:
-            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
-
-    def place(self, line: int) -> Place:
-        """Return a line of this file."""
-        return Place(self.path, line)
+        _check_names(self.names, path)
 
     def types(self) -> dict[str, Any]:
         """Return float64 for the columns of numbers in the first block, string for others, null for empty ones."""
@@ -187,15 +182,14 @@ class CsvTable:
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
         with open_data(self.path) as file:
             _, line = self._header(file)
-            options, block = self._options(types), file.readlines(_FIRST_BLOCK)
-            while block:
-                batch = self._bulk(block, line, options)
-                if batch is None:
-                    line = yield from self._by_rows(block, file, line, types, refusal or _not_a_number)
+            options = self._options(types)
+            for block, n_lines in byte_blocks(file, size):
+                batches = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
+                yield from batches
+                if batches:
+                    line += n_lines
                 else:
-                    yield batch
-                    line += len(block)
-                block = list(islice(file, block_rows(size, sum(map(len, block)) // len(block))))
+                    line = yield from self._by_rows(block, file, line, types, refusal or not_a_number)
 
     def _options(self, types: Types) -> Any:
         return arrow_csv.ConvertOptions(
@@ -207,37 +201,28 @@ class CsvTable:
             false_values=_FALSE,
         )
 
-    def _bulk(self, block: list[bytes], line: int, options: Any) -> TableBatch | None:
-        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
-        text = b"".join(block)
-        if not self.delimiter.isascii() or not has_plain_quotes(text, b'"', self.delimiter.encode()):
-            return None
-        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
-            return None  # for pyarrow, a lone carriage return ends a line
-        try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(text),
-                arrow_csv.ReadOptions(column_names=self.names, block_size=len(text) + 1),
-                arrow_csv.ParseOptions(delimiter=self.delimiter),
-                options,
-            )
-        except pa.ArrowInvalid:
-            return None
-        filled = [raw not in (b"\n", b"\r\n") for raw in block]
-        if table.num_rows == 0 or table.num_rows != sum(filled):
-            return None
-        numbers = range(line + 1, line + 1 + len(block))
-        [batch] = table.combine_chunks().to_batches()
-        return TableBatch(batch, numbers if all(filled) else list(compress(numbers, filled)))
+    def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> list[TableBatch]:
+        """Return the rows of a block, or nothing if pyarrow cannot be trusted with it."""
+        plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
+        if not plain or has_lone_returns(block):
+            return []
+        table = read_cells(block, len(numbers), self.names, options, delimiter=self.delimiter)
+        if table is not None and table.num_rows < len(numbers):
+            numbers = list(compress(numbers, (raw not in (b"", b"\r") for raw in block.split(b"\n"))))
+        if table is None or table.num_rows != len(numbers):
+            return []
+        batches, starts = table.to_batches(), accumulate(map(len, table.to_batches()), initial=0)
+        return [TableBatch(rows, numbers[at : at + len(rows)]) for rows, at in zip(batches, starts, strict=False)]
 
     def _by_rows(
-        self, block: list[bytes], file: Iterable[bytes], line: int, types: Types, refusal: Refusal
+        self, block: bytes, file: Iterable[bytes], line: int, types: Types, refusal: Refusal
     ) -> Generator[TableBatch, None, int]:
         """Yield the rows of a block, to the end of the last of them; return the line it ends in."""
-        reader = csv.reader(self._decoded(chain(block, file), line), delimiter=self.delimiter, strict=True)
+        raw_lines = [raw + b"\n" for raw in block.split(b"\n")[:-1]]
+        reader = csv.reader(self._decoded(chain(raw_lines, file), line), delimiter=self.delimiter, strict=True)
         lines, rows = list[int](), list[list[str | None]]()
         problem: DataFormatError | None = None
-        while reader.line_num < len(block) and problem is None:
+        while reader.line_num < len(raw_lines) and problem is None:
             try:
                 row = next(reader, [])
             except csv.Error as error:
@@ -284,7 +269,7 @@ class CsvTable:
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-class ArrowTable:
+class ArrowTable(Table):
     """A Parquet file, or an Arrow file (Feather, version 2), whose columns have types already.
 
     Memory is bounded by the size of the file's row groups or record batches.
@@ -296,20 +281,14 @@ class ArrowTable:
         formats need random access.
     """
 
-    unit, noun = "row", "column"
+    unit = "row"
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-        twice = sorted({name for name in self.schema.names if self.schema.names.count(name) > 1})
-        if twice:
-            raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
-
-    def place(self, line: int) -> Place:
-        """Return a row of this file."""
-        return Place(self.path, line, self.unit)
+        _check_names(self.schema.names, path)
 
     def types(self) -> dict[str, Any]:
         """Return the types that the file declares."""
@@ -343,6 +322,12 @@ class ArrowTable:
                 yield pa.ipc.open_file(file)
 
 
+def _check_names(names: Sequence[str], path: Path) -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
+
+
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, tuple[str, str] | None]:
     """Return the cells as a record batch; up to the first row with a cell that does not fit, and that cell."""
     arrays, wrong = [], list[tuple[int, str]]()
@@ -365,7 +350,8 @@ def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[A
     return before, (name, columns[name][end] or "")
 
 
-def _not_a_number(name: str, text: str) -> str:
+def not_a_number(name: str, text: str) -> str:
+    """Return what is wrong with a text in a column of numbers."""
     return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
 
 

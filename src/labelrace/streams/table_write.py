@@ -13,7 +13,14 @@ import pyarrow as pa
 from scipy.sparse import issparse
 
 from labelrace.files import write_whole
-from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts, number_texts
+from labelrace.streams.cells import (
+    canonical_rows,
+    check_distinct,
+    code_texts,
+    entry_texts,
+    feature_texts,
+    write_lines,
+)
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import new_data, plain_path
 from labelrace.streams.schema import schema_of, schema_path, schema_text
@@ -21,23 +28,13 @@ from labelrace.streams.table import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
-__all__ = ["write_arrow", "write_csv", "write_jsonl"]
-
 
 def write_csv(
     stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None, separator: str = ";"
 ) -> int:
     """Write a stream as a CSV or TSV file with its schema beside it; return the number of rows.
 
-    Parameters
-    ----------
-    stream : Stream
-    path : path
-    batch_size : int
-    label_column : str or None, default=None
-        The column for lists of labels; without it each label has a column of 0 and 1, after the features.
-    separator : str, default=";"
-        What stands between the labels of a list.
+    Each label has a column of 0 and 1, after the features, unless there is a `label_column` for lists of labels.
     """
     _check_columns(stream, label_column)
     if label_column is not None:
@@ -47,34 +44,24 @@ def write_csv(
     options = {} if label_column is None else {"label_column": label_column, "separator": separator}
     schema = schema_text(schema_of(stream, **options))
     names = [*stream.feature_names, *(stream.label_names if label_column is None else [label_column])]
-    rows = 0
-    with new_data(path) as file:
-        file.write(f"{delimiter.join(_quoted(name, delimiter) for name in names)}\n".encode())
-        for X, Y in stream.batches(batch_size):
-            rows += X.shape[0]
-            columns = _feature_columns(X, values, stream)
-            if label_column is None:
-                columns += np.where(Y.toarray().T != 0, "1", "0").tolist()
-            else:
-                columns.append([_quoted(separator.join(names), delimiter) for names in _label_lists(Y, stream)])
-            lines = map(delimiter.join, zip(*columns, strict=True))
-            file.write("".join(f"{line}\n" for line in lines).encode())
-        write_whole(schema_path(path), schema)
-    return rows
+    header = f"{delimiter.join(_quoted(name, delimiter) for name in names)}\n"
+
+    def lines(X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
+        columns = feature_texts(X, values, stream.feature_names, "")
+        if label_column is None:
+            columns += np.where(Y.toarray().T != 0, "1", "0").tolist()
+        else:
+            columns.append([_quoted(separator.join(names), delimiter) for names in _label_lists(Y, stream)])
+        return (f"{delimiter.join(row)}\n" for row in zip(*columns, strict=True))
+
+    return write_lines(stream, path, batch_size, lines, header, {schema_path(path): schema})
 
 
 def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = "labels") -> int:
     """Write a stream as a JSONL file with its schema beside it; return the number of rows.
 
-    The rows of a sparse stream have no keys for zeros. Missing values are null.
-
-    Parameters
-    ----------
-    stream : Stream
-    path : path
-    batch_size : int
-    label_column : str or None, default="labels"
-        The key of the list of labels; with None each label has a key of its own, with 0 or 1.
+    The rows of a sparse stream have no keys for zeros. Missing values are null. Without `label_column`, the key of the
+    list of labels, each label has a key of its own, with 0 or 1.
     """
     _check_columns(stream, label_column)
     values = nominal_texts(stream)
@@ -99,15 +86,7 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
 def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None) -> int:
     """Write a stream as a Parquet or Arrow (Feather) file that knows its schema; return the number of rows.
 
-    Parameters
-    ----------
-    stream : Stream
-    path : path
-        ``.parquet``, ``.arrow`` or ``.feather``.
-    batch_size : int
-        Also the number of rows in a row group or record batch.
-    label_column : str or None, default=None
-        The column for lists of labels; without it each label has a column of 0 and 1, after the features.
+    A batch is a row group or record batch; labels are written as in CSV files.
     """
     _check_columns(stream, label_column)
     values = nominal_texts(stream)
@@ -186,16 +165,6 @@ def _quoted_values(texts: tuple[str, ...], delimiter: str) -> tuple[str, ...]:
     if "" in texts:
         raise ValueError("an empty text is a nominal value, which CSV cannot tell from a missing one; write JSONL")
     return tuple(_quoted(text, delimiter) for text in texts)
-
-
-def _feature_columns(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> list[list[str]]:
-    dense = X.toarray() if issparse(X) else X
-    return [
-        code_texts(dense[:, column], values[column], stream.feature_names[column], "")
-        if column in values
-        else [text.replace("nan", "") for text in number_texts(dense[:, column])]
-        for column in range(stream.n_features)
-    ]
 
 
 def _dense_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
