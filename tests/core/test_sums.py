@@ -197,10 +197,21 @@ def test_eigenpairs_agree_however_they_are_computed():
     gram = factor.T @ factor
     values, vectors = np.linalg.eigh(gram)
     operator = scipy.sparse.linalg.LinearOperator(gram.shape, matvec=lambda v: gram @ v, dtype=float)
-    for matrix, k in ((gram, 5), (gram, 40), (operator, 5)):
+    for matrix, k in ((gram, 1), (gram, 5), (gram, 40), (operator, 5)):
         found, directions = top_eigenpairs(matrix, k)
         np.testing.assert_allclose(found, values[::-1][:k], rtol=1e-9)
         np.testing.assert_allclose(directions, signed(vectors[:, ::-1][:, :k]), atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_eigenpairs_beyond_the_rank_are_zero(rank):
+    rng = np.random.default_rng(1)
+    factor = rng.normal(size=(rank, 700))
+    gram = factor.T @ factor
+    for matrix in (gram, scipy.sparse.linalg.aslinearoperator(gram)):
+        values, vectors = top_eigenpairs(matrix, 6)
+        np.testing.assert_allclose(values[rank:], 0, atol=1e-9)
+        np.testing.assert_allclose(vectors[:, :rank] * values[:rank] @ vectors[:, :rank].T, gram, atol=1e-9)
 
 
 def test_what_does_not_fit_is_refused():

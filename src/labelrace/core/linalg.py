@@ -14,8 +14,8 @@ __all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_
 _NOTHING = 1e-100
 # Squared singular values up to this share of the largest are zero.
 _RANK = 1e-14
-# Size of a matrix up to which all its eigenvectors are computed, or a few by bisection; beyond, Lanczos iterations.
-_DIRECT = 3000
+# Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
+_FEW = 64
 
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
@@ -56,19 +56,33 @@ def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
     array([0., 1., 0.])
     """
     size = matrix.shape[0]
-    if isinstance(matrix, np.ndarray) and (size <= _DIRECT or k > size // 4):
-        # Computing few eigenvectors pays where they are a small part of all.
+    if isinstance(matrix, np.ndarray) and k > size // _FEW:
+        # Computing a part of the eigenvectors pays where it is a small one.
         if k > size // 4:
             values, vectors = np.linalg.eigh(matrix)
             values, vectors = values[size - k :], vectors[:, size - k :]
         else:
             values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[size - k, size - 1], check_finite=False)
     else:
-        # A start that does not depend on the order of rows, and is not orthogonal to anything in particular.
-        start = np.cos(np.arange(size) + 1.0)
-        values, vectors = scipy.sparse.linalg.eigsh(matrix, k=min(k, size - 1), which="LA", v0=start)
+        values, vectors = _lanczos(matrix, k)
     order = np.argsort(-values, kind="stable")
     return values[order], signed(vectors[:, order])
+
+
+def _lanczos(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
+    """Compute the ``k`` largest eigenvalues and their eigenvectors by iteration; what does not converge is zero."""
+    size = matrix.shape[0]
+    # A start that depends on nothing but the size, and is not orthogonal to anything in particular.
+    start = np.cos(np.arange(size) + 1.0)
+    if not np.any(matrix @ start):
+        return np.zeros(k), np.eye(size, k)
+    try:
+        values, vectors = scipy.sparse.linalg.eigsh(matrix, k=min(k, size - 1), which="LA", v0=start)
+    except scipy.sparse.linalg.ArpackNoConvergence as partly:
+        # Eigenvalues of zero, beyond the rank, are all alike.
+        values, vectors = partly.eigenvalues, partly.eigenvectors
+    missing = k - len(values)
+    return np.append(values, np.zeros(missing)), np.hstack([vectors, np.zeros((size, missing))])
 
 
 def right_singular(Z: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:

@@ -196,8 +196,13 @@ class View:
         """Compute ``TᵀT``."""
         scale, centre = coding
         gram = self.label_gram.dense() - np.outer(self.state.sum_y, centre)
-        gram -= np.outer(centre, self.state.sum_y - self.state.rows * centre)
-        return scale**2 * gram
+        total = self.total(coding)
+        # The sums of centred labels are zero, but for round-off.
+        if np.abs(total).max(initial=0.0) > 1e-9 * self.state.rows:
+            gram -= np.outer(centre, total / scale)
+        if scale != 1.0:
+            gram *= scale**2
+        return gram
 
     def gram_columns(self, coding: Coding, labels: IntArray) -> FloatArray:
         """Compute some columns of ``TᵀT``, (l, k)."""

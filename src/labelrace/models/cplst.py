@@ -61,7 +61,7 @@ class CPLSTClassifier(CompressionClassifier):
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of directions; `read` gives another one later.
     penalty : "auto" or float, default="auto"
         Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
@@ -110,7 +110,7 @@ class CPLSTClassifier(CompressionClassifier):
     def __init__(
         self,
         *,
-        n_components: str | int = "log2_squared",
+        n_components: str | int = "log2",
         penalty: Any = "auto",
         scaling: str = "auto",
         penalise_intercept: bool = False,

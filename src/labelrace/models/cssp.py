@@ -123,8 +123,9 @@ class CSSPClassifier(CompressionClassifier):
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
-        Number of labels that are learned; `read` gives another one later.
+    n_components : {"log2", "log2_squared"} or int, default="log2"
+        Number of labels that are learned; `read` gives another one later. Labels as codes take more than directions
+        do: "log2_squared" is more accurate.
     coding : {"centred", "signs", "binary"}, default="centred"
         Labels as numbers: less their means, -1 and 1, or 0 and 1. The authors' program has -1 and 1.
     uniforms : sequence of float or None, default=None
@@ -181,7 +182,7 @@ class CSSPClassifier(CompressionClassifier):
     def __init__(
         self,
         *,
-        n_components: str | int = "log2_squared",
+        n_components: str | int = "log2",
         coding: str = "centred",
         uniforms: Any = None,
         selected: Any = None,

@@ -79,7 +79,7 @@ class FaIEClassifier(CompressionClassifier):
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of codes; `read` gives another one later.
     alpha : float, default=0.1
         Weight of predictability.
@@ -132,7 +132,7 @@ class FaIEClassifier(CompressionClassifier):
     def __init__(
         self,
         *,
-        n_components: str | int = "log2_squared",
+        n_components: str | int = "log2",
         alpha: float = 0.1,
         coding: str = "centred",
         penalty: Any = "auto",

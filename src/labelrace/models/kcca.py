@@ -164,7 +164,7 @@ class KCCAClassifier(CompressionClassifier):
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of codes; `read` gives another one later.
     n_random_features : int, default=64
         Random features of the labels; with 0 this is linear canonical correlation analysis.
@@ -222,7 +222,7 @@ class KCCAClassifier(CompressionClassifier):
     def __init__(
         self,
         *,
-        n_components: str | int = "log2_squared",
+        n_components: str | int = "log2",
         n_random_features: int = 64,
         width: Any = "auto",
         label_penalty: float = 1.0,

@@ -63,7 +63,7 @@ class PLSTClassifier(CompressionClassifier):
 
     Parameters
     ----------
-    n_components : {"log2", "log2_squared"} or int, default="log2_squared"
+    n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of directions; `read` gives another one later.
     penalty : "auto" or float, default="auto"
         Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
@@ -114,7 +114,7 @@ class PLSTClassifier(CompressionClassifier):
     def __init__(
         self,
         *,
-        n_components: str | int = "log2_squared",
+        n_components: str | int = "log2",
         penalty: Any = "auto",
         scaling: str = "auto",
         penalise_intercept: bool = False,
@@ -146,7 +146,7 @@ class PLSTClassifier(CompressionClassifier):
         estimate is at least 1 - 2f instead of one half: a rare one hardly ever, one above one half always. The
         regression is Weka's: standardised columns and a penalty of 1e-8.
         """
-        return cls(**{"n_components": "log2", "penalty": 1e-8, "scaling": "columns", "meka": True, **others})
+        return cls(**{"penalty": 1e-8, "scaling": "columns", "meka": True, **others})
 
     def _algorithm(self, seed: int) -> PLST:
         parameters.check_flag("meka", self.meka)
