@@ -116,18 +116,17 @@ class Table:
         shape = (Z.shape[0], len(touched))
         return np.asarray(scipy.sparse.csr_array((Z.data, compact, Z.indptr), shape=shape) @ self.rows(touched))
 
-    def replaced(self, places: IntArray, rows: Array) -> Table:
-        """Make a table with other rows at some places, which are in order."""
+    def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> Table:
+        """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
         store = self._store
         with store.lock:
             if store.newest() is self._version:
-                return self._exchanged(places, rows)
+                return self._exchanged(places, rows, store.array[places] if kept is None else kept)
         # Somebody else has gone on from this version: the ways part.
         return Table.of(np.asarray(self)).replaced(places, rows)
 
-    def _exchanged(self, places: IntArray, rows: Array) -> Table:
+    def _exchanged(self, places: IntArray, rows: Array, kept: Array) -> Table:
         store, old, new = self._store, self._version, _Version()
-        kept = store.array[places]
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
         changed = Table(store, new, self.shape[0])
