@@ -19,7 +19,7 @@ __all__ = ["limited"]
 # Rows from which products are large enough for BLAS to use several threads; fewer are not worth the limit's own time.
 _FEWEST_ROWS = 32
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _inside = 0
 _limit: Any = None
 _controller: ThreadpoolController | None = None
