@@ -131,6 +131,9 @@ def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
     """Leave out the empty columns of sparse rows; return the others and their places, in order."""
     if not scipy.sparse.issparse(z):
         return z, slice(None)
+    if z.shape[0] == 1 and z.has_canonical_format:
+        # One row is as good dense, and needs no search.
+        return z.data[None], z.indices
     if z.shape[1] <= _MAX_MARKED * z.nnz:
         # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
         occurs = np.zeros(z.shape[1], dtype=bool)

@@ -338,15 +338,22 @@ class RLS(Bank[RLSState]):
         """Choose the penalty with the smallest leave-one-out error, over all targets; of equals the largest."""
         if len(values) < 2:
             return float(ALPHAS[len(ALPHAS) // 2])
-        errors = np.zeros(len(ALPHAS))
-        size = max(1, _CELLS // len(H))
-        for place, alpha in enumerate(ALPHAS):
-            start = Start(None, _inverse(values, vectors, alpha))  # type: ignore[arg-type]
-            for first in range(0, H.shape[1], size):
-                part = H[:, first : first + size]
-                scores = start.left_out(part)
-                scores = np.clip(scores, 0.0, 1.0) if self.binary else scores
-                errors[place] += np.square(scores - part).sum()
+        errors, ones = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
+        squares, size = vectors * vectors, max(1, _CELLS // len(H))
+        for first in range(0, H.shape[1], size):
+            part = H[:, first : first + size]
+            along = vectors.T @ part
+            for place, alpha in enumerate(ALPHAS):
+                # As `_inverse` has it, but for no more than its diagonal and its product with the targets.
+                shrink = 1.0 / (values / alpha + 1.0)
+                sums = vectors @ (shrink * ones)
+                share = sums / (_INTERCEPT + sums.sum())
+                diagonal = squares @ shrink - sums * share
+                left_out = vectors @ (shrink[:, None] * along) - share[:, None] * (sums @ part)
+                left_out /= diagonal[:, None]
+                if self.binary:
+                    left_out = part - np.clip(part - left_out, 0.0, 1.0)
+                errors[place] += np.square(left_out).sum()
         # What is equal but for rounding, as where a target is constant, is equal.
         least = errors.min() * (1 + 1e-9) + 1e-300
         return float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
@@ -410,8 +417,11 @@ class RLS(Bank[RLSState]):
         work = _Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, Z.shape[0], size):
-                self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
+            if Z.shape[0] <= size:
+                self._learn_block(work, state.alpha, Z, H, young)
+            else:
+                for start in range(0, Z.shape[0], size):
+                    self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         _check_finite(weights[:0] if self.binary else weights, work.intercepts)
         fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)

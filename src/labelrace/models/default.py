@@ -191,8 +191,10 @@ class LabelRace(BankAlgorithm[State]):
             linear, beta = derived.learners, derived.beta
         Z = self.bank.transform(linear, X)
         some = _monitored_rows(Y)
-        before, scores = state, self._decode(self.bank.predict_transformed(linear, Z[some]), beta)
-        state = self._monitor(state, scores, _dense(Y[some]))
+        # Slices of sparse rows are slow to make, also of all.
+        monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
+        before, scores = state, self._decode(self.bank.predict_transformed(linear, monitored), beta)
+        state = self._monitor(state, scores, _dense(labels))
         if beta is not None:
             Y = self._filled(linear, beta, Z, Y)
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
