@@ -1,8 +1,9 @@
 """How fast labelrace is, as ratios measured in one run, on one thread.
 
-First against the matrix products that RACE cannot avoid and against other tools on the same work; then time per row on
-the shapes of the paper's six datasets, beside what scikit-learn and River offer. Usage: ``python benchmarks/speed.py``.
-Real files are used where ``$LABELRACE_DATA`` has them.
+First against the matrix products that RACE cannot avoid and against other tools on the same work; then the default
+against the bare products of its own arithmetic, in batches and row by row; then time per row on the shapes of the
+paper's six datasets, beside what scikit-learn and River offer. Usage: ``python benchmarks/speed.py [core] [default]
+[rows]``; all parts if none is named. Real files are used where ``$LABELRACE_DATA`` has them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -225,10 +229,184 @@ def river(X: AnyMatrix, Y: AnyMatrix) -> float | None:
     return 1e3 * seconds(run, 1) / rows
 
 
-def main() -> None:
+# The default against the bare products of its own arithmetic.
+
+
+def unit_rows(X: AnyMatrix) -> AnyMatrix:
+    """Scale sparse rows to length one, or dense columns, as the default does it, beforehand."""
+    if not scipy.sparse.issparse(X):
+        return (X / np.sqrt(X.shape[1])).astype(np.float32)
+    lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / lengths) @ X).astype(np.float32)
+
+
+def bare_default(X: AnyMatrix, Y: AnyMatrix, n_random: int = 128) -> Callable[[], None]:
+    """Predict and learn by products alone: nothing is checked, monitored, scaled or kept whole."""
+    Z, Y = unit_rows(X), np.asarray(Y.toarray() if scipy.sparse.issparse(Y) else Y, np.float32)
+    is_sparse = scipy.sparse.issparse(Z)
+    size = 128 if is_sparse else 64
+    directions = None if is_sparse else RNG.normal(size=(X.shape[1], n_random)).astype(np.float32)
+
+    def run() -> None:
+        m = Z.shape[1] + (0 if is_sparse else n_random)
+        W, d = np.zeros((m, Y.shape[1]), np.float32), np.ones(m, np.float32)
+        for start in range(0, Z.shape[0], BATCH):
+            x, y = Z[start : start + BATCH], Y[start : start + BATCH]
+            if directions is not None:
+                x = np.hstack([x, np.abs(x @ directions)])
+            _ = x @ W > 0.5
+            for first in range(0, x.shape[0], size):
+                bare_block(x[first : first + size], y[first : first + size], W, d)
+
+    return run
+
+
+def bare_block(z: AnyMatrix, y: np.ndarray, W: np.ndarray, d: np.ndarray) -> None:
+    if scipy.sparse.issparse(z):
+        touched, places = np.unique(z.indices, return_inverse=True)
+        z = scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched)))
+        scaled = scipy.sparse.csr_array((z.data / d[touched][places], places, z.indptr), shape=z.shape)
+        inverse = np.linalg.inv((scaled @ z.T).toarray() + np.eye(z.shape[0], dtype=np.float32))
+        W[touched] += scaled.T @ (inverse @ (y - z @ W[touched]))
+        q = np.asarray(z.multiply((z.T @ inverse).T).sum(axis=0)).ravel()
+        d[touched] /= 1.0 - q / d[touched]
+        return
+    scaled = z / d
+    inverse = np.linalg.inv(scaled @ z.T + np.eye(len(z), dtype=np.float32))
+    W += scaled.T @ (inverse @ (y - z @ W))
+    d /= 1.0 - np.einsum("ij,ij->j", z, inverse @ z) / d
+
+
+def cpu_ratio(one: Callable[[], object], other: Callable[[], object], repeats: int = 5) -> float:
+    """Compare the least processor times of two functions that are run by turns."""
+    best = [float("inf")] * 2
+    for _ in range(repeats):
+        for place, function in enumerate((one, other)):
+            start = time.process_time()
+            function()
+            best[place] = min(best[place], time.process_time() - start)
+    return best[0] / best[1]
+
+
+def default_ratios() -> None:
+    shapes = (
+        Shape("text, 5,000 words", 6000, 5000, 50, 3, 50 / 5000),
+        Shape("bibtex", 6000, 1836, 159, 2, 0.037),
+        Shape("rcv1v2", 6000, 47236, 101, 3, 75 / 47236),
+        Shape("dense", 6000, 100, 50, 3, None),
+    )
+    for shape in shapes:
+        X, Y = features(shape, shape.rows), labels(shape.rows, shape.labels, shape.cardinality)
+        whole = partial(lambda X, Y: prequential(labelrace.make_model("race"), X, Y), X, Y)
+        ratio = cpu_ratio(whole, bare_default(X, Y))
+        report(f"race / bare products, {shape.name}: {shape.features:,} features, {shape.labels} labels", ratio)
+    few, many = (wide_learning(width) for width in (5000, 10**6))
+    report("race learning with 1,000,000 features / with 5,000, 50 non-zeros a row", many / few)
+    one_row_ratios()
+    vowpal_wabbit_ratios()
+    bare, ours = (
+        command_time(code) for code in ("import numpy", "from labelrace.cli.main import app; app(['--help'])")
+    )
+    report("labelrace --help / the interpreter that imports NumPy", ours / bare)
+
+
+def wide_learning(width: int) -> float:
+    """Time learning alone, after two batches."""
+    X, Y = features(Shape("", 8000, width, 50, 3, 50 / width), 8000), labels(8000, 50, 3)
+
+    def run() -> float:
+        model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], Y[:1000])
+        start = time.process_time()
+        for first in range(1000, 8000, BATCH):
+            model.partial_fit(X[first : first + BATCH], Y[first : first + BATCH])
+        return time.process_time() - start
+
+    return min(run() for _ in range(3))
+
+
+def one_row_ratios() -> None:
+    """Compare one row of 100 features and 50 labels with the bare NumPy of it."""
+    X, Y = RNG.normal(size=(2000, 100)), labels(2000, 50, 3).toarray().astype(float)
+    model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], Y[:1000])
+    W, d, directions = np.zeros((228, 50), np.float32), np.ones(228), RNG.normal(size=(100, 128)).astype(np.float32)
+
+    def seen(x: np.ndarray) -> np.ndarray:
+        z = (x * 0.1).astype(np.float32)
+        return np.hstack([z, np.abs(z @ directions)])
+
+    def bare_learning() -> None:
+        for i in range(1000, 2000):
+            z = seen(X[i : i + 1])
+            pull = (Y[i] - z @ W) / (1.0 + float((z[0] ** 2 / d).sum()))
+            W[:] += (z[0] / d)[:, None] * pull
+            d[:] += z[0] ** 2
+
+    def learning() -> None:
+        for i in range(1000, 2000):
+            model.partial_fit(X[i : i + 1], Y[i : i + 1])
+
+    report("race learning one row / bare NumPy, 100 features, 50 labels", cpu_ratio(learning, bare_learning, 3))
+    model.predict(X[:1])
+
+    def predicting() -> None:
+        for i in range(1000, 2000):
+            model.predict(X[i : i + 1])
+
+    def bare_predicting() -> None:
+        for i in range(1000, 2000):
+            _ = seen(X[i : i + 1]) @ W > 0.5
+
+    report("race predicting one row / bare NumPy", cpu_ratio(predicting, bare_predicting, 3))
+
+
+def vowpal_wabbit_ratios() -> None:
+    """Compare one-row learning with Vowpal Wabbit's multilabel_oaa, where that is installed."""
+    if find_spec("vowpalwabbit") is None:
+        print("race / Vowpal Wabbit: vowpalwabbit is not installed")
+        return
+    from vowpalwabbit import Workspace
+
+    for shape in (
+        Shape("bibtex", 1500, 1836, 159, 2, 0.037),
+        Shape("delicious", 1500, 500, 983, 19, 0.036),
+        Shape("yeast", 1500, 103, 14, 4, None),
+        Shape("enron", 1500, 1001, 53, 3, 0.08),
+    ):
+        X, Y = features(shape, shape.rows), labels(shape.rows, shape.labels, shape.cardinality)
+        dense = Y.toarray().astype(float)
+        model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], dense[:1000])
+        workspace = Workspace(f"--multilabel_oaa {shape.labels} --quiet")
+        rows = X if scipy.sparse.issparse(X) else scipy.sparse.csr_array(X)
+        lines = [vw_line(rows[[i]], Y[[i]]) for i in range(1000, 1500)]
+
+        def ours(model: Any = model, X: AnyMatrix = X, dense: np.ndarray = dense) -> None:
+            for i in range(1000, 1500):
+                model.partial_fit(X[i : i + 1], dense[i : i + 1])
+
+        def theirs(workspace: Any = workspace, lines: list[str] = lines) -> None:
+            for line in lines:
+                workspace.learn(line)
+
+        report(f"race / Vowpal Wabbit, learning one row, shape of {shape.name}", cpu_ratio(ours, theirs, 3))
+
+
+def vw_line(x: AnyMatrix, y: AnyMatrix) -> str:
+    values = " ".join(f"{column}:{value:g}" for column, value in zip(x.indices, x.data, strict=True))
+    return f"{','.join(map(str, y.indices))} | {values}"
+
+
+def command_time(code: str) -> float:
+    """Time an interpreter from start to end."""
+    return seconds(lambda: subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False), 5)
+
+
+def core_part() -> None:
     core_ratios()
     measure_ratio()
     arff_ratio()
+
+
+def rows_part() -> None:
     print("\nMilliseconds a row, test and train; batches of 500 (scikit-learn: 100, River: one by one)")
     print(f"{'':<12}{'rows':>8}{'features':>10}{'labels':>8}{'RACE':>10}{'scikit-learn':>22}{'River':>22}")
     for shape in PAPER:
@@ -237,5 +415,9 @@ def main() -> None:
         print(f"{shape.name:<12}{shape.rows:>8}{shape.features:>10}{shape.labels:>8}{ours:>10.4f}{cells}", flush=True)
 
 
+PARTS = {"core": core_part, "default": default_ratios, "rows": rows_part}
+
+
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()

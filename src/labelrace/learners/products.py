@@ -19,7 +19,7 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 __all__ = ["DenseBlock", "SparseBlock", "block_inverse", "block_of", "without_empty_columns"]
 
 # Columns for each non-zero up to which occurring columns are marked rather than found by sorting.
-_MAX_MARKED = 8
+_MAX_MARKED = 64
 
 
 class DenseBlock:
@@ -131,11 +131,16 @@ def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
     """Leave out the empty columns of sparse rows; return the others and their places, in order."""
     if not scipy.sparse.issparse(z):
         return z, slice(None)
+    if z.shape[0] == 1 and z.has_canonical_format:
+        # One row is as good dense, and needs no search.
+        return z.data[None], z.indices
     if z.shape[1] <= _MAX_MARKED * z.nnz:
         # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
         occurs = np.zeros(z.shape[1], dtype=bool)
         occurs[z.indices] = True
-        touched, places = np.flatnonzero(occurs), (np.cumsum(occurs, dtype=z.indptr.dtype) - 1)[z.indices]
+        touched, place_of = np.flatnonzero(occurs), np.empty(z.shape[1], z.indptr.dtype)
+        place_of[touched] = np.arange(len(touched))
+        places = place_of[z.indices]
     else:
         touched, places = np.unique(z.indices, return_inverse=True)
         places = places.astype(z.indptr.dtype, copy=False)

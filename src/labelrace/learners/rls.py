@@ -33,14 +33,14 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import columns, products, scaling
+from labelrace.learners import columns, products, scaling, threads
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.table import Table
@@ -303,6 +303,11 @@ class RLS(Bank[RLSState]):
         H = np.asarray(columns.dense(H), dtype=float)
         if self.binary:
             H = _with_means(H)
+        with threads.limited(len(H)):
+            return self._solved(scaled, Z, touched, H)
+
+    def _solved(self, scaled: ScalingState, Z: AnyMatrix, touched: IntArray | slice, H: FloatArray) -> Start:
+        """Solve for the first rows, at the best penalty."""
         block = products.block_of(Z)
         kernel = block.gram(np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
         values, vectors = np.linalg.eigh(kernel)
@@ -321,7 +326,7 @@ class RLS(Bank[RLSState]):
         empty.intercept_gained[0] = _INTERCEPT / (1.0 - inverse.sum() / _INTERCEPT) - _INTERCEPT
         learned = empty._replace(
             intercepts=intercepts,
-            rows=float(X.shape[0]),
+            rows=float(len(H)),
             in_use=float(np.count_nonzero(empty.gained[touched, 0])),
             first_rows=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
@@ -333,15 +338,22 @@ class RLS(Bank[RLSState]):
         """Choose the penalty with the smallest leave-one-out error, over all targets; of equals the largest."""
         if len(values) < 2:
             return float(ALPHAS[len(ALPHAS) // 2])
-        errors = np.zeros(len(ALPHAS))
-        size = max(1, _CELLS // len(H))
-        for place, alpha in enumerate(ALPHAS):
-            start = Start(None, _inverse(values, vectors, alpha))  # type: ignore[arg-type]
-            for first in range(0, H.shape[1], size):
-                part = H[:, first : first + size]
-                scores = start.left_out(part)
-                scores = np.clip(scores, 0.0, 1.0) if self.binary else scores
-                errors[place] += np.square(scores - part).sum()
+        errors, ones = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
+        squares, size = vectors * vectors, max(1, _CELLS // len(H))
+        for first in range(0, H.shape[1], size):
+            part = H[:, first : first + size]
+            along = vectors.T @ part
+            for place, alpha in enumerate(ALPHAS):
+                # As `_inverse` has it, but for no more than its diagonal and its product with the targets.
+                shrink = 1.0 / (values / alpha + 1.0)
+                sums = vectors @ (shrink * ones)
+                share = sums / (_INTERCEPT + sums.sum())
+                diagonal = squares @ shrink - sums * share
+                left_out = vectors @ (shrink[:, None] * along) - share[:, None] * (sums @ part)
+                left_out /= diagonal[:, None]
+                if self.binary:
+                    left_out = part - np.clip(part - left_out, 0.0, 1.0)
+                errors[place] += np.square(left_out).sum()
         # What is equal but for rounding, as where a target is constant, is equal.
         least = errors.min() * (1 + 1e-9) + 1e-300
         return float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
@@ -355,7 +367,8 @@ class RLS(Bank[RLSState]):
         H = np.asarray(columns.dense(H), dtype=self._dtype)
         if self.binary:
             state = self._with_generations(state, H)
-        learned = self._learn_blocks(state, Z, H)
+        with threads.limited(len(H)):
+            learned = self._learn_blocks(state, Z, H)
         return learned._replace(
             scaling=scaling.update(state.scaling, X, self.factor(X.shape[0])), rows=state.rows + X.shape[0]
         )
@@ -374,7 +387,7 @@ class RLS(Bank[RLSState]):
         founded = state._replace(
             first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
-        is_table = isinstance(state.gained, Table)
+        is_table = _is_table(state.gained)
         return _as_tables(founded, None, gained) if is_table else founded._replace(gained=gained)
 
     def factor(self, n_rows: int) -> float:
@@ -396,17 +409,21 @@ class RLS(Bank[RLSState]):
             state = _multiplied_out(state)
         is_sparse = not state.scaling.length
         Z, touched = products.without_empty_columns(Z)
-        weights, gained = _rows_of(state.weights, touched), _rows_of(state.gained, touched)
+        before = _rows_of(state.weights, touched), _rows_of(state.gained, touched)
+        weights, gained = before[0].copy(), before[1] * state.fading
         if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
             Z = Z.toarray()
         unused = gained[:, 0] == 0.0
-        gained *= state.fading
         work = _Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, Z.shape[0], size):
-                self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
-        _check_finite(weights, work.intercepts)
+            if Z.shape[0] <= size:
+                self._learn_block(work, state.alpha, Z, H, young)
+            else:
+                for start in range(0, Z.shape[0], size):
+                    self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
+        # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
+        _check_finite(weights[:0] if self.binary else weights, work.intercepts)
         fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)
         gained /= fading
         learned = state._replace(
@@ -418,8 +435,8 @@ class RLS(Bank[RLSState]):
         if not is_sparse:
             return learned._replace(weights=weights, gained=gained)
         return learned._replace(
-            weights=Table.of(state.weights).replaced(touched, weights),  # type: ignore[arg-type]
-            gained=Table.of(state.gained).replaced(touched, gained),  # type: ignore[arg-type]
+            weights=Table.of(state.weights).replaced(touched, weights, before[0]),  # type: ignore[arg-type]
+            gained=Table.of(state.gained).replaced(touched, gained, before[1]),  # type: ignore[arg-type]
         )
 
     def _learn_block(self, work: _Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray) -> None:
@@ -427,9 +444,7 @@ class RLS(Bank[RLSState]):
         errors = h - z @ work.weights
         errors -= work.intercepts
         if self.binary:
-            # Beyond its target: below 0 where that is 0, above 1 where it is 1.
-            errors[np.where(h > 0, errors < 0, errors > 0)] = 0.0
-            errors[np.isnan(errors)] = 0.0
+            errors = _hinged(errors, h)
         factor = self.factor(z.shape[0])
         if factor != 1.0:
             np.multiply(work.gained, factor, out=work.gained)
@@ -477,10 +492,11 @@ class RLS(Bank[RLSState]):
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels from the result of `transform`."""
-        weights = derived.weights
-        product = weights.times(Z) if isinstance(weights, Table) else Z @ weights
+        weights: Any = derived.weights
+        with threads.limited(Z.shape[0]):
+            product = weights.times(Z) if isinstance(weights, Table) else Z @ weights
         product += derived.intercepts
-        return product
+        return np.asarray(product)
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
@@ -489,7 +505,7 @@ class RLS(Bank[RLSState]):
         projected = state._replace(
             intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool), weights=weights
         )
-        return _as_tables(projected, weights, None) if isinstance(state.weights, Table) else projected
+        return _as_tables(projected, weights, None) if _is_table(state.weights) else projected
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
@@ -501,7 +517,7 @@ class RLS(Bank[RLSState]):
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
-        return _as_tables(grown, weights, None) if isinstance(state.weights, Table) else grown
+        return _as_tables(grown, weights, None) if _is_table(state.weights) else grown
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -515,14 +531,14 @@ class RLS(Bank[RLSState]):
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
         if not scaled.length and columns.all_numeric(n_values):
-            weights, gained = (Table.of(one).grown(m) for one in (state.weights, state.gained))
-            return state._replace(scaling=scaled, weights=weights, gained=gained)  # type: ignore[arg-type]
+            tables: Any = [Table.of(one).grown(m) for one in (state.weights, state.gained)]
+            return state._replace(scaling=scaled, weights=tables[0], gained=tables[1])
         kept = columns.places(state.scaling.n_values, n_values)
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
         weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
         weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
         grown = state._replace(scaling=scaled, weights=weights, gained=gained)
-        return _as_tables(grown, weights, gained) if isinstance(state.weights, Table) else grown
+        return _as_tables(grown, weights, gained) if _is_table(state.weights) else grown
 
 
 class _Work(NamedTuple):
@@ -534,11 +550,16 @@ class _Work(NamedTuple):
     intercept_gained: FloatArray
 
 
-def _rows_of(array: Array | Table, touched: IntArray | slice) -> Array:
-    """Copy some rows."""
+def _is_table(array: Any) -> bool:
+    """Tell whether rows are those of a table, as they are of sparse data."""
+    return isinstance(array, Table)
+
+
+def _rows_of(array: Any, touched: IntArray | slice) -> Array:
+    """Take some rows."""
     if isinstance(array, Table) and not isinstance(touched, slice):
         return array.rows(touched)
-    return np.array(np.asarray(array)[touched])
+    return np.asarray(np.asarray(array)[touched])
 
 
 def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
@@ -553,7 +574,7 @@ def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> 
 def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
     gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
-    return _as_tables(state, None, gained) if isinstance(state.gained, Table) else state._replace(gained=gained)
+    return _as_tables(state, None, gained) if _is_table(state.gained) else state._replace(gained=gained)
 
 
 def first_rows(n: int) -> tuple[IntArray, IntArray]:
@@ -596,6 +617,14 @@ def _inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArra
     sums = inverse.sum(axis=1)
     inverse -= np.outer(sums, sums / (_INTERCEPT + sums.sum()))
     return inverse
+
+
+def _hinged(errors: Array, h: Array) -> Array:
+    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
+    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+    if np.isnan(hinged.sum()):
+        hinged[np.isnan(h)] = 0.0
+    return hinged
 
 
 def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:

@@ -208,7 +208,10 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
     # Rows whose squares underflow to zero are not scaled.
     data = data / np.repeat(np.where(lengths > 0, lengths, 1.0), counts[filled])
-    return scipy.sparse.csr_array((data.astype(dtype, copy=False), sparse.indices, sparse.indptr), shape=sparse.shape)
+    scaled = scipy.sparse.csr_array((data.astype(dtype, copy=False), sparse.indices, sparse.indptr), shape=sparse.shape)
+    # Known of the rows given, and slow to find out again.
+    scaled.has_canonical_format = sparse.has_canonical_format
+    return scaled
 
 
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:

@@ -186,15 +186,17 @@ class LabelRace(BankAlgorithm[State]):
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
         if derived is None:
-            learners, beta = self.bank.derive(state.learners), self._beta(state)
+            linear, beta = self.bank.derive(state.learners), self._beta(state)
         else:
-            learners, beta = derived.learners, derived.beta
-        Z = self.bank.transform(learners, X)
+            linear, beta = derived.learners, derived.beta
+        Z = self.bank.transform(linear, X)
         some = _monitored_rows(Y)
-        before, scores = state, self._decode(self.bank.predict_transformed(learners, Z[some]), beta)
-        state = self._monitor(state, scores, _dense(Y[some]))
+        # Slices of sparse rows are slow to make, also of all.
+        monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
+        before, scores = state, self._decode(self.bank.predict_transformed(linear, monitored), beta)
+        state = self._monitor(state, scores, _dense(labels))
         if beta is not None:
-            Y = self._filled(learners, beta, Z, Y)
+            Y = self._filled(linear, beta, Z, Y)
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state, Z = self._forgotten(state, X), None
         U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))

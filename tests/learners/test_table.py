@@ -1,0 +1,160 @@
+"""Tables as values: every version stays what it was, whoever goes on from it, also after failures and interrupts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelrace.learners import table
+from labelrace.learners.table import Table
+
+
+def assert_is(one, array):
+    np.testing.assert_array_equal(np.asarray(one), array)
+    places = np.array([len(array) - 1, 0, 1])
+    np.testing.assert_array_equal(one.rows(places), array[places])
+    Z = scipy.sparse.csr_array(np.arange(2.0 * len(array)).reshape(2, -1) % 3)
+    np.testing.assert_allclose(one.times(Z), Z @ array)
+    np.testing.assert_array_equal(one[1:, 0], array[1:, 0])
+    assert one.shape == array.shape
+    assert len(one) == len(array)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30))
+def test_every_version_stays_what_it_was(seed, n_steps):
+    """Rows are replaced and added, from the newest version or from any."""
+    rng = np.random.default_rng(seed)
+    versions = [(Table.of(np.zeros((4, 2))), np.zeros((4, 2)))]
+    for _ in range(n_steps):
+        one, array = versions[-1 if rng.random() < 0.7 else rng.integers(len(versions))]
+        if rng.random() < 0.3:
+            n_rows = len(array) + int(rng.integers(1, 6))
+            versions.append((one.grown(n_rows), np.pad(array, ((0, n_rows - len(array)), (0, 0)))))
+            continue
+        places = np.flatnonzero(rng.random(len(array)) < 0.4)
+        rows, changed = rng.normal(size=(len(places), 2)), array.copy()
+        changed[places] = rows
+        versions.append((one.replaced(places, rows), changed))
+    for one, array in versions:
+        assert_is(one, array)
+
+
+def test_nothing_is_copied_that_does_not_change():
+    one = Table.of(np.zeros((1000, 3)))
+    other = one.replaced(np.array([7]), np.ones((1, 3)))
+    assert other._store is one._store
+    assert one.grown(1500)._store is not one._store
+    grown = other.grown(1100)
+    assert grown.grown(2000)._store is grown._store
+
+
+def test_the_array_given_is_not_kept():
+    array = np.zeros((3, 2))
+    one = Table.of(array)
+    one.replaced(np.array([1]), np.ones((1, 2)))
+    array[:] = 5.0
+    assert_is(one, np.zeros((3, 2)))
+    assert Table.of(one) is one
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies(twin_of):
+    old = Table.of(np.zeros((3, 2)))
+    new = old.replaced(np.array([1]), np.ones((1, 2)))
+    for one in (old, new):
+        twin, before = twin_of(one), np.asarray(one)
+        assert_is(twin, before)
+        twin.replaced(np.array([0]), np.ones((1, 2)))
+        assert_is(one, before)
+
+
+class Interrupted(BaseException):
+    """What is thrown in."""
+
+
+def interrupted_at(place, function):
+    """Call a function and throw at the given line event within the module; tell whether it came so far."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if frame.f_code.co_filename != table.__file__:
+            return None
+        if event == "line":
+            count += 1
+            if count == place:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_line_changes_nothing():
+    place = 0
+    while True:
+        place += 1
+        first = Table.of(np.arange(8.0).reshape(4, 2))
+        second = first.replaced(np.array([0, 2]), np.full((2, 2), 7.0))
+        arrays = np.asarray(first), np.asarray(second)
+        if not interrupted_at(place, lambda one=second: one.replaced(np.array([1, 2]), np.full((2, 2), 9.0))):
+            break
+        for one, array in zip((first, second), arrays, strict=True):
+            assert_is(one, array)
+        third, expected = second.replaced(np.array([3]), np.full((1, 2), 5.0)), arrays[1].copy()
+        expected[3] = 5.0
+        assert_is(third, expected)
+        assert_is(second, arrays[1])
+    assert place > 10
+
+
+def test_a_write_that_fails_half_way_is_undone():
+    one = Table.of(np.arange(8.0).reshape(4, 2))
+    array = np.asarray(one)
+    with pytest.raises(ValueError, match="shape"):
+        one.replaced(np.array([1, 2]), np.ones((2, 3)))
+    assert_is(one, array)
+    # As an interrupt leaves it that comes while another is dealt with.
+    old = one._version
+    old.places, old.rows = np.array([1]), array[[1]]
+    one._store.status = (old, (old.places, old.rows))
+    one._store.array[1] = 100.0
+    assert_is(one, array)
+
+
+def test_readers_see_one_version_or_the_other():
+    """All rows of a version hold its number; readers hold on to a version while others are made."""
+    newest, wrong, stop = [Table.of(np.zeros((2000, 4)))], [], threading.Event()
+    Z = scipy.sparse.csr_array(np.ones((1, 2000)))
+
+    def read():
+        while not stop.is_set():
+            one = newest[0]
+            seen = (one.rows(np.arange(2000)), one.times(Z) / 2000, np.asarray(one))
+            wrong.extend(part for part in seen if np.ptp(part) != 0.0)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 150):
+        newest[0] = newest[0].replaced(np.arange(2000), np.full((2000, 4), float(number)))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
