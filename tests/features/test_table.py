@@ -86,13 +86,25 @@ def test_words_are_weighted_by_the_rows_before():
     assert second == pytest.approx({"body: oven": weights[0], "body: door": weights[1]})
 
 
-def test_a_word_gets_a_column_when_it_has_been_in_three_rows():
-    features = TableFeatures(text="body")
-    assert features.partial_fit_transform([{"body": "oven"}, {"body": "oven"}]).shape == (2, 1)
+def test_a_word_of_a_long_text_gets_a_column_when_it_has_been_in_three_rows():
+    long = " ".join(["filler"] * 30)
+    features = TableFeatures(text=["title", "body"])
+    X = features.partial_fit_transform(
+        [{"title": "oven", "body": f"door {long}"}, {"title": "", "body": f"door {long}"}]
+    )
+    assert features.get_feature_names_out().tolist() == ["title: oven"]
+    assert X.shape == (2, 1)
+    X = features.partial_fit_transform([{"title": "grill", "body": "door lamp"}])
+    assert features.get_feature_names_out().tolist() == ["title: oven", "title: grill", "body: door"]
+    # Words that have no column yet make a text long, too.
+    expected = 1 / np.sqrt(1 + 1 + np.log(3))
+    np.testing.assert_allclose(X.toarray(), [[0.0, 1.0, expected]])
+
+
+def test_without_any_word_there_is_one_empty_column():
+    features = TableFeatures(text="body", min_rows=3)
+    assert features.partial_fit_transform([{"body": "oven"}]).toarray().tolist() == [[0.0]]
     assert features.get_feature_names_out().tolist() == ["nothing"]
-    X = features.partial_fit_transform([{"body": "oven door"}])
-    assert features.get_feature_names_out().tolist() == ["body: oven"]
-    assert X.toarray().tolist() == [[1.0]]
 
 
 def test_each_text_column_is_a_space_of_its_own_and_of_length_one():

@@ -29,6 +29,8 @@ _SIDE = 0.5
 # Cells from which a column that fits in no cell is another column.
 _CONTRADICTION = 3
 _LONGEST_NAME = 64
+# In how many rows a word of a long text must have been to get a column: most words of such are there only once.
+_MIN_ROWS = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -50,12 +52,15 @@ class Block(NamedTuple):
     names : list of str
     is_text : bool
         Whether it holds counts of words, to be weighted and scaled to length one.
+    min_rows : int
+        In how many rows its words must have been to get a column of the matrix.
     """
 
     matrix: SparseMatrix
     hashes: Hashes
     names: list[str]
     is_text: bool = False
+    min_rows: int = 1
 
 
 def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
@@ -71,7 +76,7 @@ def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, lis
 def _text(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     counts, words = count_words(as_texts(cells), is_html=column.is_html)
     names = [f"{column.name}: {word[:_LONGEST_NAME]}" for word in words]
-    block = Block(counts, hash_names(column.name, words), names, is_text=True)
+    block = Block(counts, hash_names(column.name, words), names, True, 1 if column.is_short else _MIN_ROWS)
     return block, _nested(cells)
 
 
@@ -153,23 +158,22 @@ def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
 
 
 def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
-    """Leave out what has no column; weight words by how rare they were before, and scale rows to length one.
+    """Weight words by how rare they were before, scale rows to length one, and leave out what has no column.
 
     The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of ``n`` rows before had it. The columns
     of the result are those of the block.
     """
     matrix, has_column = block.matrix, columns >= 0
-    kept = has_column[matrix.indices]
     values = matrix.data
     if block.is_text:
         weights = np.sqrt(1.0 + np.maximum(np.log((1.0 + n_before) / (1.0 + rows_before)), 0.0))
         values = (1.0 + np.log(values)) * weights[matrix.indices]
+        n_words = np.diff(matrix.indptr)
+        lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(n_words)), n_words), values**2, len(n_words)))
+        values = values / np.repeat(np.where(lengths > 0, lengths, 1.0), n_words)
+    kept = has_column[matrix.indices]
     ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    values, indices = values[kept], matrix.indices[kept]
-    if block.is_text:
-        lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(ends) - 1), np.diff(ends)), values**2, len(ends) - 1))
-        values = values / np.repeat(np.where(lengths > 0, lengths, 1.0), np.diff(ends))
-    return scipy.sparse.csr_array((values, indices, ends), shape=matrix.shape)
+    return scipy.sparse.csr_array((values[kept], matrix.indices[kept], ends), shape=matrix.shape)
 
 
 def _nested(cells: Cells) -> list[int]:

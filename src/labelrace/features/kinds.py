@@ -34,6 +34,8 @@ _MOST = 0.95
 _ENOUGH = 20
 # Share of distinct values from which a column is near-unique.
 _UNIQUE = 0.9
+# Words that short texts have on average, at most.
+_SHORT = 20
 
 
 class Column(NamedTuple):
@@ -54,6 +56,8 @@ class Column(NamedTuple):
         What separates the values of a list, where it is a text.
     was_given : bool
         Whether the user said what it holds.
+    is_short : bool
+        Whether a text has few words, as a title has.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Column(NamedTuple):
     has_time: bool = False
     separator: str | None = None
     was_given: bool = False
+    is_short: bool = False
 
     def __str__(self) -> str:
         details = ("HTML, stripped" if self.is_html else "") if self.kind == "text" else ""
@@ -116,7 +121,9 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     found = kind or _kind(name, sample)
     column = Column(name, found, was_given=kind is not None)
     if found == "text":
-        return column._replace(is_html=looks_like_html(as_texts(sample)))
+        texts = as_texts(sample)
+        n_words = sum(len(text.split()) for text in texts)
+        return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
     if found == "date":
         pattern = _date_pattern(sample) or "iso"
         dates, _ = as_dates(sample, pattern)
@@ -191,7 +198,7 @@ def _text_kind(name: str, texts: list[str]) -> str:
     separator = find_separator(texts)
     if separator in (";", "|") and n_words / max(1.0, _mean_items(texts, separator)) <= 3:
         return "list"
-    if n_words >= 3 and (n_distinct > 0.2 * n or n < _ENOUGH):
+    if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
         return "text"
     if n_words >= 1.5 and n_distinct > 0.5 * n and n >= _ENOUGH:
         return "text"

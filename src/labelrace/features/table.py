@@ -66,8 +66,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     text, category, number, date, id, drop : str or list of str, default=None
         Columns that hold such, whatever they look like; ``id`` and ``drop`` are left out.
-    min_rows : int, default=3
-        In how many rows a word must have been to get a column. Values of categories and lists get one at once.
+    min_rows : int, default=None
+        In how many rows a word must have been to get a column. By default words of short texts, such as titles, get one
+        at once, as values of categories and lists do, and words of long texts when they come the third time.
     max_features : int, default=262144
         Columns of the matrix at most.
     encoders : dict of callables by column, default=None
@@ -105,7 +106,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         date: Any = None,
         id: Any = None,
         drop: Any = None,
-        min_rows: int = 3,
+        min_rows: int | None = None,
         max_features: int = 2**18,
         encoders: Mapping[str, Any] | None = None,
         encoders_only: bool = False,
@@ -154,7 +155,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Nothing is assigned: `restore` does that, when nothing else can fail any more.
         """
-        parameters.check_whole("min_rows", self.min_rows, 1)
+        if self.min_rows is not None:
+            parameters.check_whole("min_rows", self.min_rows, 1)
         parameters.check_whole("max_features", self.max_features, 1)
         table = self._checked_table(X, state)
         if state is None:
@@ -169,8 +171,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
         blocks = self._blocks(columns, scales, table)
         known, n_before = state.vocabulary, state.vocabulary.n_rows
-        found = _keys(blocks)
-        known, places, reused = vocabulary.learn(known, found, table.n_rows, self.min_rows, self.max_features)
+        found = _keys(blocks, self.min_rows)
+        known, places, reused = vocabulary.learn(known, found, table.n_rows, self.max_features)
         before = np.where(places >= 0, known.rows[places] - found.rows, 0.0) if len(known.rows) else found.rows * 0.0
         matrix = _assembled(blocks, places, before, n_before, max(1, len(known.rows)), table.n_rows)
         return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
@@ -212,7 +214,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._checked_table(X, state)
         blocks = self._blocks(state.columns, state.moments, table)
         known = state.vocabulary
-        places = vocabulary.find(known, _keys(blocks).hashes)
+        places = vocabulary.find(known, _keys(blocks, 1).hashes)
         before = np.where(places >= 0, known.rows[places], 0.0) if len(known.rows) else np.zeros(len(places))
         return _assembled(blocks, places, before, known.n_rows, max(1, len(known.rows)), table.n_rows)
 
@@ -345,16 +347,16 @@ def _n_filled(cells: Cells) -> int:
     return sum(cell is not None and cell != "" for cell in cells)
 
 
-def _keys(blocks: list[Block]) -> Keys:
+def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
     """List the words and values of all blocks."""
     if not blocks:
-        return Keys(np.zeros(0, np.uint64), [], np.zeros(0), np.zeros(0, bool))
+        return Keys(np.zeros(0, np.uint64), [], np.zeros(0), np.zeros(0))
     rows = [np.bincount(block.matrix.indices, minlength=len(block.names)).astype(float) for block in blocks]
     return Keys(
         np.concatenate([block.hashes for block in blocks]),
         [name for block in blocks for name in block.names],
         np.concatenate(rows),
-        np.concatenate([np.full(len(block.names), not block.is_text) for block in blocks]),
+        np.concatenate([np.full(len(block.names), float(min_rows or block.min_rows)) for block in blocks]),
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelrace.typing import BoolArray, FloatArray, IntArray
+from labelrace.typing import FloatArray, IntArray
 
 __all__ = ["Keys", "Vocabulary", "empty", "find", "learn"]
 
@@ -66,14 +66,14 @@ class Keys(NamedTuple):
     names : sequence of str
     rows : (u,) array
         In how many rows of the batch each is.
-    at_once : (u,) array of bool
-        Which get a column the first time.
+    needed : (u,) array
+        In how many rows each must have been to get a column.
     """
 
     hashes: Hashes
     names: Sequence[str]
     rows: FloatArray
-    at_once: BoolArray
+    needed: FloatArray
 
 
 def empty() -> Vocabulary:
@@ -92,9 +92,7 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
     return np.where(known[places] == hashes, vocabulary.columns[places], -1)
 
 
-def learn(
-    vocabulary: Vocabulary, found: Keys, n_rows: int, min_rows: int, max_columns: int
-) -> tuple[Vocabulary, IntArray, IntArray]:
+def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:
     """Learn a batch of words.
 
     Returns
@@ -109,7 +107,7 @@ def learn(
     is_new = columns < 0
     before, counters = _counted(vocabulary.counters, found.hashes[is_new], found.rows[is_new])
     now, end = before + found.rows[is_new], vocabulary.n_rows + n_rows
-    wanted = np.flatnonzero(is_new)[found.at_once[is_new] | (now >= min_rows)]
+    wanted = np.flatnonzero(is_new)[now >= found.needed[is_new]]
     rows, seen = vocabulary.rows.copy(), vocabulary.seen.copy()
     rows[columns[~is_new]] += found.rows[~is_new]
     seen[columns[~is_new]] = end
