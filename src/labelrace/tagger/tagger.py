@@ -171,7 +171,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn a further table; see `fit`."""
-        for table, tags, separator in self._tagged(X, y):
+        for table, tags, separator in self.tagged_batches(X, y):
             self._learn(table, tags, separator)
         return self
 
@@ -190,12 +190,14 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             What was predicted; nothing for the rows of the first batch.
         """
         predicted = list[set[str]]()
-        for table, tags, separator in self._tagged(X, y):
+        for table, tags, separator in self.tagged_batches(X, y):
             predicted += self._learn(table, tags, separator, test=True)
         return predicted
 
-    def _tagged(self, X: Any, y: Any) -> Iterator[tuple[Table, TagSets, str | None]]:
-        """Yield the batches of a table with their tags."""
+    def tagged_batches(
+        self, X: Any, y: Any = None, *, delimiter: str | None = None
+    ) -> Iterator[tuple[Table, TagSets, str | None]]:
+        """Yield the batches of a table without the column of tags, their tags, and what separates these."""
         parameters.check_choice("untagged", self.untagged, _UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         if y is not None:
@@ -213,8 +215,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             # All tags are read before anything is learned: an error leaves the tagger as it was.
             X = read_table(X)
             from_table(X, self.tags, self._separator())
-        for batch in batches_of(X, self.batch_size):
-            tags, separator = from_table(batch, self.tags, self._separator())
+        separator = self._separator()
+        for batch in batches_of(X, self.batch_size, delimiter):
+            tags, separator = from_table(batch, self.tags, self._separator() or separator)
             yield self._without_tags(batch), tags, separator
 
     def _separator(self) -> str | None:
@@ -229,7 +232,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
         if before is None and not any(tags):
             return [set() for _ in tags]
-        features = self._features if before else self._new_features()
+        features = self._features if before else self.new_features()
         state, X, reused = features.learned(before and before.features, table)
         names = before.names if before else TagNames({}, frozenset())
         predicted = [set[str]() for _ in tags]
@@ -248,7 +251,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             self._state = _learned(tested, truth)._replace(features=state, separator=separator)
         return predicted
 
-    def _new_features(self) -> TableFeatures:
+    def new_features(self) -> TableFeatures:
+        """Make the transformer that the parameters describe."""
         names = ("text", "category", "number", "date", "id", "drop", "min_rows", "max_features")
         others = {name: getattr(self, name) for name in (*names, "encoders", "encoders_only")}
         return TableFeatures(**others)
@@ -309,6 +313,28 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """
         return [dict(row) for row in self.predict_top(X, len(self._model_labels()))]
 
+    def predict_scored(self, X: Any) -> list[dict[str, float]]:
+        """Predict the tags of each row, with their probabilities.
+
+        Parameters
+        ----------
+        X : table or path
+
+        Returns
+        -------
+        list of dicts from tag to probability
+            Of the predicted tags only, most likely first.
+        """
+        rows = list[dict[str, float]]()
+        names = self._checked_state().names
+        places = {label: place for place, label in enumerate(self._model_labels())}
+        for matrix in self._matrices(X):
+            likely = self._model.predict_proba(matrix)
+            for tags, row in zip(self._model.predict_labels(matrix), likely, strict=True):
+                pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
+                rows.append(dict(_merged(pairs, names)))
+        return rows
+
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the mean F measure of the rows: what tags and predicted tags have in common.
 
@@ -324,7 +350,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         float
         """
         state, sums = self._checked_state(), list[float]()
-        for table, tags, _ in self._tagged(X, y):
+        for table, tags, _ in self.tagged_batches(X, y):
             for names, found in zip(tags, self.predict(table), strict=True):
                 if names is not None or self.untagged == "none":
                     sums.append(_f1(state.names.current(names or ()), found))
@@ -475,7 +501,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         given, state, model = storage.unpacked(header, tensors, encoders)
         tagger = cls(**given)
         tagger._state, tagger._model = state, model
-        tagger._features = tagger._new_features().restore(state.features)
+        tagger._features = tagger.new_features().restore(state.features)
         return tagger
 
     @property

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -136,5 +137,12 @@ def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
 
 
 def joined(tags: Iterable[str], separator: str | None) -> str:
-    """Write tags as one text."""
-    return (separator or ";").join(sorted(tags))
+    """Write tags as one text, in their order; as a JSON list if a tag has the separator in it.
+
+    Examples
+    --------
+    >>> joined(["oven", "egg"], " "), joined(["a;b", "c"], None)
+    ('oven egg', '["a;b", "c"]')
+    """
+    listed, between = list(tags), separator or ";"
+    return json.dumps(listed) if any(between in tag for tag in listed) else between.join(listed)
