@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -296,3 +298,26 @@ def test_errors_leave_the_tagger_as_it_was(trained):
         Tagger(tags=["oven"]).fit([{"body": "x", "oven": 2}])
     with pytest.raises(NotFittedError):
         Tagger().predict(NEW)
+
+
+class Recording(labelrace.LabelRaceClassifier):
+    """Keeps which columns it is told to forget."""
+
+    told: ClassVar[list[list[int]]] = []
+
+    def reset_features(self, columns):
+        self.told.append(list(columns))
+        return super().reset_features(columns)
+
+
+def test_the_model_is_told_which_columns_stand_for_other_words():
+    tagger = Tagger(tags="tags", text="body", model=Recording(), max_features=2, random_state=0)
+    tagger.partial_fit([{"body": "old ones", "tags": "a"}, {"body": "ones", "tags": "b"}])
+    tagger.partial_fit([{"body": "ones", "tags": "b"}] * 1500)
+    assert not Recording.told
+    tagger.partial_fit([{"body": "young ones", "tags": "a"}])
+    assert Recording.told == [[0]]
+    assert {name for name, _ in tagger.explain({"body": "old young ones"}, tags=["a"])["a"]} <= {
+        "body: young",
+        "body: ones",
+    }

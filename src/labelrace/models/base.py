@@ -149,6 +149,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
         return schema._replace(n_labels=n_labels, label_names=names)
 
+    def reset_features(self, columns: Any) -> Self:
+        """Forget features whose columns stand for others from now on, as far as the model can.
+
+        Parameters
+        ----------
+        columns : list of int
+
+        Returns
+        -------
+        self
+        """
+        fitted, places = self._checked_fitted(), np.asarray(columns, dtype=np.intp)
+        self._fitted = fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
+        return self
+
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
 

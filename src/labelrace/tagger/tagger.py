@@ -243,7 +243,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             tested = _tested(before, truth, [predicted[row] for row in known])
         if known:
             model = self._model if before else self._new_model()
-            if len(reused) and hasattr(model, "reset_features"):
+            if len(reused):
                 model.reset_features(reused)
             model.partial_fit(X[known] if len(known) < len(tags) else X, truth)
             self._model, self._features = model, features
