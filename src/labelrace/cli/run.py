@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -41,7 +42,8 @@ def run(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A data file or the name of a dataset; without it, a synthetic stream that drifts.", show_default=False
+            help="A data file or the name of a dataset; without it, generated tickets with tags, whose words drift.",
+            show_default=False,
         ),
     ] = None,
     labels: Labels = None,
@@ -91,7 +93,6 @@ def run(
     from labelrace.evaluation import run as evaluate_models
     from labelrace.models.registry import is_online, model_names
     from labelrace.report import print_report, summarize, write_report
-    from labelrace.streams.synthetic import demo_stream
 
     if resume and out is None:
         raise ValueError("--resume needs --out: the folder of the run to go on with.")
@@ -101,11 +102,11 @@ def run(
     if not resume and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to go on with the run in it.")
     columns = as_columns(text=text, category=category, number=number, date=date, id=id, drop=drop)
-    data: Any = demo_stream() if source is None else source
+    if tags is None and any([*columns.values(), separator, delimiter]):
+        raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
+    data: Any = _demo(batch_size) if source is None else source
     if tags is not None and source is not None:
         data = _tagged(source, as_names(tags), columns, separator, delimiter, batch_size)
-    elif any([tags, *columns.values(), separator, delimiter]):
-        raise ValueError("--tags needs a table, and --text, --category and the like need --tags.")
     try:
         with run_bars(Console(stderr=True)) as show:
             manifest, records = evaluate_models(
@@ -134,6 +135,15 @@ def run(
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
     if not any(record["kind"] == "done" for record in records):
         raise typer.Exit(1)  # each model has failed, and the report says why
+
+
+def _demo(batch_size: int) -> Any:
+    """Make tickets with tags, whose words drift, and turn them into numbers."""
+    from labelrace.streams.texts import demo_tickets
+    from labelrace.tagger import Tagger, tagged_dataset
+
+    data, _ = tagged_dataset(Tagger("tags", batch_size=batch_size), demo_tickets())
+    return replace(data, name="synthetic tickets")
 
 
 def _tagged(

@@ -22,7 +22,7 @@ from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.dataset import Batch, Dataset, check_batch_size, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["Drift", "SyntheticStream", "demo_stream", "like"]
+__all__ = ["Drift", "SyntheticStream", "like"]
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
@@ -222,19 +222,6 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "")
-
-
-def demo_stream() -> SyntheticStream:
-    """Make the stream that is shown where no data is given: small, with a drift in its middle.
-
-    Examples
-    --------
-    >>> demo_stream()
-    SyntheticStream('synthetic demo': 12000 rows, 60 dense features, 80 labels, cardinality 3.5, sudden drift)
-    """
-    return SyntheticStream(
-        n_rows=12_000, n_features=60, n_labels=80, cardinality=3.5, drift="sudden", name="synthetic demo"
-    )
 
 
 def _check_parameters(stream: SyntheticStream) -> None:
