@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from labelrace.models.persistence import load
     from labelrace.models.registry import make_model, model_names, register_model
     from labelrace.streams import load_dataset
+    from labelrace.tagger import Tagger
 
 __all__ = [
     "BMaDClassifier",
@@ -50,6 +51,7 @@ __all__ = [
     "PLSTClassifier",
     "RACEClassifier",
     "RidgeClassifier",
+    "Tagger",
     "__version__",
     "load",
     "load_dataset",
@@ -62,6 +64,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
 _HOMES = {
+    "Tagger": "labelrace.tagger",
     "load": "labelrace.models.persistence",
     "load_dataset": "labelrace.streams",
     "make_model": "labelrace.models.registry",

@@ -271,3 +271,17 @@ def test_arguments_may_be_given_by_name(data, name):
         np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
     with pytest.raises(TypeError, match="positional"):
         type(one)(one)
+
+
+def test_labels_can_be_renamed():
+    X, names = np.eye(4), [{"a"}, {"b"}, {"a", "b"}, set()]
+    model = labelrace.BinaryRelevanceClassifier().fit(X, names)
+    before = model.predict_proba(X)
+    assert list(model.rename_labels({"a": "c"}).label_names_) == ["c", "b"]
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    model.partial_fit(X, [{"c"}] * 4)
+    assert list(model.label_names_) == ["c", "b"]
+    with pytest.raises(ValueError, match="names must be of labels that the model knows, got 'a'"):
+        model.rename_labels({"a": "d"})
+    with pytest.raises(ValueError, match="names must be distinct and new"):
+        model.rename_labels({"c": "b"})

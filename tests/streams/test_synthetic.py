@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import issparse, vstack
 
 from labelrace.streams import Dataset
-from labelrace.streams.synthetic import SyntheticStream, demo_stream, like
+from labelrace.streams.synthetic import SyntheticStream, like
 
 DRIFTS = ["none", "sudden", "gradual", "incremental", "recurring"]
 PAPER = {
@@ -255,12 +255,6 @@ def test_like_with_changes():
         like("nonsense")
     with pytest.raises(TypeError, match="nonsense"):
         like("enron", nonsense=1)
-
-
-def test_demo_stream():
-    assert demo_stream() == demo_stream()
-    assert demo_stream().drift != "none"
-    assert demo_stream().load().name == "synthetic demo"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import labelrace
-from labelrace.cli import bench, data, models, report, run, train
+from labelrace.cli import bench, data, models, report, run, tagging, train
 from labelrace.cli.options import Interrupted
 
 __all__ = ["app", "main"]
@@ -26,6 +26,9 @@ app = typer.Typer(
 app.command()(run.run)
 app.command()(train.train)
 app.command()(train.predict)
+app.command()(tagging.update)
+app.command()(tagging.explain)
+app.command()(tagging.inspect)
 app.command()(models.models)
 app.command()(report.report)
 app.add_typer(data.app, name="data")

@@ -16,12 +16,22 @@ REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
 __all__ = [
     "REPORT_FORMATS",
+    "Category",
+    "Date",
+    "Delimiter",
+    "Drop",
+    "Id",
     "Interrupted",
     "Labels",
     "ModelParameters",
     "Models",
+    "Number",
     "Seed",
+    "Separator",
     "Source",
+    "Tags",
+    "Text",
+    "as_columns",
     "as_labels",
     "as_measures",
     "as_names",
@@ -61,6 +71,39 @@ ModelParameters = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
 
+Tags = Annotated[
+    str | None,
+    typer.Option(
+        help="The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names.",
+        show_default=False,
+    ),
+]
+
+
+def _columns(what: str) -> Any:
+    text = f"With --tags: columns that hold {what}, whatever they look like; repeatable, or with commas between."
+    return typer.Option(help=text, show_default=False)
+
+
+Text = Annotated[list[str] | None, _columns("texts")]
+Category = Annotated[list[str] | None, _columns("one of several values")]
+Number = Annotated[list[str] | None, _columns("numbers")]
+Date = Annotated[list[str] | None, _columns("dates or times")]
+Id = Annotated[list[str] | None, _columns("identifiers: not learned from, but written with predictions")]
+Drop = Annotated[list[str] | None, _columns("nothing to learn from")]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="With --tags: what separates tags, such as ';', or 'space'; by default it is found.", show_default=False
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        help="What separates the cells of a CSV table; by default a comma, for .tsv a tab.", show_default=False
+    ),
+]
+
 
 class Interrupted(Exception):  # noqa: N818
     """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
@@ -85,6 +128,20 @@ def as_measures(text: str) -> str | list[str]:
 def as_names(text: str) -> list[str]:
     """Turn names with commas between them into a list."""
     return [name for part in text.split(",") if (name := part.strip())]
+
+
+def as_columns(**options: list[str] | None) -> dict[str, list[str] | None]:
+    """Turn the texts of ``--text``, ``--category`` and so on into lists of columns.
+
+    Examples
+    --------
+    >>> as_columns(text=["title,body", "notes"], drop=None)
+    {'text': ['title', 'body', 'notes'], 'drop': None}
+    """
+    return {
+        name: None if texts is None else [column for text in texts for column in as_names(text)]
+        for name, texts in options.items()
+    }
 
 
 def as_parameters(texts: list[str] | None) -> dict[str, Any]:

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from labelrace.cli.options import Interrupted, Labels, ModelParameters, Models, Seed, as_labels, as_measures, as_specs
+from labelrace.cli.options import (
+    Category,
+    Date,
+    Delimiter,
+    Drop,
+    Id,
+    Interrupted,
+    Labels,
+    ModelParameters,
+    Models,
+    Number,
+    Seed,
+    Separator,
+    Tags,
+    Text,
+    as_columns,
+    as_labels,
+    as_measures,
+    as_names,
+    as_specs,
+)
 
 __all__ = ["run"]
 
@@ -21,7 +43,8 @@ def run(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A data file or the name of a dataset; without it, a synthetic stream that drifts.", show_default=False
+            help="A data file or the name of a dataset; without it, generated tickets with tags, whose words drift.",
+            show_default=False,
         ),
     ] = None,
     labels: Labels = None,
@@ -45,12 +68,23 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+    tags: Tags = None,
+    text: Text = None,
+    category: Category = None,
+    number: Number = None,
+    date: Date = None,
+    id: Id = None,
+    drop: Drop = None,
+    separator: Separator = None,
+    delimiter: Delimiter = None,
 ) -> None:
     """Evaluate models on a stream, test then train; print a table and write a page.
 
     [dim]Examples:[/dim]
 
     labelrace run
+
+    labelrace run tickets.csv --tags tags
 
     labelrace run enron.arff --labels enron.xml --model race-cls-adaptive --model obr --batch-size 100 --runs 10
 
@@ -60,7 +94,6 @@ def run(
     from labelrace.evaluation import run as evaluate_models
     from labelrace.models.registry import is_online, model_names
     from labelrace.report import print_report, summarize, write_report
-    from labelrace.streams.synthetic import demo_stream
 
     if resume and out is None:
         raise ValueError("--resume needs --out: the folder of the run to go on with.")
@@ -69,10 +102,16 @@ def run(
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
     if not resume and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to go on with the run in it.")
+    columns = as_columns(text=text, category=category, number=number, date=date, id=id, drop=drop)
+    if tags is None and any([*columns.values(), separator, delimiter]):
+        raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
+    data: Any = _demo(batch_size) if source is None else source
+    if tags is not None and source is not None:
+        data = _tagged(source, as_names(tags), columns, separator, delimiter, batch_size)
     try:
         with run_bars(Console(stderr=True)) as show:
             manifest, records = evaluate_models(
-                demo_stream() if source is None else source,
+                data,
                 chosen,
                 labels=as_labels(labels),
                 out=folder,
@@ -97,6 +136,30 @@ def run(
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
     if not any(record["kind"] == "done" for record in records):
         raise typer.Exit(1)  # each model has failed, and the report says why
+
+
+def _demo(batch_size: int) -> Any:
+    """Make tickets with tags, whose words drift, and turn them into numbers."""
+    from labelrace.streams.texts import demo_tickets
+    from labelrace.tagger import Tagger, tagged_dataset
+
+    data, _ = tagged_dataset(Tagger("tags", batch_size=batch_size), demo_tickets())
+    return replace(data, name="synthetic tickets")
+
+
+def _tagged(
+    source: str, tags: list[str], columns: dict[str, Any], separator: str | None, delimiter: str | None, batch_size: int
+) -> Any:
+    """Read a table with tags, and say what its columns were taken for and how long that took."""
+    from labelrace.tagger import Tagger, tagged_dataset
+
+    start = time.process_time()
+    tagger = Tagger(tags[0] if len(tags) == 1 else tags, **columns, separator=separator, batch_size=batch_size)
+    data, features = tagged_dataset(tagger, source, delimiter)
+    told = "; ".join(f"{column.name}: {column}" for column in features.columns_)
+    seconds = time.process_time() - start
+    typer.echo(f"{told}. From text to numbers in {seconds:.1f} s, which the times below do not count.", err=True)
+    return data
 
 
 def _kept(folder: Path) -> str:

@@ -16,7 +16,26 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from labelrace.cli.options import Interrupted, Labels, Seed, Source, as_labels, as_parameters, default_model
+from labelrace.cli import tagging
+from labelrace.cli.options import (
+    Category,
+    Date,
+    Delimiter,
+    Drop,
+    Id,
+    Interrupted,
+    Labels,
+    Number,
+    Seed,
+    Separator,
+    Source,
+    Tags,
+    Text,
+    as_columns,
+    as_labels,
+    as_parameters,
+    default_model,
+)
 from labelrace.files import whole_file
 
 __all__ = ["predict", "train"]
@@ -35,11 +54,45 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
     ] = None,
+    tags: Tags = None,
+    text: Text = None,
+    category: Category = None,
+    number: Number = None,
+    date: Date = None,
+    id: Id = None,
+    drop: Drop = None,
+    separator: Separator = None,
+    delimiter: Delimiter = None,
 ) -> None:
-    """Let a model learn a stream and save it; Ctrl-C saves what it has learned so far.
+    """Let a model learn a stream, or a table with tags, and save it; Ctrl-C saves what it has learned so far.
 
-    [dim]Example:[/dim] labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
+    [dim]Examples:[/dim]
+
+    labelrace train tickets.csv --tags tags -o tagger.labelrace
+
+    labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
+    columns = as_columns(text=text, category=category, number=number, date=date, id=id, drop=drop)
+    if tags is not None:
+        if labels is not None:
+            raise ValueError(
+                "--labels and --tags must not be given together: --tags is for tables, --labels for others."
+            )
+        tagging.train_tagger(
+            source,
+            out,
+            tags=tags,
+            columns=columns,
+            separator=separator,
+            delimiter=delimiter,
+            model=model,
+            parameters=parameters,
+            batch_size=batch_size,
+            seed=seed,
+        )
+        return
+    if any([*columns.values(), separator, delimiter]):
+        raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
     from labelrace.cli.rows import source_of
     from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
@@ -60,10 +113,10 @@ def train(
     # Codes of nominal values come from a file; another one must be read with the same.
     learner.source_ = source_of(stream)
     learner.save(out)
-    text = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if was_interrupted:
-        raise Interrupted(text)
-    typer.echo(text)
+        raise Interrupted(told)
+    typer.echo(told)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
@@ -112,10 +165,13 @@ def predict(
     ] = None,
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
+    delimiter: Delimiter = None,
 ) -> None:
-    """Predict labels with a saved model.
+    """Predict labels, or tags, with a saved model.
 
     [dim]Examples:[/dim]
+
+    labelrace predict tagger.labelrace new.csv -o out.csv
 
     labelrace predict enron.safetensors new.arff -o predicted.csv
 
@@ -129,6 +185,11 @@ def predict(
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
+    as_csv = out is not None and out.suffix.lower() == ".csv"
+    if isinstance(model, labelrace.Tagger):
+        tables = tagging.tables_of(source, batch_size, delimiter)
+        _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
+        return
     if source == "-":
         source_names = getattr(model, "source_", {}).get("feature_names")
         feature_names = getattr(model, "feature_names_in_", source_names)
@@ -138,13 +199,17 @@ def predict(
         batches = file_rows(model, source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    predicted = _predictions(model, batches, top)
+    _write_out(_predictions(model, batches, top), out, as_csv=as_csv)
+
+
+def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
+    """Write predictions to standard output, or to a file that is there when it is complete."""
     if out is None:
         _write(predicted, sys.stdout, as_csv=False)
         return
     with whole_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
-        _write(predicted, text, as_csv=out.suffix.lower() == ".csv")
+        _write(predicted, text, as_csv=as_csv)
         text.detach()
 
 

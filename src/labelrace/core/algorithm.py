@@ -109,3 +109,10 @@ class Algorithm(ABC, Generic[S]):
     def grow_features(self, state: S, n_values: IntArray) -> S:
         """Make the state of the same model had it known features like ``n_values``, the new ones, last, always 0."""
         raise GrowthError(f"{type(self).__name__} cannot take new features: {self.why_no_new_features()}.")
+
+    def reset_features(self, state: S, columns: IntArray) -> S:
+        """Forget what was learned of features whose columns stand for others now.
+
+        An algorithm that does not define this learns on from what it knows of them.
+        """
+        return state

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import inputs, labels, persistence
+from labelrace.models import inputs, labels, naming, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
@@ -149,6 +149,44 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         if reason:
             raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
         return schema._replace(n_labels=n_labels, label_names=names)
+
+    def reset_features(self, columns: Any) -> Self:
+        """Forget features whose columns stand for others from now on, as far as the model can.
+
+        Parameters
+        ----------
+        columns : list of int
+
+        Returns
+        -------
+        self
+        """
+        fitted, places = self._checked_fitted(), np.asarray(columns, dtype=np.intp)
+        self._fitted = fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
+        return self
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Give labels other names; what has been learned of them stays.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+
+        Returns
+        -------
+        self
+        """
+        fitted = self._checked_fitted()
+        schema = fitted.schema
+        known = [] if schema.label_names is None else list(schema.label_names)
+        unknown = [old for old in names if old not in known]
+        if unknown:
+            raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
+        renamed = [str(names.get(name, name)) for name in known]
+        if len(set(renamed)) < len(renamed):
+            raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
+        self._fitted = fitted.replaced(schema._replace(label_names=naming.as_array(renamed)), fitted.state)
+        return self
 
     def merge(self, other: OnlineClassifier) -> Self:
         """Take in what another model has learned from other rows.
@@ -329,12 +367,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        fitted = self._checked_fitted()
-        self._refuse_changed_parameters(fitted)
-        compact = fitted.compacted()
-        persistence.save(self, compact, path)
+        compact = self._compacted()
+        persistence.write(path, *persistence.packed(self, compact))
         # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
         self._fitted = compact
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
+        self._fitted = self._compacted()
+        return persistence.packed(self, self._fitted)
+
+    def _compacted(self) -> Fitted:
+        """Return what is known in its smallest form."""
+        fitted = self._checked_fitted()
+        self._refuse_changed_parameters(fitted)
+        return fitted.compacted()
 
     @property
     def supports_missing_labels(self) -> bool:

@@ -33,7 +33,7 @@ from labelrace.learners.table import Table
 from labelrace.models.fitted import Fitted
 from labelrace.typing import Array
 
-__all__ = ["load", "save"]
+__all__ = ["load", "new_header", "packed", "restored", "write"]
 
 # Raise this when older versions of the library could misread what is written.
 FORMAT = 1
@@ -41,8 +41,8 @@ _HEADER, _CHECKSUM = "labelrace", "checksum"
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
-def save(model: Any, fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write what a classifier knows; see its method `save`."""
+def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a classifier's file."""
     if type(model) is not getattr(labelrace, type(model).__name__, None):
         raise ValueError(
             f"model must be one of labelrace's own classifiers, got {type(model).__name__}: it could not be loaded "
@@ -53,10 +53,7 @@ def save(model: Any, fitted: Fitted, path: str | os.PathLike[str]) -> None:
     parameters = {
         name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
     }
-    header = {
-        "format": FORMAT,
-        "version": labelrace.__version__,
-        "class": type(model).__name__,
+    header = new_header(type(model).__name__) | {
         "parameters": parameters,
         "n_labels": schema.n_labels,
         "label_names": _names(schema.label_names),
@@ -67,23 +64,35 @@ def save(model: Any, fitted: Fitted, path: str | os.PathLike[str]) -> None:
     }
     if hasattr(model, "source_"):
         header["source"] = model.source_
+    return header, tensors
+
+
+def new_header(class_name: str) -> dict[str, Any]:
+    """Begin the header of a file that holds an object of one of labelrace's public classes."""
+    return {"format": FORMAT, "version": labelrace.__version__, "class": class_name}
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """Write a header and arrays to a file, whole or not at all."""
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     text = json.dumps(header)
     write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote.
+def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
+    """Read a model or tagger that its method `save` wrote.
 
     Parameters
     ----------
     path : path
         The file.
+    encoders : dict of callables by column, default=None
+        The encoders of a tagger that has some: they are not in its file.
 
     Returns
     -------
     model
-        The classifier as it was, ready to predict and to learn on.
+        The classifier or tagger as it was, ready to predict and to learn on.
 
     Raises
     ------
@@ -105,7 +114,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
-        return _restore(*_read(path))
+        header, tensors = _read(path)
+        if header.get("class") == "Tagger":
+            return labelrace.Tagger.restored(header, tensors, encoders)
+        return restored(header, tensors)
     except (ModelFileError, OSError, MemoryError):
         raise
     except safetensors.SafetensorError as error:
@@ -145,7 +157,7 @@ def _checksum(header: str, tensors: dict[str, Array]) -> str:
     return f"{total:08x}"
 
 
-def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
+def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Make a model of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     model = _class(header["class"])(**parameters)

@@ -218,19 +218,6 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     return SyntheticStream(**parameters)
 
 
-def demo_stream() -> SyntheticStream:
-    """Make the stream that is shown where no data is given: small, with a drift in its middle.
-
-    Examples
-    --------
-    >>> demo_stream()
-    SyntheticStream('synthetic demo': 12000 rows, 60 dense features, 80 labels, cardinality 3.5, sudden drift)
-    """
-    return SyntheticStream(
-        n_rows=12_000, n_features=60, n_labels=80, cardinality=3.5, drift="sudden", name="synthetic demo"
-    )
-
-
 def _check_parameters(stream: SyntheticStream) -> None:
     """Raise ValueError for a parameter out of its range."""
     for name, least in _INTEGERS.items():

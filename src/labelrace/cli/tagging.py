@@ -1,0 +1,326 @@
+"""The command on tables with tags: training, predicting, updating, explaining and inspecting a tagger."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from labelrace.cli.options import Delimiter, Interrupted, as_names, as_parameters, default_model
+
+if TYPE_CHECKING:
+    from labelrace.features.cells import Table
+    from labelrace.tagger import TagCounts, Tagger
+
+__all__ = ["explain", "inspect", "predictions", "tables_of", "train_tagger", "update"]
+
+TaggerFile = Annotated[
+    Path, typer.Argument(metavar="TAGGER", help="What 'labelrace train --tags' wrote.", show_default=False)
+]
+BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
+
+# Rows with a tag from which it can be told how well it is predicted.
+_ENOUGH = 10
+_LISTED = 5
+
+
+def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
+    """Yield the rows of a file or of standard input."""
+    from labelrace.tagger import file_tables, text_tables
+
+    if batch_size < 1:
+        raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
+    if source == "-":
+        return text_tables(sys.stdin, batch_size, delimiter or ",")
+    return file_tables(source, batch_size, delimiter)
+
+
+def train_tagger(
+    source: str,
+    out: Path,
+    *,
+    tags: str,
+    columns: dict[str, Any],
+    separator: str | None,
+    delimiter: str | None,
+    model: str | None,
+    parameters: list[str] | None,
+    batch_size: int,
+    seed: int,
+) -> None:
+    """Learn a table with tags, say what its columns were taken for, and save the tagger."""
+    from labelrace.tagger import Tagger
+
+    chosen = as_parameters(parameters)
+    name = model or default_model()
+    names = as_names(tags)
+    tagger = Tagger(
+        names[0] if len(names) == 1 else names,
+        **columns,
+        separator=separator,
+        model=_model(name, chosen) if chosen else name,
+        batch_size=batch_size,
+        random_state=seed,
+    )
+    was_interrupted = _learn(tagger, tables_of(source, batch_size, delimiter), say_columns=True)
+    tagger.save(out)
+    _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", was_interrupted)
+
+
+def _model(name: str, parameters: dict[str, Any]) -> Any:
+    from labelrace.models.registry import make_model
+
+    return make_model(name, **parameters)
+
+
+def update(
+    tagger_file: TaggerFile,
+    source: Annotated[
+        str,
+        typer.Argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.", show_default=False),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Another file to write instead.", show_default=False)
+    ] = None,
+    delimiter: Delimiter = None,
+    batch_size: BatchSize = 500,
+) -> None:
+    """Let a tagger go on learning; its file is replaced whole, or not at all.
+
+    [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
+    """
+    tagger = _loaded(tagger_file)
+    before = tagger.n_rows_
+    was_interrupted = _learn(tagger, tables_of(source, batch_size, delimiter))
+    if tagger.n_rows_ == before and not was_interrupted:
+        raise ValueError(f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was.")
+    tagger.save(out or tagger_file)
+    text = f"Learned {tagger.n_rows_ - before} rows more, {tagger.n_rows_} in all, with {len(tagger.tags_)} tags: "
+    _end(tagger, f"{text}{out or tagger_file}", was_interrupted)
+
+
+def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> bool:
+    """Learn batch by batch, after predicting each; at Ctrl-C stop after the last whole batch. Return whether it was."""
+    rows, was_interrupted, screen = 0, False, Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed} rows"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.description}"),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        try:
+            for table in tables:
+                tagger.prequential_fit(table)
+                if say_columns and tagger.is_fitted:
+                    _say_columns(tagger)
+                    say_columns = False
+                rows += table.n_rows
+                bar.update(task, completed=rows, description=_quality(tagger) if tagger.is_fitted else "")
+        except KeyboardInterrupt:
+            was_interrupted = True
+    if not tagger.is_fitted:
+        if was_interrupted:
+            raise Interrupted("Nothing was learned yet, and no file was written.")
+        raise ValueError("Nothing was learned: the source has no rows with tags.")
+    return was_interrupted
+
+
+def _end(tagger: Tagger, text: str, was_interrupted: bool) -> None:
+    if was_interrupted:
+        raise Interrupted(text)
+    typer.echo(text)
+    quality = _quality(tagger)
+    if not quality:
+        return
+    typer.echo(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
+    judged = _judged(tagger)
+    if judged:
+        typer.echo(f"Known well: {_listed(judged[:_LISTED])}.")
+    if len(judged) > _LISTED:
+        typer.echo(f"Not known well: {_listed(judged[_LISTED:][::-1][:_LISTED])}.")
+
+
+def _quality(tagger: Tagger) -> str:
+    quality = tagger.quality_
+    if not quality["rows"]:
+        return ""
+    return f"example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+
+
+def _judged(tagger: Tagger) -> list[tuple[str, TagCounts]]:
+    """List the tags that were tested often enough, best first."""
+    tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _ENOUGH]
+    return sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
+
+
+def _listed(judged: Iterable[tuple[str, TagCounts]]) -> str:
+    return ", ".join(f"{tag} ({counts.f1():.2f})" for tag, counts in judged)
+
+
+def _say_columns(tagger: Tagger) -> None:
+    names = [*(column.name for column in tagger.columns_), *_tag_columns(tagger)]
+    width = min(max(map(len, names)), 40)
+    for column in tagger.columns_:
+        typer.echo(f"{column.name:<{width}}  {column}")
+    for name in _tag_columns(tagger)[:_LISTED]:
+        typer.echo(f"{name:<{width}}  tags{_separated(tagger)}")
+
+
+def _tag_columns(tagger: Tagger) -> list[str]:
+    return [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or [])
+
+
+def _separated(tagger: Tagger) -> str:
+    if not isinstance(tagger.tags, str) or tagger.separator_ is None:
+        return ""
+    return f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+
+
+def predictions(
+    tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield for each row of a batch its identifiers, tags and their probabilities."""
+    from labelrace.features.cells import as_texts
+    from labelrace.tagger import joined
+
+    known = [column.name for column in tagger.columns_ if column.kind == "identifier"]
+    name, first = tagger.tags if isinstance(tagger.tags, str) else "tags", 0
+    for table in tables:
+        ids = {column: as_texts(table.columns[column]) for column in known if column in table.columns}
+        rows = tagger.predict_scored(table) if top is None else [dict(row) for row in tagger.predict_top(table, top)]
+        written = []
+        for place, row in enumerate(rows):
+            cells: dict[str, Any] = {column: texts[place] for column, texts in ids.items()} or {"row": first + place}
+            likely = [float(f"{one:.4g}") for one in row.values()]
+            if as_csv:
+                cells |= {name: joined(row, tagger.separator_), "probabilities": ";".join(map(str, likely))}
+            else:
+                cells |= {name: list(row), "probabilities": likely}
+            written.append(cells)
+        first += table.n_rows
+        yield written
+
+
+def explain(
+    tagger_file: TaggerFile,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A file with one row: a JSON object, or a table; '-' for standard input.", show_default=False
+        ),
+    ],
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="A tag to explain; repeatable. By default those predicted.")
+    ] = None,
+    words: Annotated[int, typer.Option(help="Words and values to list for each tag.")] = 10,
+    delimiter: Delimiter = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell which words and values carried which tag.
+
+    [dim]Example:[/dim] labelrace explain tagger.labelrace row.json
+    """
+    tagger, row = _loaded(tagger_file), _one_row(source, delimiter)
+    told = tagger.explain(row, tag or None, words)
+    likely = tagger.predict_proba(row)[0]
+    if as_json:
+        told_json = {name: {"probability": likely[name], "features": dict(parts)} for name, parts in told.items()}
+        typer.echo(json.dumps(told_json))
+        return
+    for name, parts in told.items():
+        typer.echo(f"{name} (probability {likely[name]:.2f})")
+        for feature, amount in parts:
+            typer.echo(f"  {amount:+.3f}  {feature}")
+
+
+def _one_row(source: str, delimiter: str | None) -> Any:
+    """Read the one row of a file."""
+    from labelrace.features.cells import read_table
+
+    if Path(source).suffix.lower() == ".json":
+        try:
+            read = json.loads(Path(source).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{source} must hold a JSON object, got something else ({error}).") from None
+        rows = read if isinstance(read, list) else [read]
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError(f"{source} must hold a JSON object, with a value for each column.")
+        table = read_table(rows)
+    else:
+        found = next(tables_of(source, 2, delimiter), None)
+        if found is None:
+            raise ValueError(f"{source} must have one row, got none.")
+        table = found
+    if table.n_rows != 1:
+        raise ValueError(f"{source} must have one row, got {table.n_rows}.")
+    return table
+
+
+def inspect(
+    model_file: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="What 'labelrace train' wrote.", show_default=False)
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a saved tagger or model knows: columns, tags with their frequency and quality, drifts, size.
+
+    [dim]Example:[/dim] labelrace inspect tagger.labelrace
+    """
+    import labelrace
+
+    known = labelrace.load(model_file)
+    model = getattr(known, "model_", known)
+    told: dict[str, Any] = {
+        "model": type(model).__name__,
+        "bytes": model_file.stat().st_size,
+        "features": int(model.n_features_in_),
+        "labels": len(model.classes_),
+        "drifts": getattr(model, "n_drifts_", None),
+    }
+    if isinstance(known, labelrace.Tagger):
+        told |= {
+            "rows": known.n_rows_,
+            "quality": known.quality_,
+            "separator": known.separator_,
+            "columns": {column.name: str(column) for column in known.columns_},
+            "tags": {tag: {"rows": one.rows, "tested": one.tested, "f1": one.f1()} for tag, one in known.tags_.items()},
+        }
+    typer.echo(json.dumps(told) if as_json else _inspected(told))
+
+
+def _inspected(told: dict[str, Any]) -> str:
+    """Write what is known of a model as text."""
+    lines = [f"{told['model']}, {told['bytes'] / 1e6:.1f} MB, {told['features']} features, {told['labels']} labels"]
+    if told["drifts"] is not None:
+        lines.append(f"Drifts found: {told['drifts']}")
+    if "columns" in told:
+        quality = told["quality"]
+        lines.append(f"Rows learned: {told['rows']}")
+        if quality["rows"]:
+            lines[-1] += (
+                f"; before that predicted with example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+            )
+        lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F"]
+        ordered = sorted(told["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
+        lines += [f"  {tag}: {one['rows']}, " + (f"{one['f1']:.2f}" if one["tested"] else "-") for tag, one in ordered]
+    return "\n".join(lines)
+
+
+def _loaded(path: Path) -> Tagger:
+    import labelrace
+
+    loaded = labelrace.load(path)
+    if not isinstance(loaded, labelrace.Tagger):
+        raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(loaded).__name__}.")
+    return loaded

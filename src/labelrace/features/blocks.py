@@ -1,0 +1,193 @@
+"""The part of the matrix that comes from one column of a table, as its kind has it.
+
+A block has a column for each word or value that the batch holds. Which columns of the matrix these are is decided
+later, by `labelrace.features.vocabulary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.features.cells import Cells, as_dates, as_lists, as_numbers, as_texts
+from labelrace.features.kinds import Column
+from labelrace.features.text import count_items, count_words, hash_names
+from labelrace.features.vocabulary import Hashes
+from labelrace.typing import Array, FloatArray, SparseMatrix
+
+__all__ = ["Block", "Moments", "add_moments", "block_of", "encoded", "finished", "refuse_contradiction"]
+
+Encoder = Callable[[list[str]], Any]
+
+# Standard deviations at which numbers are clipped.
+_CLIP = 3.0
+# Length of what is no text beside a text, which has length one: words tell more about tags than other columns do.
+_SIDE = 0.5
+# Cells from which a column that fits in no cell is another column.
+_CONTRADICTION = 3
+_LONGEST_NAME = 64
+# In how many rows a word of a long text must have been to get a column: most words of such are there only once.
+_MIN_ROWS = 3
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Moments(NamedTuple):
+    """Number, mean and sum of squared deviations of the numbers that a column has held."""
+
+    n: float = 0.0
+    mean: float = 0.0
+    square: float = 0.0
+
+
+class Block(NamedTuple):
+    """What one column adds to the rows of a batch.
+
+    Attributes
+    ----------
+    matrix : (n, u) sparse array in compressed rows
+    hashes : (u,) array
+    names : list of str
+    is_text : bool
+        Whether it holds counts of words, to be weighted and scaled to length one.
+    min_rows : int
+        In how many rows its words must have been to get a column of the matrix.
+    """
+
+    matrix: SparseMatrix
+    hashes: Hashes
+    names: list[str]
+    is_text: bool = False
+    min_rows: int = 1
+
+
+def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
+    """Make the block of a column; return it with the rows of cells that do not fit and count as missing."""
+    make = {"text": _text, "category": _category, "boolean": _category, "list": _list, "date": _date}.get(column.kind)
+    if column.kind == "number":
+        return _number(column, cells, moments)
+    if make is None:
+        raise ValueError(f"The column {column.name!r} is {column}: it has no features.")
+    return make(column, cells)
+
+
+def _text(column: Column, cells: Cells) -> tuple[Block, list[int]]:
+    counts, words = count_words(as_texts(cells), is_html=column.is_html)
+    names = [f"{column.name}: {word[:_LONGEST_NAME]}" for word in words]
+    block = Block(counts, hash_names(column.name, words), names, True, 1 if column.is_short else _MIN_ROWS)
+    return block, _nested(cells)
+
+
+def _category(column: Column, cells: Cells) -> tuple[Block, list[int]]:
+    texts = [text.strip() for text in as_texts(cells)]
+    if column.kind == "boolean":
+        texts = [text.lower() for text in texts]
+    counts, values = count_items([[text] if text else [] for text in texts])
+    return _of_values(column, counts * _SIDE, values), _nested(cells)
+
+
+def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
+    counts, values = count_items(as_lists(cells, column.separator))
+    lengths = np.sqrt(np.maximum(np.diff(counts.indptr), 1))
+    return _of_values(column, scipy.sparse.csr_array(counts.multiply(1.0 / lengths[:, None])), values), []
+
+
+def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
+    dates, wrong = as_dates(cells, column.pattern)
+    days = dates.astype("datetime64[D]")
+    # Day 0 of the calendar was a Thursday.
+    weekdays, months = (days.astype(np.int64) + 3) % 7, days.astype("datetime64[M]").astype(np.int64) % 12 + 1
+    hours = (dates - days).astype(np.int64) // 3600
+    parts = []
+    for missing, weekday, month, hour in zip(np.isnat(dates), weekdays, months, hours, strict=True):
+        part = [] if missing else [f"weekday={_WEEKDAYS[weekday]}", f"month={month}"]
+        parts.append([*part, f"hour={hour}"] if part and column.has_time else part)
+    counts, values = count_items(parts)
+    names = [f"{column.name}: {value}" for value in values]
+    return Block(counts * (_SIDE / np.sqrt(3.0)), hash_names(column.name, values), names), wrong
+
+
+def _of_values(column: Column, matrix: SparseMatrix, values: list[str]) -> Block:
+    names = [f"{column.name}={value[:_LONGEST_NAME]}" for value in values]
+    return Block(matrix, hash_names(f"{column.name}=", values), names)
+
+
+def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
+    """Scale numbers by what was seen before; that one is missing is a feature of its own."""
+    numbers, wrong = as_numbers(cells)
+    spread = np.sqrt(moments.square / moments.n) if moments.n else 0.0
+    scaled = np.zeros(len(numbers))
+    is_missing = np.isnan(numbers)
+    if spread > 1e-9 * abs(moments.mean):
+        with np.errstate(over="ignore"):
+            scaled = np.clip((np.where(is_missing, moments.mean, numbers) - moments.mean) / spread, -_CLIP, _CLIP)
+    values = np.column_stack([scaled, is_missing]) * _SIDE
+    names = ["", " is missing"]
+    matrix = scipy.sparse.csr_array(values)
+    return Block(matrix, hash_names(f"{column.name}#", names), [column.name + name for name in names]), wrong
+
+
+def add_moments(moments: Moments, cells: Cells) -> Moments:
+    """Add the numbers of a batch to the moments of a column."""
+    numbers, _ = as_numbers(cells)
+    # What is larger would overflow when squared.
+    numbers = np.clip(numbers[~np.isnan(numbers)], -1e100, 1e100)
+    if not len(numbers):
+        return moments
+    n, mean = float(len(numbers)), float(numbers.mean())
+    step, total = mean - moments.mean, moments.n + n
+    square = moments.square + float(np.square(numbers - mean).sum()) + step**2 * moments.n * n / total
+    return Moments(total, moments.mean + step * n / total, square)
+
+
+def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
+    """Make the block of a column that a user's encoder reads: rows of length one."""
+    texts = as_texts(cells)
+    array = np.asarray(encoder(texts), dtype=np.float64)
+    if array.ndim != 2 or len(array) != len(texts) or not np.isfinite(array).all():
+        raise ValueError(
+            f"The encoder of the column {column.name!r} must return an array of finite numbers with a row for each of "
+            f"{len(texts)} texts, got one of shape {array.shape}."
+        )
+    lengths = np.linalg.norm(array, axis=1, keepdims=True)
+    names = [str(i) for i in range(array.shape[1])]
+    matrix = scipy.sparse.csr_array(array / np.where(lengths > 0, lengths, 1.0))
+    return Block(matrix, hash_names(f"{column.name}[]", names), [f"{column.name}[{name}]" for name in names])
+
+
+def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
+    """Weight words by how rare they were before, scale rows to length one, and leave out what has no column.
+
+    The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of ``n`` rows before had it. The columns
+    of the result are those of the block.
+    """
+    matrix, has_column = block.matrix, columns >= 0
+    values = matrix.data
+    if block.is_text:
+        weights = np.sqrt(1.0 + np.maximum(np.log((1.0 + n_before) / (1.0 + rows_before)), 0.0))
+        values = (1.0 + np.log(values)) * weights[matrix.indices]
+        n_words = np.diff(matrix.indptr)
+        lengths = np.sqrt(np.bincount(np.repeat(np.arange(len(n_words)), n_words), values**2, len(n_words)))
+        values = values / np.repeat(np.where(lengths > 0, lengths, 1.0), n_words)
+    kept = has_column[matrix.indices]
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    return scipy.sparse.csr_array((values[kept], matrix.indices[kept], ends), shape=matrix.shape)
+
+
+def _nested(cells: Cells) -> list[int]:
+    """List the rows of cells that hold tables or lists where a text or a value is expected."""
+    if isinstance(cells, np.ndarray):
+        return []
+    return [row for row, cell in enumerate(cells) if isinstance(cell, (list, tuple, dict, set, frozenset, np.ndarray))]
+
+
+def refuse_contradiction(column: Column, cells: Cells, wrong: list[int], n_filled: int) -> None:
+    """Refuse a column none of whose cells is what it held so far."""
+    if len(wrong) == n_filled and n_filled >= _CONTRADICTION:
+        example = as_texts(cells[wrong[0] : wrong[0] + 1])[0]
+        raise ValueError(
+            f"The column {column.name!r} must hold what it held when it was learned, {column}, got {example[:40]!r} "
+            "and the like: give the right column, or rename it to learn it anew."
+        )

@@ -1,0 +1,346 @@
+"""Tables of any make as columns of cells, and cells as texts, numbers, dates and lists.
+
+A column is a list of Python values with None where there is none, or an array of floats (NaN where there is none), or
+an array of ``datetime64``. Nothing here decides what a column means: that is `labelrace.features.kinds`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from labelrace.typing import Array, FloatArray
+
+__all__ = [
+    "Cells",
+    "Table",
+    "as_dates",
+    "as_lists",
+    "as_numbers",
+    "as_text",
+    "as_texts",
+    "is_missing",
+    "json_list",
+    "parse_date",
+    "read_table",
+    "shown",
+]
+
+Cells: TypeAlias = list[Any] | Array
+Dates: TypeAlias = npt.NDArray[np.datetime64]
+
+# Texts that stand for a missing value where something else is expected.
+_NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "null", "unknown"))
+_TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_SEQUENCES = (list, tuple, set, frozenset, np.ndarray)
+
+
+class Table(NamedTuple):
+    """Columns of cells by name, all of the same length; ``has_names`` tells whether the names are the user's."""
+
+    columns: dict[str, Cells]
+    n_rows: int
+    has_names: bool = True
+
+    def rows(self, start: int, stop: int) -> Table:
+        """Return some of the rows."""
+        kept = {name: cells[start:stop] for name, cells in self.columns.items()}
+        return Table(kept, max(0, min(stop, self.n_rows) - start), self.has_names)
+
+    def without(self, names: Iterable[str]) -> Table:
+        """Return the table without some of its columns."""
+        left_out = set(names)
+        kept = {name: cells for name, cells in self.columns.items() if name not in left_out}
+        return Table(kept, self.n_rows, self.has_names)
+
+
+def read_table(X: Any) -> Table:
+    """Turn what users call a table into columns of cells.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars), Arrow table or record batch, list of dicts, dict of columns, or (n, m) array
+
+    Examples
+    --------
+    >>> read_table([{"title": "Poached eggs", "price": 3}, {"title": None}])
+    Table(columns={'title': ['Poached eggs', None], 'price': [3, None]}, n_rows=2, has_names=True)
+    """
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, Mapping):
+        return _from_columns(X)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return _from_pandas(X)
+    if hasattr(X, "to_arrow"):
+        X = X.to_arrow()
+    if isinstance(X, (pa.Table, pa.RecordBatch)):
+        _check_names(X.schema.names)
+        pairs = zip(X.schema.names, X.columns, strict=True)
+        return Table({name: _from_arrow(column) for name, column in pairs}, X.num_rows)
+    if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
+        return _from_dicts(X)
+    return _from_array(X)
+
+
+def _check_names(names: Iterable[Any]) -> None:
+    seen = set[str]()
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"X must have columns whose names are text, got {name!r}: rename it.")
+        if name in seen:
+            raise ValueError(f"X has two columns called {name!r}: rename one of them.")
+        seen.add(name)
+
+
+def _from_columns(X: Mapping[Any, Any]) -> Table:
+    _check_names(X)
+    lengths = {len(cells) for cells in X.values() if hasattr(cells, "__len__") and not isinstance(cells, str)}
+    if len(lengths) != 1 or any(isinstance(cells, str) or not hasattr(cells, "__len__") for cells in X.values()):
+        raise ValueError("X must be columns of equal length if it is a dict; give a single row as a list of one dict.")
+    return Table({name: _listed(cells) for name, cells in X.items()}, lengths.pop())
+
+
+def _from_dicts(X: Sequence[Mapping[Any, Any]]) -> Table:
+    names = dict.fromkeys(name for row in X for name in row)
+    _check_names(names)
+    return Table({name: [_cell(row.get(name)) for row in X] for name in names}, len(X))
+
+
+def _from_pandas(X: Any) -> Table:
+    names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
+    _check_names(names)
+    # By position: pandas finds a column by its own name only.
+    return Table({name: _from_series(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
+
+
+def _from_series(column: Any) -> Cells:
+    dtype = column.dtype
+    kind = getattr(dtype, "kind", "O")
+    if kind == "M":
+        return column.dt.tz_localize(None).to_numpy("datetime64[s]") if _has_zone(dtype) else _seconds(column)
+    if kind in "iuf" and isinstance(dtype, np.dtype):
+        return column.to_numpy().astype(np.float64)
+    if kind in "iuf" and getattr(dtype, "_is_numeric", False):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return [_cell(cell) for cell in column.tolist()]
+
+
+def _has_zone(dtype: Any) -> bool:
+    return getattr(dtype, "tz", None) is not None
+
+
+def _seconds(column: Any) -> Array:
+    return column.to_numpy().astype("datetime64[s]")
+
+
+def _from_arrow(column: Any) -> Cells:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    return [_cell(cell) for cell in column.to_pylist()]
+
+
+def _from_array(X: Any) -> Table:
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        array = np.zeros(0)
+    if array.ndim != 2:
+        raise ValueError(
+            "X must be a table: a data frame, an Arrow table, a list of dicts, or an array of two dimensions, got "
+            f"{type(X).__name__}. Reshape your data either using array.reshape(-1, 1) or array.reshape(1, -1)."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("X must hold texts, numbers or dates, got complex numbers. Complex data not supported.")
+    return Table({f"x{i}": _listed(array[:, i]) for i in range(array.shape[1])}, len(array), has_names=False)
+
+
+def _listed(cells: Any) -> Cells:
+    if hasattr(cells, "dtype") and hasattr(cells, "to_numpy"):
+        return _from_series(cells)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" and cells.ndim == 1:
+        return cells.astype(np.float64)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        return cells.astype("datetime64[s]")
+    return [_cell(cell) for cell in (cells.tolist() if isinstance(cells, np.ndarray) else cells)]
+
+
+def _cell(value: Any) -> Any:
+    """Turn what stands for a missing value into None."""
+    if (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    ):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell holds nothing: None, or a text without anything in it."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def as_text(value: Any) -> str:
+    """Write a value as text; whole numbers without a point, whatever they were stored in.
+
+    Examples
+    --------
+    >>> as_text(3.0), as_text(True), as_text("Oven"), as_text(2.5)
+    ('3', 'true', 'Oven', '2.5')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(as_text, value))
+    return str(value)
+
+
+def as_texts(cells: Cells) -> list[str]:
+    """Return the cells as texts, empty where there is nothing."""
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind == "M":
+            return ["" if np.isnat(cell) else str(cell) for cell in cells]
+        return ["" if math.isnan(cell) else as_text(cell) for cell in cells.tolist()]
+    return ["" if cell is None else cell if isinstance(cell, str) else as_text(cell) for cell in cells]
+
+
+def as_numbers(cells: Cells) -> tuple[FloatArray, list[int]]:
+    """Return the cells as numbers, NaN where there is none, and the rows of cells that are something else."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "f":
+        return np.where(np.isinf(cells), np.nan, cells), np.flatnonzero(np.isinf(cells)).tolist()
+    numbers, wrong = np.full(len(cells), np.nan), []
+    for row, cell in enumerate(cells):
+        number = math.nan if isinstance(cell, np.datetime64) else _number(cell)
+        if number is None or isinstance(cell, np.datetime64):
+            wrong.append(row)
+        else:
+            numbers[row] = number
+    return numbers, wrong
+
+
+def _number(cell: Any) -> float | None:
+    """Read a number: NaN if there is nothing to read, None if it is something else."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        if text.lower() in _NOTHING:
+            return math.nan
+        if text.lower() in _TRUTHS:
+            return _TRUTHS[text.lower()]
+        if not text.isascii() or "_" in text:
+            return None
+        cell = text
+    elif cell is None:
+        return math.nan
+    elif isinstance(cell, (*_SEQUENCES, dict, bytes)):
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
+    """Return the cells as times, and the rows of cells that are something else.
+
+    ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads.
+    """
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        return cells, []
+    known: dict[Any, Any] = {}
+    dates, wrong = np.full(len(cells), "NaT", dtype="datetime64[s]"), []
+    for row, cell in enumerate(cells):
+        if is_missing(cell) or (isinstance(cell, float) and math.isnan(cell)):
+            continue
+        try:
+            found = known[cell] if cell in known else known.setdefault(cell, parse_date(cell, pattern))
+        except TypeError:  # a list cannot be looked up
+            found = None
+        if found is not None:
+            dates[row] = found
+        elif not isinstance(cell, str) or cell.strip().lower() not in _NOTHING:
+            wrong.append(row)
+    return dates, wrong
+
+
+def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:
+    """Read a time of day or date; None if it is none. Time zones are left out: what counts is the clock on the wall."""
+    if isinstance(cell, str):
+        try:
+            read = (
+                datetime.fromisoformat(cell.strip()) if pattern == "iso" else datetime.strptime(cell.strip(), pattern)
+            )
+        except ValueError:
+            return None
+    elif isinstance(cell, datetime):
+        read = cell
+    elif isinstance(cell, date):
+        read = datetime(cell.year, cell.month, cell.day)
+    else:
+        return None
+    return np.datetime64(read.replace(tzinfo=None), "s")
+
+
+def as_lists(cells: Cells, separator: str | None) -> list[list[str]]:
+    """Return the cells as lists of texts; texts are JSON lists, or are split at the separator if there is one.
+
+    Examples
+    --------
+    >>> as_lists(["red; blue", '["green"]', None, ["a", 1]], ";")
+    [['red', 'blue'], ['green'], [], ['a', '1']]
+    """
+    return [_list(cell, separator) for cell in (cells if isinstance(cells, list) else as_texts(cells))]
+
+
+def _list(cell: Any, separator: str | None) -> list[str]:
+    if is_missing(cell):
+        return []
+    if isinstance(cell, (list, tuple, np.ndarray)):
+        items: Iterable[Any] = cell
+    elif isinstance(cell, (set, frozenset)):
+        items = sorted(cell, key=str)
+    else:
+        text = as_text(cell)
+        listed = json_list(text)
+        if listed is not None:
+            items = listed
+        elif separator is None:
+            items = [text]
+        else:
+            items = text.split() if separator.isspace() and separator != "\t" else text.split(separator)
+    return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_text(item).strip())))
+
+
+def json_list(text: str) -> list[Any] | None:
+    """Read a JSON list; None if the text is something else."""
+    stripped = text.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        return None
+    try:
+        read = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, list) and not any(isinstance(item, (list, dict)) for item in read) else None
+
+
+def shown(names: Iterable[str], most: int = 5) -> str:
+    """List up to so many names, quoted, for an error or a warning."""
+    listed = list(names)
+    return ", ".join(map(repr, listed[:most])) + (f" and {len(listed) - most} more" if len(listed) > most else "")

@@ -1,0 +1,260 @@
+"""What a column holds, found from its first cells: text, category, number, date, boolean, list or identifier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, is_missing, json_list, parse_date
+from labelrace.features.text import looks_like_html
+
+__all__ = ["KINDS", "Column", "check_overrides", "column_of", "find_separator"]
+
+KINDS = ("text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty")
+
+_ID_NAME = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|number|no|nr|#)$|[a-z](Id|ID)$|^id", re.IGNORECASE)
+_CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
+_TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+_DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
+_DATE_FORMATS = tuple(
+    f"{day}{time}"
+    for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
+    for time in ("", " %H:%M", " %H:%M:%S")
+)
+_SEPARATORS = (";", "|", ",", "\t")
+# Cells that the kind of a column is found from.
+_SAMPLE = 1000
+# Share of the cells that must be of a kind; others are errors of those who typed them.
+_MOST = 0.95
+# Cells from which it can be told that each value is there only once.
+_ENOUGH = 20
+# Share of distinct values from which a column is near-unique.
+_UNIQUE = 0.9
+# Words that short texts have on average, at most.
+_SHORT = 20
+
+
+class Column(NamedTuple):
+    """What a column is taken for.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        One of `KINDS`.
+    is_html : bool
+        Whether a text is HTML, which is stripped.
+    pattern : str
+        Format of dates, ``"iso"`` or as in `datetime.strptime`.
+    has_time : bool
+        Whether dates have a time of day.
+    separator : str or None
+        What separates the values of a list, where it is a text.
+    was_given : bool
+        Whether the user said what it holds.
+    is_short : bool
+        Whether a text has few words, as a title has.
+    """
+
+    name: str
+    kind: str
+    is_html: bool = False
+    pattern: str = "iso"
+    has_time: bool = False
+    separator: str | None = None
+    was_given: bool = False
+    is_short: bool = False
+
+    def __str__(self) -> str:
+        details = ("HTML, stripped" if self.is_html else "") if self.kind == "text" else ""
+        if self.kind == "list" and self.separator:
+            details = f"separated by {self.separator!r}"
+        what = {"identifier": "identifier, left out", "dropped": "left out", "empty": "empty so far"}
+        return f"{what.get(self.kind, self.kind)}{f' ({details})' if details else ''}"
+
+
+def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
+    """Turn lists of columns by kind into the kind of each column.
+
+    Examples
+    --------
+    >>> check_overrides({"text": ["body"], "category": "product", "number": None})
+    {'body': 'text', 'product': 'category'}
+    """
+    kinds: dict[str, str] = {}
+    for kind, names in given.items():
+        if names is None:
+            continue
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+            raise ValueError(f"{kind} must be the name of a column or a list of such names, got {names!r}.")
+        for name in listed:
+            if kinds.get(name, kind) != kind:
+                raise ValueError(f"The column {name!r} must be of one kind, got {kinds[name]} and {kind}.")
+            kinds[name] = kind
+    return kinds
+
+
+def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
+    """Find out what a column holds.
+
+    Parameters
+    ----------
+    name : str
+    cells : list or array
+        Its first cells.
+    kind : str or None, default=None
+        What the user says it holds.
+
+    Examples
+    --------
+    >>> str(column_of("body", ["<p>It is too crisp.</p>", "<p>How long, and how hot?</p>"]))
+    'text (HTML, stripped)'
+    >>> column_of("price", ["1.50", "", "3"]).kind, column_of("ticket", [f"T-{i}" for i in range(30)]).kind
+    ('number', 'identifier')
+    """
+    sample = _sample(cells)
+    found = kind or _kind(name, sample)
+    column = Column(name, found, was_given=kind is not None)
+    if found == "text":
+        texts = as_texts(sample)
+        n_words = sum(len(text.split()) for text in texts)
+        return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
+    if found == "date":
+        pattern = _date_pattern(sample) or "iso"
+        dates, _ = as_dates(sample, pattern)
+        days = dates.astype("datetime64[D]")
+        return column._replace(
+            pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
+        )
+    if found == "list":
+        return column._replace(separator=find_separator(sample))
+    return column
+
+
+def _sample(cells: Cells) -> Cells:
+    """Take the first cells that hold something."""
+    if isinstance(cells, np.ndarray):
+        return cells[~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))][:_SAMPLE]
+    return [cell for cell in cells if not is_missing(cell)][:_SAMPLE]
+
+
+def _kind(name: str, cells: Cells) -> str:
+    """Find the kind of cells, none of them missing."""
+    if not len(cells):
+        return "empty"
+    if isinstance(cells, np.ndarray):
+        return "date" if cells.dtype.kind == "M" else _number_kind(name, cells, is_typed=True)
+    types = {type(cell) for cell in cells}
+    if all(issubclass(one, (list, tuple, set, frozenset, np.ndarray)) for one in types):
+        return "list"
+    if types == {bool}:
+        return "boolean"
+    texts = as_texts(cells)
+    if {text.strip().lower() for text in texts} in (*_TRUTHS, *({one} for pair in _TRUTHS[:2] for one in pair)):
+        return "boolean"
+    if all(issubclass(one, date) for one in types) or _date_pattern(cells) is not None:
+        return "date"
+    numbers, wrong = as_numbers(cells)
+    has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
+    if len(wrong) <= (1 - _MOST) * len(cells) and not has_codes:
+        return _number_kind(name, numbers[~np.isnan(numbers)], is_typed=False)
+    if _share(json_list(text) is not None for text in texts) >= _MOST:
+        return "list"
+    return _text_kind(name, texts)
+
+
+def _number_kind(name: str, numbers: Any, *, is_typed: bool) -> str:
+    """Tell apart numbers, ids and codes that are numbers."""
+    if not len(numbers):
+        return "empty"
+    is_whole = bool((numbers == np.rint(numbers)).all())
+    n_distinct = len(np.unique(numbers))
+    is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
+    if is_whole and _ID_NAME.search(name):
+        return "identifier" if is_unique or n_distinct > _ENOUGH else "category"
+    # Whole numbers that count the rows up or down.
+    steps = np.diff(numbers)
+    if is_whole and len(numbers) >= _ENOUGH and is_unique and ((steps > 0).all() or (steps < 0).all()):
+        return "identifier"
+    return "number"
+
+
+def _text_kind(name: str, texts: list[str]) -> str:
+    """Tell apart texts, categories, lists and identifiers."""
+    n, n_distinct = len(texts), len(set(texts))
+    n_words = sum(len(text.split()) for text in texts) / n
+    are_codes = _share(_CODE.match(text) is not None and "://" not in text for text in texts) >= _MOST
+    is_unique = n_distinct >= max(2, _UNIQUE * n)
+    if are_codes and is_unique:
+        # Few rows do not show what is unique: codes have digits.
+        has_digits = _share(any(sign.isdigit() for sign in text) for text in texts) >= _MOST
+        if n >= _ENOUGH or has_digits or _ID_NAME.search(name):
+            return "identifier"
+    separator = find_separator(texts)
+    if separator in (";", "|") and n_words / max(1.0, _mean_items(texts, separator)) <= 3:
+        return "list"
+    if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
+        return "text"
+    if n_words >= 1.5 and n_distinct > 0.5 * n and n >= _ENOUGH:
+        return "text"
+    # Long texts without spaces, as some scripts have them.
+    if sum(map(len, texts)) / n > 40 and n_distinct > 0.5 * n:
+        return "text"
+    return "category"
+
+
+def _mean_items(texts: list[str], separator: str) -> float:
+    return 1.0 + sum(text.count(separator) for text in texts) / len(texts)
+
+
+def _date_pattern(cells: Cells) -> str | None:
+    """Find the format of dates; None if they are none."""
+    if isinstance(cells, np.ndarray):
+        return "iso" if cells.dtype.kind == "M" else None
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    if not texts or len(texts) < len(cells):
+        return None
+    if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MOST:
+        return None
+    best, share = None, 0.0
+    for pattern in ("iso", *_DATE_FORMATS):
+        fits = _share(parse_date(text, pattern) is not None for text in texts)
+        if fits > share:
+            best, share = pattern, fits
+    return best if share >= _MOST else None
+
+
+def find_separator(cells: Cells) -> str | None:
+    """Find what separates the values of cells that are lists written as text; None if nothing does.
+
+    Semicolons, bars, commas and tabs separate wherever there are any; spaces only if the words between them come again
+    in other cells more often than the cells themselves do, or are written with hyphens, as tags are.
+
+    Examples
+    --------
+    >>> find_separator(["a;b", "b"]), find_separator(["oven cooking-time", "eggs"]), find_separator(["login issue"])
+    (';', ' ', None)
+    """
+    texts = [text for text in as_texts(cells) if text.strip() and json_list(text) is None]
+    if not texts:
+        return None
+    with_separator = {one: sum(one in text for text in texts) for one in _SEPARATORS}
+    best = max(_SEPARATORS, key=lambda one: with_separator[one])
+    if with_separator[best]:
+        return best
+    wholes = {" ".join(text.split()) for text in texts}
+    words = {word for text in wholes for word in text.split()}
+    if not any(" " in text for text in wholes):
+        return None
+    are_joined = any("-" in word.strip("-") or "_" in word.strip("_") for word in words)
+    return " " if len(words) < len(wholes) or are_joined else None
+
+
+def _share(flags: Any) -> float:
+    listed = list(flags)
+    return sum(listed) / len(listed)

@@ -1,0 +1,381 @@
+"""Tables as one sparse matrix, online: `TableFeatures`, a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+
+from labelrace import parameters
+from labelrace.features import vocabulary
+from labelrace.features.blocks import (
+    Block,
+    Moments,
+    add_moments,
+    block_of,
+    encoded,
+    finished,
+    refuse_contradiction,
+)
+from labelrace.features.cells import Cells, Table, read_table, shown
+from labelrace.features.kinds import Column, check_overrides, column_of
+from labelrace.features.vocabulary import Keys, Vocabulary
+from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
+
+__all__ = ["FeatureState", "TableFeatures"]
+
+_LEFT_OUT = ("identifier", "dropped", "empty")
+
+
+class FeatureState(NamedTuple):
+    """Everything that is known of a table's columns.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        What each column is taken for, in the order of the first table.
+    moments : dict of Moments by name
+        Of the columns of numbers.
+    vocabulary : Vocabulary
+        Which columns of the matrix their words and values have.
+    """
+
+    columns: tuple[Column, ...]
+    moments: dict[str, Moments]
+    vocabulary: Vocabulary
+
+
+class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn tables into sparse matrices, batch by batch, with no pass over the data first.
+
+    The first batch shows what each column holds: text, a category, a number, a date, true or false, a list of values,
+    or an identifier, which is left out. Each text column becomes words in a space of its own: ``1 + log`` of the count,
+    times the square root of the inverse document frequency in the rows before, scaled to length one. The matrix gets
+    further columns as words and values appear; those of words long unseen are used again when there are too many.
+
+    Later tables may have their columns in another order, lack some of them or have others beside them; cells may be
+    empty or hold values that are new.
+
+    Parameters
+    ----------
+    text, category, number, date, id, drop : str or list of str, default=None
+        Columns that hold such, whatever they look like; ``id`` and ``drop`` are left out.
+    min_rows : int, default=None
+        In how many rows a word must have been to get a column. By default words of short texts, such as titles, get one
+        at once, as values of categories and lists do, and words of long texts when they come the third time.
+    max_features : int, default=262144
+        Columns of the matrix at most.
+    encoders : dict of callables by column, default=None
+        Encoders of the user's own for text columns: from a list of texts to an array with a row for each.
+    encoders_only : bool, default=False
+        Whether columns that have an encoder are left to it alone, without their words.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What each column was taken for.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     {"id": 1, "body": "The oven is too hot", "product": "oven"},
+    ...     {"id": 2, "body": "The toaster does not heat", "product": "toaster"},
+    ... ]
+    >>> features = TableFeatures(min_rows=1).fit(rows)
+    >>> [(column.name, str(column)) for column in features.columns_]
+    [('id', 'identifier, left out'), ('body', 'text'), ('product', 'category')]
+    >>> X = features.transform([{"body": "A hot oven", "product": "grill"}])
+    >>> features.get_feature_names_out()[X.indices].tolist()
+    ['body: oven', 'body: hot']
+    """
+
+    _state: FeatureState
+
+    def __init__(
+        self,
+        *,
+        text: Any = None,
+        category: Any = None,
+        number: Any = None,
+        date: Any = None,
+        id: Any = None,
+        drop: Any = None,
+        min_rows: int | None = None,
+        max_features: int = 2**18,
+        encoders: Mapping[str, Any] | None = None,
+        encoders_only: bool = False,
+    ) -> None:
+        self.text = text
+        self.category = category
+        self.number = number
+        self.date = date
+        self.id = id
+        self.drop = drop
+        self.min_rows = min_rows
+        self.max_features = max_features
+        self.encoders = encoders
+        self.encoders_only = encoders_only
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn from one table.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, list of dicts, dict of columns or (n, m) array
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        self._state, _, _ = self.learned(None, X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a further table; see `fit`."""
+        self._state, _, _ = self.learned(getattr(self, "_state", None), X)
+        return self
+
+    def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
+        """Learn a further table and return its matrix, with words weighted by the rows before it."""
+        self._state, matrix, _ = self.learned(getattr(self, "_state", None), X)
+        return matrix
+
+    def learned(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
+        """Return what is known after a table, its matrix, and the columns of it that were taken from other words.
+
+        Nothing is assigned: `restore` does that, when nothing else can fail any more.
+        """
+        if self.min_rows is not None:
+            parameters.check_whole("min_rows", self.min_rows, 1)
+        parameters.check_whole("max_features", self.max_features, 1)
+        table = self._checked_table(X, state)
+        if state is None:
+            state = self._begun(table)
+        columns = tuple(_told(column, table) if column.kind == "empty" else column for column in state.columns)
+        moments = {
+            name: add_moments(state.moments.get(name, Moments()), table.columns[name])
+            for name in (column.name for column in columns if column.kind == "number")
+            if name in table.columns
+        }
+        # Numbers are scaled by what was seen before, or by themselves where that is nothing.
+        scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
+        blocks = self._blocks(columns, scales, table)
+        known, n_before = state.vocabulary, state.vocabulary.n_rows
+        found = _keys(blocks, self.min_rows)
+        known, places, reused = vocabulary.learn(known, found, table.n_rows, self.max_features)
+        before = np.where(places >= 0, known.rows[places] - found.rows, 0.0) if len(known.rows) else found.rows * 0.0
+        matrix = _assembled(blocks, places, before, n_before, max(1, len(known.rows)), table.n_rows)
+        return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
+
+    def _begun(self, table: Table) -> FeatureState:
+        """Find out what the columns of a first table hold."""
+        given = self._overrides()
+        unknown = sorted({*given, *(self.encoders or {})} - table.columns.keys())
+        if unknown:
+            raise ValueError(
+                f"X has no column {unknown[0]!r}, which {given.get(unknown[0], 'encoders')}= names; it has: "
+                f"{shown(table.columns, 20)}."
+            )
+        columns = [column_of(name, cells, given.get(name)) for name, cells in table.columns.items()]
+        return FeatureState(tuple(columns), {}, vocabulary.empty())
+
+    def _overrides(self) -> dict[str, str]:
+        """Return the kinds that the user has given, by column; those with an encoder are texts."""
+        given = {name: getattr(self, name) for name in ("text", "category", "number", "date", "id", "drop")}
+        kinds = check_overrides(given)
+        kinds |= {name: "text" for name in self.encoders or {} if name not in kinds}
+        return {name: {"id": "identifier", "drop": "dropped"}.get(kind, kind) for name, kind in kinds.items()}
+
+    # --- Using what is known ------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> SparseMatrix:
+        """Turn a table into a matrix.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, list of dicts, dict of columns or (n, m) array
+            What is not known is left out.
+
+        Returns
+        -------
+        (n, m) sparse array in compressed rows
+        """
+        state = self._checked_state()
+        table = self._checked_table(X, state)
+        blocks = self._blocks(state.columns, state.moments, table)
+        known = state.vocabulary
+        places = vocabulary.find(known, _keys(blocks, 1).hashes)
+        before = np.where(places >= 0, known.rows[places], 0.0) if len(known.rows) else np.zeros(len(places))
+        return _assembled(blocks, places, before, known.n_rows, max(1, len(known.rows)), table.n_rows)
+
+    def _blocks(self, columns: tuple[Column, ...], moments: Mapping[str, Moments], table: Table) -> list[Block]:
+        """Make the blocks of a table's columns, in the order of what is known."""
+        self._tell_of_other_columns(columns, table)
+        blocks = []
+        for column in columns:
+            cells = table.columns.get(column.name, [None] * table.n_rows)
+            if column.kind in _LEFT_OUT:
+                continue
+            encoder = (self.encoders or {}).get(column.name)
+            if encoder is not None:
+                blocks.append(encoded(column, cells, encoder))
+            if encoder is None or not self.encoders_only:
+                block, wrong = block_of(column, cells, moments.get(column.name, Moments()))
+                if wrong:
+                    refuse_contradiction(column, cells, wrong, _n_filled(cells))
+                    self._say(
+                        f"The column {column.name!r} holds {column}, but in some cells something else, which counts as "
+                        "missing."
+                    )
+                blocks.append(block)
+        return blocks
+
+    def _tell_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
+        known = {column.name: column for column in columns}
+        used = [name for name, column in known.items() if column.kind not in _LEFT_OUT]
+        if used and not any(name in table.columns for name in used):
+            raise ValueError(
+                f"X must have some of the columns that were learned, {shown(used)}, got {shown(table.columns)}: give "
+                "them their names."
+            )
+        new, gone = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
+        if new:
+            self._say(f"Columns that are new are ignored: {shown(new)}.")
+        if gone:
+            self._say(f"Columns are not there, and their cells count as missing: {shown(gone)}.")
+
+    def _say(self, text: str) -> None:
+        """Warn of something once."""
+        said: set[str] = self.__dict__.setdefault("_said", set())
+        if text not in said:
+            said.add(text)
+            warnings.warn(text, UserWarning, stacklevel=2)
+
+    def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
+        if scipy.sparse.issparse(X):
+            raise TypeError("X must be a table with columns of values, got a sparse matrix: it has no text to read.")
+        table = read_table(X)
+        n_columns = len(table.columns)
+        for what, count in (("sample", table.n_rows), ("feature", n_columns)):
+            if count == 0:
+                raise ValueError(
+                    f"X must have rows and columns, got 0 {what}(s) (shape=({table.n_rows}, {n_columns})) while a "
+                    "minimum of 1 is required."
+                )
+        if state is not None and not table.has_names and n_columns != len(state.columns):
+            raise ValueError(
+                f"X has {n_columns} features, but {type(self).__name__} is expecting {len(state.columns)} features as "
+                "input: only columns with names may come and go."
+            )
+        return table
+
+    # --- What is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> FeatureState:
+        """Everything that is known, as a value."""
+        return self._checked_state()
+
+    def restore(self, state: FeatureState) -> Self:
+        """Take over what another one knew."""
+        self._state = state
+        return self
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What each column was taken for."""
+        return self._attribute().columns
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table."""
+        return len(self._attribute().columns)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns of the table."""
+        return np.array([column.name for column in self._attribute().columns], dtype=object)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself."""
+        names = self._checked_state().vocabulary.names
+        return np.array(names or ["nothing"], dtype=object)
+
+    def _attribute(self) -> FeatureState:
+        if "_state" not in self.__dict__:
+            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
+        return self._state
+
+    def _checked_state(self) -> FeatureState:
+        if "_state" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _told(column: Column, table: Table) -> Column:
+    """Find out what a column that was empty so far holds."""
+    cells = table.columns.get(column.name)
+    return column if cells is None else column_of(column.name, cells)
+
+
+def _n_filled(cells: Cells) -> int:
+    if isinstance(cells, np.ndarray):
+        return int((~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))).sum())
+    return sum(cell is not None and cell != "" for cell in cells)
+
+
+def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
+    """List the words and values of all blocks."""
+    if not blocks:
+        return Keys(np.zeros(0, np.uint64), [], np.zeros(0), np.zeros(0))
+    rows = [np.bincount(block.matrix.indices, minlength=len(block.names)).astype(float) for block in blocks]
+    return Keys(
+        np.concatenate([block.hashes for block in blocks]),
+        [name for block in blocks for name in block.names],
+        np.concatenate(rows),
+        np.concatenate([np.full(len(block.names), float(min_rows or block.min_rows)) for block in blocks]),
+    )
+
+
+def _assembled(
+    blocks: list[Block], places: IntArray, before: FloatArray, n_before: float, width: int, n_rows: int
+) -> SparseMatrix:
+    """Put the blocks' columns where they belong."""
+    if not blocks:
+        return scipy.sparse.csr_array((n_rows, width))
+    parts, start = [], 0
+    for block in blocks:
+        here = slice(start, start + len(block.names))
+        start = here.stop
+        parts.append(finished(block, places[here], before[here], n_before))
+    side_by_side = scipy.sparse.hstack(parts, format="csr")
+    indices = places[side_by_side.indices].astype(np.int32)
+    matrix = scipy.sparse.csr_array(
+        (side_by_side.data, indices, side_by_side.indptr.astype(np.int32)), shape=(n_rows, width)
+    )
+    matrix.sort_indices()
+    matrix.sum_duplicates()
+    return matrix

@@ -1,0 +1,170 @@
+"""Which column of the matrix a word or value has: a table from 64-bit hashes to columns that grows and is bounded.
+
+A word gets a column when it has been in enough rows; until then it is counted in a small filter. When the columns are
+used up, new words take the columns of those that have not been seen for longest. A `Vocabulary` is a value: learning
+makes another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelrace.typing import FloatArray, IntArray
+
+__all__ = ["Keys", "Vocabulary", "empty", "find", "learn"]
+
+Hashes = npt.NDArray[np.uint64]
+
+# Counters of the filter. Two for each word: its count is the smaller one.
+_FILTER_BITS = 20
+# Share of counters in use from which all are halved: words that are not seen again are forgotten.
+_MOST_USED = 0.3
+# Rows for which a word is not seen before its column may be taken from it.
+_UNSEEN = 1000
+
+
+class Vocabulary(NamedTuple):
+    """The columns that words and values have.
+
+    Attributes
+    ----------
+    keys : (c,) array of uint64
+        Hashes, sorted.
+    columns : (c,) array
+        The column of each hash.
+    names : list of str
+        What each column is called; not to be written into.
+    rows : (c,) array
+        In how many rows each column has been, by column.
+    seen : (c,) array
+        Number of the row that each column was last seen in, by column; that of the batch's last row.
+    counters : array of uint8
+        The filter.
+    n_rows : float
+        Rows learned.
+    """
+
+    keys: Hashes
+    columns: IntArray
+    names: list[str]
+    rows: FloatArray
+    seen: FloatArray
+    counters: npt.NDArray[np.uint8]
+    n_rows: float
+
+
+class Keys(NamedTuple):
+    """The words and values of a batch, each once.
+
+    Attributes
+    ----------
+    hashes : (u,) array of uint64
+    names : sequence of str
+    rows : (u,) array
+        In how many rows of the batch each is.
+    needed : (u,) array
+        In how many rows each must have been to get a column.
+    """
+
+    hashes: Hashes
+    names: Sequence[str]
+    rows: FloatArray
+    needed: FloatArray
+
+
+def empty() -> Vocabulary:
+    """Make a vocabulary without words."""
+    none = np.zeros(0)
+    counters = np.zeros(1 << _FILTER_BITS, dtype=np.uint8)
+    return Vocabulary(np.zeros(0, np.uint64), np.zeros(0, np.intp), [], none, none, counters, 0.0)
+
+
+def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
+    """Return the columns of hashes, -1 for those that have none."""
+    known = vocabulary.keys
+    if not len(known):
+        return np.full(len(hashes), -1, dtype=np.intp)
+    places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    return np.where(known[places] == hashes, vocabulary.columns[places], -1)
+
+
+def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:
+    """Learn a batch of words.
+
+    Returns
+    -------
+    vocabulary : Vocabulary
+    columns : (u,) array
+        The columns of the batch's words, -1 for those that have none yet.
+    reused : array
+        Columns that were taken from other words.
+    """
+    columns = find(vocabulary, found.hashes)
+    is_new = columns < 0
+    before, counters = _counted(vocabulary.counters, found.hashes[is_new], found.rows[is_new])
+    now, end = before + found.rows[is_new], vocabulary.n_rows + n_rows
+    wanted = np.flatnonzero(is_new)[now >= found.needed[is_new]]
+    rows, seen = vocabulary.rows.copy(), vocabulary.seen.copy()
+    rows[columns[~is_new]] += found.rows[~is_new]
+    seen[columns[~is_new]] = end
+    n_free = max(0, max_columns - len(rows))
+    reused = _long_unseen(seen, end - _UNSEEN, len(wanted) - n_free)
+    # What is most frequent comes first, should there not be room for all.
+    wanted = np.sort(wanted[np.argsort(-found.rows[wanted], kind="stable")][: n_free + len(reused)])
+    appended = np.arange(len(rows), len(rows) + len(wanted) - len(reused))
+    given = np.concatenate([reused, appended]).astype(np.intp)
+    columns[wanted] = given
+    past = np.zeros(len(found.hashes))
+    past[is_new] = before
+    rows, seen = (np.concatenate([part, np.zeros(len(appended))]) for part in (rows, seen))
+    rows[given], seen[given] = past[wanted] + found.rows[wanted], end
+    names = vocabulary.names
+    if len(given):
+        names = [*names, *[""] * len(appended)]
+        for column, word in zip(given.tolist(), wanted.tolist(), strict=True):
+            names[column] = found.names[word]
+    keys, places = _inserted(vocabulary, reused, found.hashes[wanted], given)
+    return Vocabulary(keys, places, names, rows, seen, counters, end), columns, reused
+
+
+def _counted(
+    counters: npt.NDArray[np.uint8], hashes: Hashes, rows: FloatArray
+) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
+    """Count words that have no column; return how often they were seen before, and the counters after."""
+    if not len(hashes):
+        return np.zeros(0), counters
+    mask = np.uint64(len(counters) - 1)
+    first, second = hashes & mask, (hashes >> np.uint64(_FILTER_BITS)) & mask
+    before = np.minimum(counters[first], counters[second])
+    now = np.minimum(before + rows, 255).astype(np.uint8)
+    counters = counters.copy()
+    np.maximum.at(counters, first, now)
+    np.maximum.at(counters, second, now)
+    if np.count_nonzero(counters) > _MOST_USED * len(counters):
+        counters >>= 1
+    return before.astype(float), counters
+
+
+def _long_unseen(seen: FloatArray, latest: float, n_wanted: int) -> IntArray:
+    """List up to so many columns that have not been seen for longest, all of them before a row."""
+    if n_wanted <= 0:
+        return np.zeros(0, dtype=np.intp)
+    oldest = np.argsort(seen, kind="stable")[:n_wanted]
+    return np.sort(oldest[seen[oldest] <= latest])
+
+
+def _inserted(vocabulary: Vocabulary, reused: IntArray, hashes: Hashes, given: IntArray) -> tuple[Hashes, IntArray]:
+    """Put new hashes into the sorted ones, without those whose columns are reused."""
+    keys, columns = vocabulary.keys, vocabulary.columns
+    if not len(hashes):
+        return keys, columns
+    if len(reused):
+        kept = ~np.isin(columns, reused)
+        keys, columns = keys[kept], columns[kept]
+    order = np.argsort(hashes)
+    places = np.searchsorted(keys, hashes[order])
+    return np.insert(keys, places, hashes[order]), np.insert(columns, places, given[order])

@@ -1,0 +1,10 @@
+"""Tables in, tags out: `Tagger`."""
+
+from __future__ import annotations
+
+from labelrace.tagger.dataset import tagged_dataset
+from labelrace.tagger.tables import file_tables, text_tables
+from labelrace.tagger.tagger import Tagger
+from labelrace.tagger.tags import TagCounts, joined
+
+__all__ = ["TagCounts", "Tagger", "file_tables", "joined", "tagged_dataset", "text_tables"]

@@ -1,0 +1,115 @@
+"""A tagger as one file: the columns' kinds, the words, the tags and the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from labelrace.exceptions import ModelFileError
+from labelrace.features.blocks import Moments
+from labelrace.features.kinds import Column
+from labelrace.features.table import FeatureState
+from labelrace.features.vocabulary import Vocabulary
+from labelrace.models import persistence
+from labelrace.tagger.tags import TagCounts, TagNames
+from labelrace.typing import Array
+
+__all__ = ["packed", "unpacked"]
+
+_MODEL = "model."
+
+
+def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a tagger's file."""
+    model_header, model_tensors = model.packed()
+    given = tagger.get_params(deep=False)
+    encoders = {column: _name(encoder) for column, encoder in (given.pop("encoders") or {}).items()}
+    if not isinstance(given["model"], str):
+        given["model"] = None
+    if not isinstance(given["random_state"], (int, type(None))):
+        given["random_state"] = None
+    words = state.features.vocabulary
+    header = persistence.new_header("Tagger") | {
+        "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()},
+        "encoders": encoders,
+        "columns": [list(column) for column in state.features.columns],
+        "moments": {name: list(moments) for name, moments in state.features.moments.items()},
+        "separator": state.separator,
+        "aliases": dict(state.names.aliases),
+        "retired": sorted(state.names.retired),
+        "tags": {tag: list(map(int, counts)) for tag, counts in state.counts.items()},
+        "n_rows": int(state.n_rows),
+        "n_tested": int(state.n_tested),
+        "sum_f1": float(state.sum_f1),
+        "words_rows": float(words.n_rows),
+        "model": model_header,
+    }
+    text = [name.encode("utf-8", "surrogatepass") for name in words.names]
+    tensors = {_MODEL + name: tensor for name, tensor in model_tensors.items()} | {
+        "words.keys": words.keys,
+        "words.columns": words.columns.astype(np.int64),
+        "words.rows": words.rows,
+        "words.seen": words.seen,
+        "words.counters": words.counters,
+        "words.lengths": np.array([len(name) for name in text], dtype=np.int32),
+        "words.text": np.frombuffer(b"".join(text), dtype=np.uint8),
+    }
+    return header, tensors
+
+
+def _name(encoder: Any) -> str:
+    """Name an encoder, for the error that asks for it again."""
+    return str(getattr(encoder, "__qualname__", type(encoder).__qualname__))
+
+
+def unpacked(
+    header: dict[str, Any], tensors: dict[str, Array], encoders: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], Any, Any]:
+    """Return the parameters of a tagger, its state, and its model."""
+    from labelrace.tagger.tagger import TaggerState
+
+    wanted = header["encoders"]
+    missing = [column for column in wanted if column not in (encoders or {})]
+    if missing:
+        raise ModelFileError(
+            f"The tagger reads the column {missing[0]!r} with the encoder {wanted[missing[0]]!r}, which is not in its "
+            f"file: give it again, labelrace.load(path, encoders={{{missing[0]!r}: …}})."
+        )
+    model_tensors = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+    model = persistence.restored(header["model"], model_tensors)
+    features = FeatureState(
+        tuple(Column(*column) for column in header["columns"]),
+        {name: Moments(*moments) for name, moments in header["moments"].items()},
+        _vocabulary(header, tensors),
+    )
+    if len(features.vocabulary.rows) > model.n_features_in_ and features.vocabulary.rows.size > 1:
+        raise ValueError("its words do not fit its model")
+    state = TaggerState(
+        features,
+        header["separator"],
+        TagNames(header["aliases"], frozenset(header["retired"])),
+        {tag: TagCounts(*counts) for tag, counts in header["tags"].items()},
+        int(header["n_rows"]),
+        int(header["n_tested"]),
+        float(header["sum_f1"]),
+    )
+    parameters = dict(header["parameters"])
+    if parameters["model"] is None:
+        parameters["model"] = type(model)(**model.get_params(deep=False))
+    return parameters | {"encoders": {name: encoders[name] for name in wanted} if encoders else None}, state, model
+
+
+def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:
+    columns, lengths = tensors["words.columns"].astype(np.intp), tensors["words.lengths"]
+    text, ends = tensors["words.text"].tobytes(), np.cumsum(lengths).tolist()
+    starts = [0, *ends[:-1]]
+    names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=False)]
+    keys, rows, seen = tensors["words.keys"], tensors["words.rows"], tensors["words.seen"]
+    if (
+        not len(keys) == len(columns) == len(names) == len(rows) == len(seen)
+        or (np.sort(columns) != np.arange(len(keys))).any()
+    ):
+        raise ValueError("its words do not fit one another")
+    return Vocabulary(keys, columns, names, rows, seen, tensors["words.counters"], float(header["words_rows"]))

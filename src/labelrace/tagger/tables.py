@@ -1,0 +1,115 @@
+"""The rows of a file as tables of a given number of rows, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from labelrace.exceptions import DataFormatError
+from labelrace.features.cells import Table, read_table
+from labelrace.streams.jsonl import JsonTable
+from labelrace.streams.table import CsvTable, open_table
+
+__all__ = ["batches_of", "file_tables", "text_tables"]
+
+
+def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
+    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, so many at a time.
+
+    Cells of CSV are texts: what they mean is found out later, for a whole column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.csv")
+    ...     _ = path.write_text("size,hue\n1.5,red\n2,\n3,blue\n")
+    ...     [table.columns for table in file_tables(path, 2)]
+    [{'size': ['1.5', '2'], 'hue': ['red', None]}, {'size': ['3'], 'hue': ['blue']}]
+    """
+    path = Path(path)
+    options = {} if delimiter is None else {"delimiter": delimiter}
+    try:
+        table = open_table(path, **options)
+    except TypeError:
+        raise ValueError(f"{path}: a delimiter is for CSV files only; leave it out.") from None
+    if isinstance(table, JsonTable):
+        for _, rows in table.objects(size):
+            yield read_table(rows)
+        return
+    types = dict.fromkeys(table.names, pa.string()) if isinstance(table, CsvTable) else None
+    for rows in _cut((batch.rows for batch in table.batches(size, types)), size):
+        yield read_table(rows)
+
+
+def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
+    """Cut record batches anew, so that each but the last has so many rows."""
+    kept, n_kept = [], 0
+    for part in parts:
+        kept.append(part)
+        n_kept += part.num_rows
+        if n_kept >= size:
+            whole = pa.Table.from_batches(kept)
+            n_whole = n_kept - n_kept % size
+            for start in range(0, n_whole, size):
+                yield whole.slice(start, size)
+            kept, n_kept = whole.slice(n_whole).combine_chunks().to_batches(), n_kept - n_whole
+    if n_kept:
+        yield pa.Table.from_batches(kept)
+
+
+def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:
+    """Yield the rows of standard input: JSON objects, one a line, or CSV with a header. The first line tells which."""
+    filled = (line for line in lines if line.strip())
+    first = next(filled, None)
+    if first is None:
+        return
+    every = itertools.chain([first.removeprefix("\ufeff")], filled)
+    rows = _json_rows(every) if first.lstrip("\ufeff ").startswith("{") else _csv_rows(every, delimiter)
+    while batch := list(itertools.islice(rows, size)):
+        yield read_table(batch)
+
+
+def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataFormatError(
+                f"standard input, row {number}: this is not JSON ({error}); give an object."
+            ) from None
+        if not isinstance(row, dict):
+            raise DataFormatError(f"standard input, row {number}: expected a JSON object, got {line.strip()[:40]!r}.")
+        yield row
+
+
+def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[dict[str, Any]]:
+    reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)
+    try:
+        names = next(reader)
+        if len(set(names)) < len(names):
+            raise DataFormatError("standard input: columns have the same name; rename them")
+        for number, row in enumerate(reader, start=1):
+            if len(row) != len(names):
+                raise DataFormatError(
+                    f"standard input, row {number}: {len(row)} cells, but the header has {len(names)} columns."
+                )
+            yield {name: cell or None for name, cell in zip(names, row, strict=True)}
+    except csv.Error as error:
+        raise DataFormatError(f"standard input: not valid CSV ({error}); correct the quotes.") from None
+
+
+def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
+    """Yield a table, or the rows of a file, so many at a time."""
+    if isinstance(X, (str, Path)):
+        yield from file_tables(X, size, delimiter)
+        return
+    table = read_table(X)
+    for start in range(0, table.n_rows, size):
+        yield table.rows(start, start + size)

@@ -1,0 +1,614 @@
+"""Tables in, tags out: features and a model as one estimator, `Tagger`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+from labelrace import parameters
+from labelrace.features import Column, TableFeatures
+from labelrace.features.cells import Table, read_table
+from labelrace.features.table import FeatureState
+from labelrace.models import persistence
+from labelrace.models.registry import make_model
+from labelrace.tagger import storage
+from labelrace.tagger.tables import batches_of
+from labelrace.tagger.tags import TagCounts, TagNames, TagSets, as_given, from_table
+from labelrace.typing import Array, SparseMatrix
+
+__all__ = ["Tagger", "TaggerState"]
+
+_UNTAGGED = ("unknown", "none")
+# Tags to explain where none is predicted.
+_EXPLAINED = 3
+
+
+class TaggerState(NamedTuple):
+    """Everything a tagger knows beside its model.
+
+    Attributes
+    ----------
+    features : FeatureState
+        What the columns hold, and the words.
+    separator : str or None
+        What separates the tags of a row that are one text; None if that has not been seen yet.
+    names : TagNames
+        Tags that were renamed, merged and retired.
+    counts : dict of TagCounts by tag
+    n_rows, n_tested : int
+        Rows learned, and rows predicted before they were learned.
+    sum_f1 : float
+        Sum of the F measures of the rows predicted before they were learned.
+    """
+
+    features: FeatureState
+    separator: str | None
+    names: TagNames
+    counts: dict[str, TagCounts]
+    n_rows: int
+    n_tested: int
+    sum_f1: float
+
+
+class Tagger(BaseEstimator):  # type: ignore[misc]
+    """Learn to tag the rows of tables, batch by batch, and go on learning.
+
+    A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
+    lines, Parquet or Arrow. What its columns hold is found from the first batch (see `columns_`); tags and words that
+    are new later are learned as they appear.
+
+    Parameters
+    ----------
+    tags : str or list of str, default=None
+        The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. A list of names are
+        columns of 0 and 1, one for each tag. None if tags are always given beside the table.
+    text, category, number, date, id, drop : str or list of str, default=None
+        Columns that hold such, whatever they look like; ``id`` and ``drop`` are not learned from.
+    separator : str, default=None
+        What separates tags in a text. By default it is found in the data: ``;``, ``|``, ``,`` or spaces.
+    untagged : {"unknown", "none"}, default="unknown"
+        What a row without tags means: that nobody has tagged it yet, so it is not learned; or that no tag applies to
+        it, which is learned.
+    model : str or classifier, default="race"
+        A model's name, see `labelrace.model_names`, or an unfitted one of labelrace's classifiers. It must be able to
+        take new features and labels.
+    min_rows : int, default=None
+        In how many rows a word must have been to be learned: a larger number takes less memory. By default words of
+        short texts, such as titles, are learned at once, and those of long texts when they come the third time.
+    max_features : int, default=262144
+        Words and values that are known at a time, at most; those long unseen give their place to others.
+    encoders : dict of callables by column, default=None
+        Encoders of your own for text columns: from a list of texts to an array with a row for each. They are not saved:
+        give them to `labelrace.load` again.
+    encoders_only : bool, default=False
+        Whether columns that have an encoder are left to it alone, without their words.
+    batch_size : int, default=500
+        Rows that are learned at once; larger tables are cut.
+    random_state : int, default=None
+        Seed of what the model draws.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> rows = [
+    ...     {"body": "The oven is too hot", "tags": "oven; heat"},
+    ...     {"body": "The oven door is broken", "tags": "oven; door"},
+    ...     {"body": "My toaster does not heat", "tags": "toaster; heat"},
+    ...     {"body": "The toaster is broken", "tags": "toaster"},
+    ... ] * 10
+    >>> tagger = labelrace.Tagger(tags="tags", random_state=0).partial_fit(rows)
+    >>> tagger.predict([{"body": "An oven"}, {"body": "A toaster"}])
+    [{'oven'}, {'toaster'}]
+    >>> tagger.explain({"body": "An oven"}, tags=["oven"])["oven"][0][0]
+    'body: oven'
+    """
+
+    _state: TaggerState
+    _features: TableFeatures
+    _model: Any
+
+    def __init__(
+        self,
+        tags: str | Sequence[str] | None = None,
+        *,
+        text: Any = None,
+        category: Any = None,
+        number: Any = None,
+        date: Any = None,
+        id: Any = None,
+        drop: Any = None,
+        separator: str | None = None,
+        untagged: str = "unknown",
+        model: Any = "race",
+        min_rows: int | None = None,
+        max_features: int = 2**18,
+        encoders: Mapping[str, Any] | None = None,
+        encoders_only: bool = False,
+        batch_size: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.tags = tags
+        self.text = text
+        self.category = category
+        self.number = number
+        self.date = date
+        self.id = id
+        self.drop = drop
+        self.separator = separator
+        self.untagged = untagged
+        self.model = model
+        self.min_rows = min_rows
+        self.max_features = max_features
+        self.encoders = encoders
+        self.encoders_only = encoders_only
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget everything and learn a table.
+
+        Parameters
+        ----------
+        X : table or path
+        y : list of sets, lists or texts, or data frame of 0 and 1, default=None
+            The tags of each row, if they are not a column of the table.
+
+        Returns
+        -------
+        self
+        """
+        for attribute in ("_state", "_model", "_features"):
+            self.__dict__.pop(attribute, None)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn a further table; see `fit`."""
+        for table, tags, separator in self.tagged_batches(X, y):
+            self._learn(table, tags, separator)
+        return self
+
+    def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
+        """Predict the rows of a table, batch by batch, each before it is learned; `quality_` tells how well.
+
+        Parameters
+        ----------
+        X : table or path
+        y : list of sets, lists or texts, or data frame of 0 and 1, default=None
+            The tags of each row, if they are not a column of the table.
+
+        Returns
+        -------
+        list of sets of tags
+            What was predicted; nothing for the rows of the first batch.
+        """
+        predicted = list[set[str]]()
+        for table, tags, separator in self.tagged_batches(X, y):
+            predicted += self._learn(table, tags, separator, test=True)
+        return predicted
+
+    def tagged_batches(
+        self, X: Any, y: Any = None, *, delimiter: str | None = None
+    ) -> Iterator[tuple[Table, TagSets, str | None]]:
+        """Yield the batches of a table without the column of tags, their tags, and what separates these."""
+        parameters.check_choice("untagged", self.untagged, _UNTAGGED)
+        parameters.check_whole("batch_size", self.batch_size, 1)
+        if y is not None:
+            table = read_table(X)
+            tags, separator = as_given(y, table.n_rows, self._separator())
+            for start in range(0, table.n_rows, self.batch_size):
+                part = slice(start, start + self.batch_size)
+                yield self._without_tags(table.rows(part.start, part.stop)), tags[part], separator
+            return
+        if self.tags is None:
+            raise ValueError(
+                "y must be the tags of each row, or tags= the name of the column that holds them, got None."
+            )
+        if not isinstance(X, (str, Path)):
+            # All tags are read before anything is learned: an error leaves the tagger as it was.
+            X = read_table(X)
+            from_table(X, self.tags, self._separator())
+        separator = self._separator()
+        for batch in batches_of(X, self.batch_size, delimiter):
+            tags, separator = from_table(batch, self.tags, self._separator() or separator)
+            yield self._without_tags(batch), tags, separator
+
+    def _separator(self) -> str | None:
+        return self.separator or (self._state.separator if self.is_fitted else None)
+
+    def _without_tags(self, table: Table) -> Table:
+        return table.without([self.tags] if isinstance(self.tags, str) else self.tags or ())
+
+    def _learn(self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False) -> list[set[str]]:
+        """Learn a batch; if asked to, predict it first."""
+        before = self._state if self.is_fitted else None
+        known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
+        if before is None and not any(tags):
+            return [set() for _ in tags]
+        features = self._features if before else self.new_features()
+        state, X, reused = features.learned(before and before.features, table)
+        names = before.names if before else TagNames({}, frozenset())
+        predicted = [set[str]() for _ in tags]
+        truth = [names.current(tags[row] or ()) for row in known]
+        tested = TaggerState(state, separator, names, {}, 0, 0, 0.0) if before is None else before
+        if test and before is not None:
+            predicted = self._predicted(X)
+            tested = _tested(before, truth, [predicted[row] for row in known])
+        if known:
+            model = self._model if before else self._new_model()
+            if len(reused):
+                model.reset_features(reused)
+            model.partial_fit(X[known] if len(known) < len(tags) else X, truth)
+            self._model, self._features = model, features
+            features.restore(state)
+            self._state = _learned(tested, truth)._replace(features=state, separator=separator)
+        return predicted
+
+    def new_features(self) -> TableFeatures:
+        """Make the transformer that the parameters describe."""
+        names = ("text", "category", "number", "date", "id", "drop", "min_rows", "max_features")
+        others = {name: getattr(self, name) for name in (*names, "encoders", "encoders_only")}
+        return TableFeatures(**others)
+
+    def _new_model(self) -> Any:
+        model = make_model(self.model) if isinstance(self.model, str) else clone(self.model)
+        if not hasattr(model, "partial_fit") or not hasattr(model, "predict_labels"):
+            raise ValueError(f"model must be one of labelrace's online classifiers, got {self.model!r}.")
+        if model.get_params().get("random_state", 0) is None:
+            model.set_params(random_state=self.random_state)
+        return model
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> list[set[str]]:
+        """Predict the tags of each row.
+
+        Parameters
+        ----------
+        X : table or path
+            A column of tags, if there is one, is left out.
+
+        Returns
+        -------
+        list of sets of str
+        """
+        return [tags for matrix in self._matrices(X) for tags in self._predicted(matrix)]
+
+    def predict_top(self, X: Any, k: int = 5) -> list[list[tuple[str, float]]]:
+        """List the most likely tags of each row with their probabilities, best first.
+
+        Parameters
+        ----------
+        X : table or path
+        k : int, default=5
+            How many tags to list; all if there are fewer.
+
+        Returns
+        -------
+        list of lists of (tag, probability)
+        """
+        parameters.check_whole("k", k, 1)
+        names = self._checked_state().names
+        n_more = len(names.aliases) + len(names.retired)
+        rows = [row for matrix in self._matrices(X) for row in self._model.predict_top(matrix, k + n_more)]
+        return [_merged(row, names)[:k] for row in rows]
+
+    def predict_proba(self, X: Any) -> list[dict[str, float]]:
+        """Estimate the probability of every tag, by name; `predict_top` lists the best only.
+
+        Parameters
+        ----------
+        X : table or path
+
+        Returns
+        -------
+        list of dicts from tag to probability
+        """
+        return [dict(row) for row in self.predict_top(X, len(self._model_labels()))]
+
+    def predict_scored(self, X: Any) -> list[dict[str, float]]:
+        """Predict the tags of each row, with their probabilities.
+
+        Parameters
+        ----------
+        X : table or path
+
+        Returns
+        -------
+        list of dicts from tag to probability
+            Of the predicted tags only, most likely first.
+        """
+        rows = list[dict[str, float]]()
+        names = self._checked_state().names
+        places = {label: place for place, label in enumerate(self._model_labels())}
+        for matrix in self._matrices(X):
+            likely = self._model.predict_proba(matrix)
+            for tags, row in zip(self._model.predict_labels(matrix), likely, strict=True):
+                pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
+                rows.append(dict(_merged(pairs, names)))
+        return rows
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Compute the mean F measure of the rows: what tags and predicted tags have in common.
+
+        Parameters
+        ----------
+        X : table or path
+        y : list of sets, lists or texts, or data frame of 0 and 1, default=None
+            The tags of each row, if they are not a column of the table. Rows without tags are left out if they are
+            unknown.
+
+        Returns
+        -------
+        float
+        """
+        state, sums = self._checked_state(), list[float]()
+        for table, tags, _ in self.tagged_batches(X, y):
+            for names, found in zip(tags, self.predict(table), strict=True):
+                if names is not None or self.untagged == "none":
+                    sums.append(_f1(state.names.current(names or ()), found))
+        if not sums:
+            raise ValueError("X must have rows with tags to compute a score, got none.")
+        return float(np.mean(sums))
+
+    def explain(
+        self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Tell which words and values carried which tag.
+
+        Parameters
+        ----------
+        row : dict, or table of one row
+        tags : list of str, default=None
+            The tags to explain; by default those predicted, or the most likely ones if there are none.
+        n_words : int, default=10
+            Words and values to list for each tag, at most.
+
+        Returns
+        -------
+        dict from tag to list of (word or value, amount)
+            Those that carried most come first; a negative amount speaks against the tag.
+        """
+        if not hasattr(self._checked_model(), "explain"):
+            raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
+        table = _one_row(row)
+        [matrix] = self._matrices(table)
+        [best] = self.predict_top(table, len(self._model_labels()))
+        chosen = (
+            list(tags)
+            if tags is not None
+            else sorted(self._predicted(matrix)[0]) or [tag for tag, _ in best[:_EXPLAINED]]
+        )
+        names, words = self._state.names, self._state.features.vocabulary.names
+        explained = {}
+        for tag in chosen:
+            labels = [label for label in self._model_labels() if names.current([label]) == {tag}]
+            if not labels:
+                raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
+            told = max(self._model.explain(matrix, labels, n_words), key=lambda one: one.score)
+            explained[tag] = [(words[column], amount) for column, amount in told.features]
+        return explained
+
+    def _matrices(self, X: Any) -> Iterator[SparseMatrix]:
+        """Yield the features of a table, some rows at a time."""
+        self._checked_state()
+        for table in batches_of(X, max(1, int(self.batch_size))):
+            yield self._features.transform(self._without_tags(table))
+
+    def _predicted(self, matrix: SparseMatrix) -> list[set[str]]:
+        names = self._state.names
+        return [names.current(tags) for tags in self._model.predict_labels(matrix)]
+
+    # --- Tags change --------------------------------------------------------------------------------------------------
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Give tags other names; rows that still come with an old one are taken for the new one.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+
+        Returns
+        -------
+        self
+        """
+        state = self._checked_state()
+        known = set(self.tags_)
+        unknown = [old for old in names if old not in known]
+        if unknown:
+            raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
+        taken = [new for new in names.values() if new in known or list(names.values()).count(new) > 1]
+        if taken:
+            raise ValueError(f"names must be new, got {taken[0]!r}, which is a tag: use merge_labels to join them.")
+        changed, counts = state.names, dict(state.counts)
+        for old, new in names.items():
+            changed = changed.with_alias(old, new)
+            counts[new] = counts.pop(old)
+        self._model.rename_labels(_relabelled(self._model_labels(), names))
+        self._state = state._replace(names=changed, counts=counts)
+        return self
+
+    def merge_labels(self, tags: Iterable[str], into: str) -> Self:
+        """Join tags into one; rows that still come with one of them are taken for it.
+
+        Parameters
+        ----------
+        tags : list of str
+        into : str
+            One of them, another tag, or a new name.
+
+        Returns
+        -------
+        self
+        """
+        listed = [tag for tag in tags if tag != into]
+        unknown = [tag for tag in listed if tag not in self.tags_]
+        if unknown or not listed:
+            raise ValueError(f"tags must be tags that the tagger knows, got {(unknown or list(tags))!r:.80}.")
+        if into not in self.tags_:
+            self.rename_labels({listed[0]: into})
+            listed = listed[1:]
+        state = self._state
+        changed, counts = state.names, dict(state.counts)
+        for tag in listed:
+            changed = changed.with_alias(tag, into)
+            counts[into] = counts.get(into, TagCounts()).plus(counts.pop(tag, TagCounts()))
+        self._state = state._replace(names=changed, counts=counts)
+        return self
+
+    def drop_labels(self, tags: Iterable[str]) -> Self:
+        """Retire tags: they are predicted no more, and left out where rows still come with them.
+
+        Parameters
+        ----------
+        tags : list of str
+
+        Returns
+        -------
+        self
+        """
+        state, listed = self._checked_state(), list(tags)
+        unknown = [tag for tag in listed if tag not in self.tags_]
+        if unknown or isinstance(tags, str):
+            raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
+        counts = {tag: count for tag, count in state.counts.items() if tag not in listed}
+        names = state.names._replace(retired=state.names.retired | set(listed))
+        self._state = state._replace(names=names, counts=counts)
+        return self
+
+    # --- What is known ------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tagger to one file, which `labelrace.load` reads; the file is complete or not there.
+
+        Parameters
+        ----------
+        path : path
+        """
+        state = self._checked_state()
+        persistence.write(path, *storage.packed(self, state, self._model))
+
+    @classmethod
+    def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
+        """Make a tagger of what its file holds; `labelrace.load` calls this."""
+        given, state, model = storage.unpacked(header, tensors, encoders)
+        tagger = cls(**given)
+        tagger._state, tagger._model = state, model
+        tagger._features = tagger.new_features().restore(state.features)
+        return tagger
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything has been learned."""
+        return "_state" in self.__dict__
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """What each column of the table was taken for."""
+        return self._checked_state().features.columns
+
+    @property
+    def separator_(self) -> str | None:
+        """What separates the tags of a row where they are one text."""
+        return self._checked_state().separator
+
+    @property
+    def tags_(self) -> dict[str, TagCounts]:
+        """All tags, with how often they were there and how well they were predicted before their rows were learned."""
+        return self._checked_state().counts
+
+    @property
+    def quality_(self) -> dict[str, float]:
+        """Quality of what was predicted before it was learned, by `prequential_fit`: rows, example F and micro F."""
+        state = self._checked_state()
+        totals = TagCounts()
+        for counts in state.counts.values():
+            totals = totals.plus(counts)
+        mean = state.sum_f1 / state.n_tested if state.n_tested else float("nan")
+        return {"rows": state.n_tested, "example_f1": mean, "micro_f1": totals.f1() if state.n_tested else float("nan")}
+
+    @property
+    def n_rows_(self) -> int:
+        """Rows learned."""
+        return self._checked_state().n_rows
+
+    @property
+    def model_(self) -> Any:
+        """The model inside."""
+        return self._checked_model()
+
+    def _model_labels(self) -> list[str]:
+        return list(self._checked_model().label_names_)
+
+    def _checked_model(self) -> Any:
+        self._checked_state()
+        return self._model
+
+    def _checked_state(self) -> TaggerState:
+        if not self.is_fitted:
+            raise NotFittedError(
+                "This Tagger instance is not fitted yet. Call 'fit' or 'partial_fit' with rows that have tags first."
+            )
+        return self._state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.is_fitted
+
+
+def _f1(true: set[str], predicted: set[str]) -> float:
+    return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0
+
+
+def _tested(state: TaggerState, true: list[set[str]], predicted: list[set[str]]) -> TaggerState:
+    """Count how well rows were predicted."""
+    counts = dict(state.counts)
+    for one, two in zip(true, predicted, strict=True):
+        for tag in one | two:
+            added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
+            counts[tag] = counts.get(tag, TagCounts()).plus(added)
+    sum_f1 = state.sum_f1 + sum(_f1(one, two) for one, two in zip(true, predicted, strict=True))
+    return state._replace(counts=counts, n_tested=state.n_tested + len(true), sum_f1=sum_f1)
+
+
+def _learned(state: TaggerState, true: list[set[str]]) -> TaggerState:
+    """Count the tags of rows that were learned."""
+    counts = dict(state.counts)
+    for tags in true:
+        for tag in tags:
+            counts[tag] = counts.get(tag, TagCounts()).plus(TagCounts(1))
+    return state._replace(counts=counts, n_rows=state.n_rows + len(true))
+
+
+def _merged(row: list[tuple[str, float]], names: TagNames) -> list[tuple[str, float]]:
+    """Name tags as they are called now; one of several has the largest of their probabilities."""
+    if not names.aliases and not names.retired:
+        return row
+    best: dict[str, float] = {}
+    for label, likely in row:
+        for tag in names.current([label]):
+            best.setdefault(tag, likely)
+    return list(best.items())
+
+
+def _relabelled(labels: list[str], names: Mapping[str, str]) -> dict[str, str]:
+    """Leave out tags that the model has no label for, as they came by merging."""
+    return {old: new for old, new in names.items() if old in labels}
+
+
+def _one_row(row: Any) -> Table:
+    """Turn what a user gives as one row into a table."""
+    if isinstance(row, Mapping):
+        row = [row]
+    elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
+        row = [row.to_dict()]
+    table = read_table(row)
+    if table.n_rows != 1:
+        raise ValueError(f"row must be one row, got {table.n_rows}.")
+    return table

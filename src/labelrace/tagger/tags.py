@@ -1,0 +1,148 @@
+"""Tags as people keep them: sets, lists, a delimited text, JSON lists, or columns of 0 and 1.
+
+`TagNames` is what has been done to tags since: which were renamed, merged and retired.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table, shown
+from labelrace.features.kinds import find_separator
+
+__all__ = ["TagCounts", "TagNames", "TagSets", "as_given", "from_table", "joined"]
+
+# The tags of each row; None where the row has none.
+TagSets: TypeAlias = list[set[str] | None]
+
+SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+
+
+class TagCounts(NamedTuple):
+    """How often a tag was there, and how well it was predicted before its rows were learned.
+
+    Attributes
+    ----------
+    rows : int
+        Rows learned that have it.
+    tested, predicted, right : int
+        Of the rows that were predicted before they were learned: those that have it, those for which it was predicted,
+        and those for which it was predicted rightly.
+    """
+
+    rows: int = 0
+    tested: int = 0
+    predicted: int = 0
+    right: int = 0
+
+    def f1(self) -> float:
+        """Compute the F measure; 0 where there is nothing to measure."""
+        return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
+
+    def plus(self, other: TagCounts) -> TagCounts:
+        """Add up."""
+        return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class TagNames(NamedTuple):
+    """What tags that are no longer used are to be taken for.
+
+    Attributes
+    ----------
+    aliases : mapping from str to str
+        Tags that were merged into another one, or renamed.
+    retired : frozenset of str
+        Tags that are left out.
+    """
+
+    aliases: Mapping[str, str]
+    retired: frozenset[str]
+
+    def current(self, tags: Iterable[str]) -> set[str]:
+        """Return the tags as they are called now.
+
+        Examples
+        --------
+        >>> sorted(TagNames({"ovens": "oven"}, frozenset({"old"})).current({"ovens", "egg", "old"}))
+        ['egg', 'oven']
+        """
+        return {self.aliases.get(tag, tag) for tag in tags} - self.retired
+
+    def with_alias(self, old: str, new: str) -> TagNames:
+        """Take a tag, and all that were merged into it, for another one."""
+        aliases = {name: new if target == old else target for name, target in self.aliases.items() if name != new}
+        return TagNames({**aliases, old: new}, self.retired - {new})
+
+
+def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
+    """Read the tags of a table: one column of lists or delimited texts, or columns of 0 and 1.
+
+    Returns
+    -------
+    list of sets, and the separator
+        None in place of a set where a row has no tags. The separator is found if none is given and there is one.
+    """
+    names = [tags] if isinstance(tags, str) else list(tags)
+    gone = [name for name in names if name not in table.columns]
+    if gone:
+        raise ValueError(
+            f"The table must have the column {gone[0]!r}, which tags= names, got columns {shown(table.columns, 20)}."
+        )
+    if isinstance(tags, str):
+        return _from_cells(table.columns[tags], separator)
+    return _from_truths({name: table.columns[name] for name in names}, table.n_rows), separator
+
+
+def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str | None]:
+    """Read tags that are given beside a table: sets, lists, texts, or a data frame of 0 and 1."""
+    if hasattr(y, "columns") or isinstance(y, Mapping):
+        truths = read_table(y)
+        found, n_given = _from_truths(truths.columns, truths.n_rows), truths.n_rows
+    else:
+        if isinstance(y, str) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) != 1:
+            raise ValueError(
+                "y must be the tags of each row, as sets, lists or texts, or a data frame of 0 and 1 with the tags as "
+                f"its columns, got {type(y).__name__}."
+            )
+        cells = [None if is_missing(cell) or cell != cell else cell for cell in y]
+        found, separator = _from_cells(cells, separator)
+        n_given = len(cells)
+    if n_given != n_rows:
+        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {n_given}.")
+    return found, separator
+
+
+def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | None]:
+    separator = SEPARATORS.get(separator or "", separator)
+    if separator is None and isinstance(cells, list):
+        separator = find_separator([cell for cell in cells if isinstance(cell, str)])
+    return [set(names) or None for names in as_lists(cells, separator)], separator
+
+
+def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
+    """Read columns of 0 and 1; a row without any value has no tags."""
+    sets = [set[str]() for _ in range(n_rows)]
+    for name, cells in columns.items():
+        numbers, wrong = as_numbers(cells)
+        others = [*wrong, *np.flatnonzero(~np.isnan(numbers) & (numbers != 0) & (numbers != 1)).tolist()]
+        if others:
+            raise ValueError(f"The column of tags {name!r} must hold 0 and 1, got {cells[others[0]]!r}.")
+        for row in np.flatnonzero(numbers == 1):
+            sets[row].add(name)
+    return [found or None for found in sets]
+
+
+def joined(tags: Iterable[str], separator: str | None) -> str:
+    """Write tags as one text, in their order; as a JSON list if a tag has the separator in it.
+
+    Examples
+    --------
+    >>> joined(["oven", "egg"], " "), joined(["a;b", "c"], None)
+    ('oven egg', '["a;b", "c"]')
+    """
+    listed, between = list(tags), separator or ";"
+    return json.dumps(listed) if any(between in tag for tag in listed) else between.join(listed)

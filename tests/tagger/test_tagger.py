@@ -1,0 +1,323 @@
+"""From a table to tags, and on."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import labelrace
+from labelrace import Tagger
+from labelrace.exceptions import ModelFileError
+
+TOPICS = {
+    "oven": "oven hot door bake temperature",
+    "toaster": "toaster bread slice crumb lever",
+    "fridge": "fridge cold ice freezer shelf",
+    "bill": "invoice price pay money refund",
+}
+FILLER = [f"filler{i}" for i in range(40)]
+
+
+def tickets(n, seed=0, separator="; "):
+    """Make rows whose tags can be told from their words."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        tags = rng.choice(list(TOPICS), rng.integers(1, 3), replace=False)
+        words = [word for tag in tags for word in rng.choice(TOPICS[tag].split(), 3)] + list(rng.choice(FILLER, 4))
+        rng.shuffle(words)
+        rows.append(
+            {
+                "ticket": f"T-{1000 + i}",
+                "body": " ".join(words),
+                "product": str(tags[0]) if tags[0] != "bill" else "",
+                "tags": separator.join(tags),
+            }
+        )
+    return rows
+
+
+def sets(rows, separator="; "):
+    return [set(row["tags"].split(separator)) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return Tagger(tags="tags", random_state=0).fit(tickets(1000))
+
+
+NEW = tickets(200, seed=1)
+
+
+def copy_of(tagger, folder):
+    tagger.save(folder / "copy.labelrace")
+    return labelrace.load(folder / "copy.labelrace")
+
+
+def test_a_tagger_learns_to_tag(trained):
+    assert {column.name: column.kind for column in trained.columns_} == {
+        "ticket": "identifier",
+        "body": "text",
+        "product": "category",
+    }
+    assert trained.separator_ == ";"
+    assert trained.score(NEW) > 0.9
+    assert trained.predict(NEW) == trained.predict([{k: row[k] for k in row if k != "tags"} for row in NEW])
+    assert trained.n_rows_ == 1000
+    assert sum(count.rows for count in trained.tags_.values()) == sum(map(len, sets(tickets(1000))))
+
+
+def test_probabilities_have_names(trained):
+    top = trained.predict_top(NEW, 2)
+    everything = trained.predict_proba(NEW)
+    assert all(len(row) == 2 and row[0][1] >= row[1][1] for row in top)
+    assert all(row.keys() == TOPICS.keys() for row in everything)
+    assert all(everything[i][tag] == likely for i, row in enumerate(top) for tag, likely in row)
+    assert np.mean([row[0][0] in tags for row, tags in zip(top, sets(NEW), strict=True)]) > 0.95
+
+
+@pytest.mark.parametrize("separator", ["; ", "|", ", ", " "])
+def test_separators_are_found(separator):
+    tagger = Tagger(tags="tags").partial_fit(tickets(300, separator=separator))
+    assert tagger.separator_ == separator.strip() or separator
+    assert tagger.tags_.keys() == TOPICS.keys()
+
+
+def test_tags_in_every_form_teach_the_same(trained):
+    rows = tickets(1000)
+    bare = [{name: row[name] for name in row if name != "tags"} for row in rows]
+    expected = trained.predict_top(NEW, 4)
+    truths = {tag: [int(tag in tags) for tags in sets(rows)] for tag in sorted(TOPICS)}
+    forms = {
+        "sets": (Tagger(random_state=0), bare, sets(rows)),
+        "lists": (Tagger(random_state=0), bare, [sorted(tags) for tags in sets(rows)]),
+        "texts": (Tagger(random_state=0), bare, [row["tags"] for row in rows]),
+        "column of lists": (
+            Tagger("tags", random_state=0),
+            [{**r, "tags": sorted(s)} for r, s in zip(bare, sets(rows), strict=True)],
+            None,
+        ),
+        "JSON": (
+            Tagger("tags", random_state=0),
+            [{**r, "tags": str(sorted(s)).replace("'", '"')} for r, s in zip(bare, sets(rows), strict=True)],
+            None,
+        ),
+        "frame of truths": (Tagger(random_state=0), bare, pd.DataFrame(truths)),
+        "columns of truths": (Tagger(sorted(TOPICS), random_state=0), pd.DataFrame(bare).assign(**truths), None),
+    }
+    for form, (tagger, X, y) in forms.items():
+        tagger.fit(X, y)
+        found = tagger.predict_top([{name: row[name] for name in row if name != "tags"} for row in NEW], 4)
+        assert tagger.tags_.keys() == TOPICS.keys(), form
+        assert np.mean([a[0][0] == b[0][0] for a, b in zip(found, expected, strict=True)]) > 0.97, form
+
+
+def test_a_saved_tagger_goes_on_as_if_it_had_not_been_saved(trained, tmp_path):
+    one, two = copy_of(trained, tmp_path), copy_of(trained, tmp_path)
+    assert two.predict_top(NEW, 4) == trained.predict_top(NEW, 4)
+    assert two.columns_ == trained.columns_
+    assert two.tags_ == trained.tags_
+    one.partial_fit(NEW)
+    two.save(tmp_path / "again.labelrace")
+    three = labelrace.load(tmp_path / "again.labelrace").partial_fit(NEW)
+    assert one.predict_top(NEW, 4) == three.predict_top(NEW, 4)
+
+
+def test_damaged_files_are_told(trained, tmp_path):
+    trained.save(tmp_path / "a.labelrace")
+    content = bytearray((tmp_path / "a.labelrace").read_bytes())
+    content[-1000] ^= 1
+    (tmp_path / "b.labelrace").write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged"):
+        labelrace.load(tmp_path / "b.labelrace")
+
+
+def test_new_tags_and_words_are_learned(trained, tmp_path):
+    tagger = copy_of(trained, tmp_path)
+    tagger.partial_fit(
+        [{"body": f"kettle boils water {FILLER[i % 40]}", "product": "kettle", "tags": "kettle"} for i in range(60)]
+    )
+    assert "kettle" in tagger.tags_
+    assert tagger.predict_top([{"body": "kettle boils", "product": "kettle"}], 1)[0][0][0] == "kettle"
+
+
+def test_explain_names_words_and_values(trained):
+    told = trained.explain({"body": "the oven is hot", "product": "oven"})
+    assert "oven" in told
+    names = [name for name, _ in told["oven"]]
+    assert {"body: oven", "body: hot", "product=oven"} & set(names[:3])
+    assert trained.explain(pd.DataFrame([NEW[0]])).keys() == trained.predict([NEW[0]])[0]
+    assert trained.explain(pd.DataFrame([NEW[0]]).iloc[0]) == trained.explain(NEW[0])
+    assert trained.explain({"body": "nothing known", "product": ""})  # the most likely ones, where none is predicted
+    assert list(trained.explain(NEW[0], tags=["bill"], n_words=2)) == ["bill"]
+    with pytest.raises(ValueError, match="got 'boat'"):
+        trained.explain(NEW[0], tags=["boat"])
+    with pytest.raises(ValueError, match="one row, got 2"):
+        trained.explain(NEW[:2])
+
+
+def test_rename(trained, tmp_path):
+    tagger = copy_of(trained, tmp_path)
+    tagger.rename_labels({"oven": "cooker", "bill": "payment"})
+    renamed = {"oven": "cooker", "bill": "payment"}
+    assert tagger.predict(NEW) == [{renamed.get(tag, tag) for tag in tags} for tags in trained.predict(NEW)]
+    assert tagger.tags_["cooker"] == trained.tags_["oven"]
+    # Rows that still have the old name teach the new one.
+    tagger.partial_fit(NEW)
+    assert tagger.tags_.keys() == {"cooker", "payment", "toaster", "fridge"}
+    assert set(tagger.model_.label_names_) == tagger.tags_.keys()
+    assert tagger.explain({"body": "the oven is hot", "product": "oven"}, tags=["cooker"])["cooker"]
+    with pytest.raises(ValueError, match="got 'boat'"):
+        tagger.rename_labels({"boat": "ship"})
+    with pytest.raises(ValueError, match="merge_labels"):
+        tagger.rename_labels({"cooker": "fridge"})
+
+
+@pytest.mark.parametrize("into", ["oven", "appliance"])
+def test_merge(trained, tmp_path, into):
+    tagger = copy_of(trained, tmp_path)
+    tagger.merge_labels(["oven", "toaster"], into=into)
+    merged = {"oven": into, "toaster": into}
+    assert tagger.predict(NEW) == [{merged.get(tag, tag) for tag in tags} for tags in trained.predict(NEW)]
+    assert tagger.tags_.keys() == {into, "fridge", "bill"}
+    assert tagger.tags_[into].rows == trained.tags_["oven"].rows + trained.tags_["toaster"].rows
+    top = tagger.predict_top(NEW, 3)
+    assert all({tag for tag, _ in row} == {into, "fridge", "bill"} for row in top)
+    assert tagger.score(NEW) > 0.9
+    tagger.partial_fit(NEW)
+    again = copy_of(tagger, tmp_path)
+    assert again.predict_top(NEW, 3) == tagger.predict_top(NEW, 3)
+    assert again.tags_.keys() == {into, "fridge", "bill"}
+    assert list(tagger.explain({"body": "the toaster", "product": ""}, tags=[into])) == [into]
+    with pytest.raises(ValueError, match="boat"):
+        tagger.merge_labels(["boat"], into="fridge")
+
+
+def test_drop(trained, tmp_path):
+    tagger = copy_of(trained, tmp_path)
+    tagger.drop_labels(["bill"])
+    assert tagger.predict(NEW) == [tags - {"bill"} for tags in trained.predict(NEW)]
+    assert all("bill" not in row for row in tagger.predict_proba(NEW))
+    tagger.partial_fit(NEW)
+    assert "bill" not in tagger.tags_
+    assert copy_of(tagger, tmp_path).predict(NEW) == tagger.predict(NEW)
+    with pytest.raises(ValueError, match="bill"):
+        tagger.drop_labels(["bill"])
+
+
+def test_rows_without_tags():
+    rows = tickets(400) + [{**row, "tags": ""} for row in tickets(400, seed=5)]
+    unknown = Tagger(tags="tags", random_state=0).fit(rows)
+    none = Tagger(tags="tags", untagged="none", random_state=0).fit(rows)
+    assert (unknown.n_rows_, none.n_rows_) == (400, 800)
+    assert unknown.score(NEW) > none.score(NEW) + 0.05
+    nothing = Tagger(tags="tags").partial_fit([{**row, "tags": None} for row in tickets(5)])
+    assert not nothing.is_fitted
+    with pytest.raises(ValueError, match="untagged must be one of 'unknown', 'none', got 'no'"):
+        Tagger(tags="tags", untagged="no").fit(rows)
+
+
+def test_rows_are_predicted_before_they_are_learned():
+    tagger = Tagger(tags="tags", batch_size=100, random_state=0)
+    rows = tickets(600)
+    predicted = tagger.prequential_fit(rows)
+    assert predicted[:100] == [set()] * 100
+    assert tagger.quality_["rows"] == 500
+    truth = sets(rows)
+    expected = np.mean([2 * len(t & p) / (len(t) + len(p)) for t, p in zip(truth[100:], predicted[100:], strict=True)])
+    assert tagger.quality_["example_f1"] == pytest.approx(expected)
+    hits = sum(len(t & p) for t, p in zip(truth[100:], predicted[100:], strict=True))
+    sizes = sum(len(t) + len(p) for t, p in zip(truth[100:], predicted[100:], strict=True))
+    assert tagger.quality_["micro_f1"] == pytest.approx(2 * hits / sizes)
+    # It is the same as to predict and to learn by turns.
+    by_turns, found = Tagger(tags="tags", random_state=0), []
+    for start in range(0, 600, 100):
+        batch = rows[start : start + 100]
+        found += by_turns.predict(batch) if start else [set()] * 100
+        by_turns.partial_fit(batch)
+    assert found == predicted
+
+
+def test_files_are_read_in_every_form(tmp_path):
+    frame = pd.DataFrame(tickets(300))
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    frame.to_parquet(tmp_path / "a.parquet")
+    expected = Tagger(tags="tags", random_state=0).fit(frame).predict_top(NEW, 4)
+    for name in ("a.csv", "a.tsv", "a.jsonl", "a.parquet"):
+        tagger = Tagger(tags="tags", random_state=0).fit(tmp_path / name)
+        assert tagger.predict_top(NEW, 4) == expected, name
+        assert tagger.predict(str(tmp_path / name)) == tagger.predict(frame)
+
+
+def test_any_online_model_can_be_inside(tmp_path):
+    for model in ("race", "majority", labelrace.LabelRaceClassifier(optimise="micro_f1")):
+        tagger = Tagger(tags="tags", model=model, random_state=0).fit(tickets(300))
+        assert copy_of(tagger, tmp_path).predict(NEW) == tagger.predict(NEW)
+        assert repr(clone(tagger)) == repr(tagger)
+    with pytest.raises(ValueError, match="'majority' cannot explain"):
+        Tagger(tags="tags", model="majority").fit(tickets(30)).explain(NEW[0])
+    with pytest.raises(ValueError, match="model must be one of labelrace's online classifiers"):
+        Tagger(tags="tags", model="sklearn.dummy:DummyClassifier").fit(tickets(30))
+
+
+def test_an_encoder_is_named_in_the_file_and_asked_for_again(tmp_path):
+    def topics(texts):
+        return [[float(word in text) for word in TOPICS] for text in texts]
+
+    tagger = Tagger(tags="tags", encoders={"body": topics}, encoders_only=True, random_state=0).fit(tickets(300))
+    assert tagger.score(NEW) > 0.5
+    tagger.save(tmp_path / "a.labelrace")
+    with pytest.raises(ModelFileError, match=r"column 'body' with the encoder '.*topics', .* encoders="):
+        labelrace.load(tmp_path / "a.labelrace")
+    again = labelrace.load(tmp_path / "a.labelrace", encoders={"body": topics})
+    assert again.predict_top(NEW, 4) == tagger.predict_top(NEW, 4)
+
+
+def test_errors_leave_the_tagger_as_it_was(trained):
+    before = trained.predict_top(NEW, 4)
+    wrong = [{**row, "tags": row["tags"]} for row in NEW]
+    with pytest.raises(ValueError, match="must have the column 'tags'"):
+        trained.partial_fit([{"body": "x"}])
+    with pytest.raises(ValueError, match="'body' must hold what it held"):
+        trained.partial_fit([{**row, "body": ["x"]} for row in wrong])
+    with pytest.raises(ValueError, match="same number of rows, got 200 and 1"):
+        trained.partial_fit(NEW, [{"oven"}])
+    with pytest.raises(ValueError, match="y must be the tags of each row"):
+        trained.partial_fit(NEW, np.zeros((200, 4)))
+    assert trained.predict_top(NEW, 4) == before
+    with pytest.raises(ValueError, match="or tags= the name of the column"):
+        Tagger().fit(NEW)
+    with pytest.raises(ValueError, match="'oven' must hold 0 and 1, got 2"):
+        Tagger(tags=["oven"]).fit([{"body": "x", "oven": 2}])
+    with pytest.raises(NotFittedError):
+        Tagger().predict(NEW)
+
+
+class Recording(labelrace.LabelRaceClassifier):
+    """Keeps which columns it is told to forget."""
+
+    told: ClassVar[list[list[int]]] = []
+
+    def reset_features(self, columns):
+        self.told.append(list(columns))
+        return super().reset_features(columns)
+
+
+def test_the_model_is_told_which_columns_stand_for_other_words():
+    tagger = Tagger(tags="tags", text="body", model=Recording(), max_features=2, random_state=0)
+    tagger.partial_fit([{"body": "old ones", "tags": "a"}, {"body": "ones", "tags": "b"}])
+    tagger.partial_fit([{"body": "ones", "tags": "b"}] * 1500)
+    assert not Recording.told
+    tagger.partial_fit([{"body": "young ones", "tags": "a"}])
+    assert Recording.told == [[0]]
+    assert {name for name, _ in tagger.explain({"body": "old young ones"}, tags=["a"])["a"]} <= {
+        "body: young",
+        "body: ones",
+    }
