@@ -37,6 +37,8 @@ from labelrace.cli.options import (
 __all__ = ["run"]
 
 _RUNS = Path("labelrace-runs")
+# Groups of models that run when they are named, or with --all.
+_RELATED_WORK = ("online", "compression")
 
 
 def run(
@@ -68,6 +70,9 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+    all_models: Annotated[
+        bool, typer.Option("--all", help="Run the models of the related work too, not only the paper's and constants.")
+    ] = False,
     tags: Tags = None,
     text: Text = None,
     category: Category = None,
@@ -92,12 +97,16 @@ def run(
     """
     from labelrace.cli.progress import run_bars
     from labelrace.evaluation import run as evaluate_models
-    from labelrace.models.registry import is_online, model_names
+    from labelrace.models.registry import is_online, model_group, model_names
     from labelrace.report import print_report, summarize, write_report
 
     if resume and out is None:
         raise ValueError("--resume needs --out: the folder of the run to go on with.")
-    names = models or [name for name in model_names() if is_online(name) or protocol == "holdout"]
+    names = models or [
+        name
+        for name in model_names()
+        if (is_online(name) or protocol == "holdout") and (all_models or model_group(name) not in _RELATED_WORK)
+    ]
     chosen = as_specs(names, parameters)
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
     if not resume and folder.is_dir() and any(folder.iterdir()):
