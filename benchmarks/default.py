@@ -15,8 +15,8 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from labelrace import RACEClassifier, RACEEnsembleClassifier
-from labelrace.streams.dataset import Batch
+from labelrace import LabelRaceClassifier, RACEClassifier
+from labelrace.streams.stream import Batch
 from labelrace.streams.synthetic import SyntheticStream
 
 REPEATS = 6
@@ -74,7 +74,7 @@ def main(names: list[str]) -> None:
         best = [float("inf")] * 2
         # By turns, so that a machine that is slow for a while is so for both.
         for _ in range(REPEATS):
-            for place, kind in enumerate((RACEClassifier, RACEEnsembleClassifier)):
+            for place, kind in enumerate((RACEClassifier, LabelRaceClassifier)):
                 model = kind(categorical_features=stream.categorical, random_state=0)
                 best[place] = min(best[place], seconds(model, batches))
         fast, default = (1e3 * value / len(batches) for value in best)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import labelrace
-from labelrace import RACEEnsembleClassifier
+from labelrace import LabelRaceClassifier
 from labelrace.files import write_whole
 from labelrace.measures import calibration, evaluate
 from labelrace.report.figures import MUTED, as_file, color, new_figure, styled
@@ -50,7 +50,7 @@ def drift_figure() -> Any:
     for panel, kind in zip(panels, KINDS, strict=True):
         stream = SyntheticStream(n_rows=20_000, n_features=50, n_labels=40, drift=kind, seed=1)
         for place, (name, changed) in enumerate(models.items()):
-            curve = smooth(batch_f(RACEEnsembleClassifier(random_state=0, **changed), stream))
+            curve = smooth(batch_f(LabelRaceClassifier(random_state=0, **changed), stream))
             rows = BATCH * np.arange(1, len(curve) + 1)
             panel.plot(rows, curve, color=color(place), ls="-" if place == 0 else "--", lw=1.5, label=name)
         for share in stream.drifts:
@@ -69,7 +69,7 @@ def threshold_figure() -> Any:
     figure, panels = new_figure(1, 2, (8.6, 2.9))
     few = SyntheticStream(n_rows=6000, n_features=50, n_labels=40, cardinality=2.0, seed=3)
     many = SyntheticStream(n_rows=6000, n_features=50, n_labels=40, cardinality=5.0, seed=3)
-    model = RACEEnsembleClassifier(random_state=0)
+    model = LabelRaceClassifier(random_state=0)
     true, predicted, thresholds = [], [], []
     for number, (X, Y) in enumerate([*few.batches(BATCH), *many.batches(BATCH)]):
         if number:

@@ -27,9 +27,10 @@ import numpy as np
 from rich.progress import Progress
 
 import labelrace
-from labelrace import BinaryRelevanceClassifier, RACEClassifier, RACEEnsembleClassifier
-from labelrace.core import encoder
-from labelrace.experiments.datasets import find_datasets
+from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
+from labelrace.core import encoder, thresholds
+from labelrace.experiments.quality.sources import find_datasets
+from labelrace.learners import rls
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate
@@ -50,11 +51,24 @@ class Variant(NamedTuple):
 
 
 def default(**changed: Any) -> Callable[..., Any]:
-    return lambda **given: RACEEnsembleClassifier(**given, **changed)
+    return lambda **given: LabelRaceClassifier(**given, **changed)
 
 
 def unturned() -> AbstractContextManager[Any]:
     return patch.object(encoder, "turn", lambda drawn, Y: drawn)
+
+
+def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
+    """Take a part of the design away."""
+    changes: dict[str, tuple[Any, str, Any]] = {
+        "exact start": (rls, "EXACT_ROWS", 64),
+        "marginal precision": (rls, "_marginal", lambda precision, q, squares: precision + squares),
+        "hinge": (rls, "_hinged", lambda errors, h: np.nan_to_num(errors)),
+        "generations": (rls.RLS, "_with_generations", lambda bank, state, H: state),
+        "share of the best": (thresholds, "_OF_BEST", 0.0),
+        "offsets": (thresholds, "_MOST_OFFSET", 0.0),
+    }
+    return lambda: patch.object(*changes[part])
 
 
 def relevance(bank: Any) -> Callable[..., Any]:
@@ -73,15 +87,19 @@ VARIANTS = (
     Variant("Random features", "none", default(n_random_features=0)),
     Variant("Random features", "64", default(n_random_features=64)),
     Variant("Random features", "300", default(n_random_features=300)),
-    Variant("Pseudo labels", "16", default(n_components=16)),
-    Variant("Pseudo labels", "32", default(n_components=32)),
-    Variant("Pseudo labels", "128", default(n_components=128)),
-    Variant("Pseudo labels", "64, encoder not turned", default(), unturned),
-    Variant("Pseudo labels", "no compression", default(n_components=100_000)),
+    Variant("Without", "the exact start of 512 rows: 64", default(), without("exact start")),
+    Variant("Without", "the marginal precision", default(), without("marginal precision")),
+    Variant("Without", "the hinge", default(), without("hinge")),
+    Variant("Without", "generations", default(), without("generations")),
+    Variant("Without", "the share of the best score", default(), without("share of the best")),
+    Variant("Without", "offsets", default(), without("offsets")),
+    Variant("Without", "drift detection", default(detect_drift=False)),
+    Variant("Compressed", "16 pseudo labels", default(max_memory=1, n_components=16)),
+    Variant("Compressed", "64 pseudo labels", default(max_memory=1)),
+    Variant("Compressed", "64, encoder not turned", default(max_memory=1), unturned),
     Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
     Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
-    Variant("Forgetting", "half-life of 10,000 rows", default(half_life=10_000.0)),
-    Variant("Forgetting", "two members, never and 500 rows", default(half_life=(None, 500.0))),
+    Variant("Forgetting", "half-life of 2,000 rows", default(half_life=2000.0)),
     Variant("Aim", "example F", default(optimise="example_f1")),
     Variant("Aim", "micro F", default(optimise="micro_f1")),
     Variant("Aim", "macro F", default(optimise="macro_f1")),

@@ -241,7 +241,7 @@ def unit_rows(X: AnyMatrix) -> AnyMatrix:
 
 
 def bare_default(X: AnyMatrix, Y: AnyMatrix, n_random: int = 128) -> Callable[[], None]:
-    """Predict and learn by products alone: nothing is checked, monitored, scaled or kept whole."""
+    """Start exactly, predict and learn by products alone: nothing is checked, monitored, scaled or kept whole."""
     Z, Y = unit_rows(X), np.asarray(Y.toarray() if scipy.sparse.issparse(Y) else Y, np.float32)
     is_sparse = scipy.sparse.issparse(Z)
     size = 128 if is_sparse else 64
@@ -250,6 +250,7 @@ def bare_default(X: AnyMatrix, Y: AnyMatrix, n_random: int = 128) -> Callable[[]
     def run() -> None:
         m = Z.shape[1] + (0 if is_sparse else n_random)
         W, d = np.zeros((m, Y.shape[1]), np.float32), np.ones(m, np.float32)
+        bare_start(Z[:BATCH], Y[:BATCH])
         for start in range(0, Z.shape[0], BATCH):
             x, y = Z[start : start + BATCH], Y[start : start + BATCH]
             if directions is not None:
@@ -259,6 +260,16 @@ def bare_default(X: AnyMatrix, Y: AnyMatrix, n_random: int = 128) -> Callable[[]
                 bare_block(x[first : first + size], y[first : first + size], W, d)
 
     return run
+
+
+def bare_start(z: AnyMatrix, y: np.ndarray) -> None:
+    """Compute leave-one-out errors for nine penalties."""
+    kernel = z @ z.T
+    values, vectors = np.linalg.eigh((kernel.toarray() if scipy.sparse.issparse(kernel) else kernel).astype(float))
+    along = vectors.T @ y
+    for alpha in np.geomspace(0.02, 10.0, 9):
+        shrink = 1.0 / (values / alpha + 1.0)
+        _ = (vectors @ (shrink[:, None] * along)) / ((vectors * vectors) @ shrink)[:, None]
 
 
 def bare_block(z: AnyMatrix, y: np.ndarray, W: np.ndarray, d: np.ndarray) -> None:
