@@ -25,7 +25,7 @@ def some_rows(seed, n=40, m=4, n_labels=7):
     return X, (rng.random((n, n_labels)) < rng.random(n_labels)).astype(float)
 
 
-def read(keeper, state, weights=1.0):
+def read(keeper, state):
     """Return the sums about zero, with YᵀY."""
     m, n_labels = len(state.shift), len(state.sum_y)
     xy = matrix_of(state.xy, (m, n_labels))
@@ -130,11 +130,9 @@ def test_many_labels_are_never_rows_times_labels(monkeypatch):
     assert len(state.xy.data) <= 30 * 60
     assert len(state.yy.data) <= 4 * 60
     assert state.xy.dense.size == state.yy.dense.size == 0
-    exact = Y.T @ Y
-    V = rng.normal(size=(200_000, 2))
-    np.testing.assert_allclose(Sums(exact_labels=10**6).label_gram(
-        Sums(exact_labels=10**6).update(Sums(exact_labels=10**6).init(1, 200_000), np.zeros((20, 1)), Y)
-    ).times(V), exact @ V)  # fmt: skip
+    exact, V = Sums(exact_labels=10**6), rng.normal(size=(200_000, 2))
+    state = exact.update(exact.init(1, 200_000), np.zeros((20, 1)), Y)
+    np.testing.assert_allclose(exact.label_gram(state).times(V), Y.T @ (Y @ V))
 
 
 @settings(max_examples=10, deadline=None)

@@ -264,9 +264,14 @@ class Compression(Algorithm[State]):
         """Whether a NaN in ``X`` is a missing value to be skipped: it is an error."""
         return False
 
+    @property
+    def wanted(self) -> Any:
+        """The number of codes as it was asked for; 1 for methods that do not compress."""
+        return getattr(self, "n_components", 1)
+
     def count(self, n_labels: int) -> int:
         """Compute the number of codes for so many labels."""
-        return parameters.component_count(getattr(self, "n_components", 1), n_labels)
+        return parameters.component_count(self.wanted, n_labels)
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums."""
@@ -294,7 +299,7 @@ class Compression(Algorithm[State]):
         s = self.settings
         standardises = not state.by_rows and s.scaling != "none"
         regression = Regression(s.penalty, standardises, s.penalises_intercept)
-        is_given = not isinstance(getattr(self, "n_components", 1), str)
+        is_given = not isinstance(self.wanted, str)
         k = self.count(len(state.sums.sum_y) - self.n_extra if is_given else int(state.first_labels))
         return View(self.keeper, state.sums, regression, k, self.n_extra, state)
 
@@ -331,7 +336,7 @@ class Compression(Algorithm[State]):
             return "the values of their nominal features come from each one's first batch"
         if one.by_rows != other.by_rows:
             return "by their first batches one took its features for sparse, the other for dense; give scaling="
-        if one.first_labels != other.first_labels and isinstance(getattr(self, "n_components", 1), str):
+        if one.first_labels != other.first_labels and isinstance(self.wanted, str):
             return "they began with different numbers of labels, and so of codes; give n_components as a number"
         return None
 

@@ -1,0 +1,18 @@
+"""``labelrace models``: every model, in its group."""
+
+from __future__ import annotations
+
+from labelrace.models.registry import GROUPS, model_group, model_names
+
+
+def test_models_are_listed_by_group(works):
+    lines = works("models").splitlines()
+    groups = [group for group in GROUPS if any(model_group(name) == group for name in model_names())]
+    starts = [next(i for i, line in enumerate(lines) if line.strip() == GROUPS[group]) for group in groups]
+    assert starts == sorted(starts)
+    for name in model_names():
+        place = next(i for i, line in enumerate(lines) if line.split()[:1] == [name])
+        assert groups[sum(start < place for start in starts) - 1] == model_group(name)
+    assert {"ridge", "plst", "plst-meka", "cplst", "bmad"} <= {
+        n for n in model_names() if model_group(n) == "compression"
+    }
