@@ -16,7 +16,7 @@ import time
 from typing import Any, NamedTuple
 
 from labelrace import LabelRaceClassifier, RACEClassifier
-from labelrace.streams.stream import Batch
+from labelrace.streams.dataset import Batch
 from labelrace.streams.synthetic import SyntheticStream
 
 REPEATS = 6

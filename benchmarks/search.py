@@ -29,7 +29,7 @@ from rich.progress import Progress
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.core import encoder, thresholds
-from labelrace.experiments.quality.sources import find_datasets
+from labelrace.experiments.datasets import find_datasets
 from labelrace.learners import rls
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
