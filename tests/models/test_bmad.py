@@ -48,6 +48,15 @@ def test_the_basis_stays_after_the_warm_up(tmp_path):
     assert model._fitted.state.features.data.size == 0
 
 
+def test_new_labels_in_the_warm_up_are_exact():
+    late = Y.copy()
+    late[:50, 4:] = 0
+    grown = BMaDClassifier(n_components=3).partial_fit(X[:50], late[:50, :4]).partial_fit(X[50:], late[50:])
+    knew = BMaDClassifier(n_components=3).fit(X, late)
+    np.testing.assert_allclose(grown.decision_function(X), knew.decision_function(X), rtol=1e-9)
+    assert grown.basis_[:, 4:].any()
+
+
 def test_a_seed_settles_the_local_search():
     labels = (RNG.random((120, 12)) < 0.3).astype(float)
     first, again, other = (
@@ -58,11 +67,13 @@ def test_a_seed_settles_the_local_search():
 
 
 def test_what_cannot_be_is_refused_with_a_reason():
-    model = BMaDClassifier().fit(X, Y)
-    with pytest.raises(GrowthError, match="a label that is in no basis set is never predicted"):
+    model = BMaDClassifier(warm_up=100).fit(X, Y)
+    before = model.decision_function(X)
+    with pytest.raises(GrowthError, match="after its warm-up of 100 rows: its basis stays"):
         model.partial_fit(X, np.hstack([Y, Y[:, :1]]))
+    np.testing.assert_array_equal(model.decision_function(X), before)
     with pytest.raises(MergeError, match="each has found a basis in its own first rows"):
-        model.merge(BMaDClassifier().fit(X, Y))
+        model.merge(BMaDClassifier(warm_up=100).fit(X, Y))
     for wrong, message in (
         ({"learner": "ridge"}, "learner must be a classifier"),
         ({"search": "random"}, "search must be one of 'greedy', 'local'"),

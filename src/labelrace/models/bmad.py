@@ -7,10 +7,11 @@ from a random start.
 
 Codes are not linear in the labels, and learners cannot follow a basis that changes. So the basis is found in the first
 rows, the warm-up, and then stays. Until then rows are kept, and the model is read from all of them; afterwards a row is
-coded and learned, and forgotten. A label that appears later could never be part of a prediction, so there can be none.
+coded and learned, and forgotten. A label that appears after the warm-up could never be predicted, so it is refused.
 
 Cost: coding a row ``k l``; learning ``nnz(x) k`` with naive Bayes; a prediction ``(m + l) k``; the basis ``w l² k`` for
-``w`` distinct label sets. State: ``(m + l) k``, and the rows of the warm-up. Online; neither mergeable nor growable.
+``w`` distinct label sets. State: ``(m + l) k``, and the rows of the warm-up. Online; not mergeable; new labels, exact,
+as long as the warm-up lasts.
 
 References
 ----------
@@ -29,6 +30,7 @@ import scipy.special
 from labelrace import parameters
 from labelrace.core import boolean
 from labelrace.core.schema import Schema
+from labelrace.exceptions import GrowthError
 from labelrace.learners import columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
@@ -180,9 +182,14 @@ class BMaD(BankAlgorithm[State]):
         """Return why two models cannot be merged: never, as each has its own basis."""
         return "each has found a basis in its own first rows"
 
-    def why_no_new_labels(self) -> str | None:
-        """Return why labels cannot be added: the basis stays as it was found."""
-        return "its basis comes from the first rows, and a label that is in no basis set is never predicted"
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far, as long as the basis can still take them in."""
+        if state.rows >= self.warm_up:
+            raise GrowthError(
+                f"BMaD cannot take new labels after its warm-up of {self.warm_up} rows: its basis stays, and a label "
+                "that is in no basis set would never be predicted. Give a longer warm_up, or start anew with fit."
+            )
+        return state._replace(basis=np.pad(state.basis, ((0, 0), (0, n_labels - state.basis.shape[1]))))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
