@@ -523,6 +523,15 @@ class RLS(Bank[RLSState]):
         """Add features that were 0 in all rows so far."""
         return self._widened(state, columns.appended(state.scaling.n_values, n_values))
 
+    def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
+        """Forget what was learned of numeric features of sparse data."""
+        if not isinstance(state.weights, Table) or not columns.all_numeric(state.scaling.n_values):
+            return state
+        nothing = np.zeros((len(features), len(state.intercepts)), self._dtype)
+        weights = state.weights.replaced(features, nothing)
+        gained = Table.of(state.gained).replaced(features, np.zeros((len(features), 2)))
+        return state._replace(weights=weights, gained=gained)  # type: ignore[arg-type]
+
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
         if state.rows == 0:

@@ -314,6 +314,10 @@ class LabelRace(BankAlgorithm[State]):
         """Return why two models cannot be merged."""
         return "what they have learned depends on the order of the rows"
 
+    def reset_features(self, state: State, columns: IntArray) -> State:
+        """Forget what was learned of features whose columns stand for others now."""
+        return state._replace(learners=self.bank.reset_features(state.learners, columns))
+
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         n_new = n_labels - len(state.encoder.A)
