@@ -322,10 +322,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         fitted = self._checked_fitted()
         self._refuse_changed_parameters(fitted)
-        compact = fitted.compacted()
-        persistence.save(self, compact, path)
-        # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
-        self._fitted = compact
+        persistence.save(self, fitted, path)
 
     @property
     def supports_missing_labels(self) -> bool:

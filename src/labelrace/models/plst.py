@@ -13,7 +13,7 @@ Tai, F. and Lin, H.-T.: Multilabel classification with principal label space tra
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -43,9 +43,9 @@ class State(NamedTuple):
         The bank's state.
     """
 
-    directions: FloatArray
-    means: FloatArray
-    learners: Any
+    directions: Annotated[FloatArray, "l k"]
+    means: Annotated[FloatArray, "l"]
+    learners: Annotated[Any, "t=k"]
 
 
 class Derived(NamedTuple):

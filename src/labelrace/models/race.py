@@ -13,7 +13,7 @@ Ahmadi, Z. and Kramer, S.: Online multi-label classification: a label compressio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class State(NamedTuple):
     """
 
     encoder: encoder.State
-    learners: Any
+    learners: Annotated[Any, "t=k"]
     decoder: decoder.State
 
 
@@ -156,10 +156,6 @@ class Race(BankAlgorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Map the scores, least-squares estimates of -1 for absent and 1 for present, to [0, 1]."""
         return soft_clip((self.scores(derived, X) + 1.0) / 2.0)
-
-    def compact(self, state: State) -> State:
-        """Return the same state in its smallest form, for keeping."""
-        return state._replace(decoder=decoder.fold(state.decoder))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; None if they can."""
