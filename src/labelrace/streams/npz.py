@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
 from labelrace.exceptions import DataFormatError
+from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
@@ -128,9 +128,8 @@ def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream in our own compact form; return the number of rows."""
     schema = np.frombuffer(schema_text(schema_of(stream)), dtype=np.uint8)
     rows = 0
-    folder = tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    with new_data(path) as file, folder as spooled:
-        spools = _Spools(Path(spooled))
+    with new_data(path) as file, part_folder(path) as spooled:
+        spools = _Spools(spooled)
         spools.append("schema", schema, "|u1")
         spools.append("Y_indptr", np.zeros(1), "<i8")
         spools.append("Y_indices", np.empty(0), "<i4")
