@@ -2,14 +2,15 @@
 
 Everything a model knows is one value, `Fitted`: an algorithm of the core, the schema of its columns, and its state.
 `partial_fit` makes a new one, in the order check, grow, update, and assigns it when nothing can fail any more. So a
-failed call leaves the model as it was, and a thread that predicts reads one reference.
+failed call, or an interrupted one, leaves the model as it was, and threads that predict read one reference. Threads
+that learn wait for one another.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
+from labelrace.models.writing import Writable, one_at_a_time
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
 __all__ = ["OnlineClassifier"]
@@ -41,7 +43,7 @@ def _is_online(model: OnlineClassifier) -> bool:
     return True
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers that learn batch by batch.
 
     A subclass is its parameters, and makes its algorithm of them.
@@ -78,8 +80,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._fitted = self._learned(None, X, y)
-        return self
+        return self._exchange(lambda _: self._learned(None, X, y))
 
     @available_if(_is_online)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
@@ -103,7 +104,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._fitted = self._learned(getattr(self, "_fitted", None), X, y)
+        return self._exchange(lambda before: self._learned(before, X, y))
+
+    def _exchange(self, change: Callable[[Fitted | None], Fitted]) -> Self:
+        """Put a new value in the place of what is known, while no other thread does; with one assignment."""
+
+        def assign() -> None:
+            self._fitted = change(self.__dict__.get("_fitted"))
+
+        one_at_a_time(self._writers, assign)
         return self
 
     def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
@@ -136,9 +145,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        fitted, schema = self._checked_fitted(), self._schema_with(new)
-        self._fitted = fitted.grown(schema)
-        return self
+        return self._exchange(lambda _: self._checked_fitted().grown(self._schema_with(new)))
 
     def _schema_with(self, new: int | Any) -> Schema:
         """Return the schema with further labels."""
@@ -169,11 +176,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         MergeError
             Where merging would not be exact, with the reason.
         """
-        one = self._checked_fitted()
         if type(other) is not type(self):
+            self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        self._fitted = one.merged(other._checked_fitted())
-        return self
+        return self._exchange(lambda _: self._checked_fitted().merged(other._checked_fitted()))
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -190,7 +196,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (n, l) array of 0 and 1
             Of the type of the labels learned; a sparse array where these were sparse, or sets of names.
         """
-        fitted, rows = self._rows(X)
+        return self._predicted(*self._rows(X))
+
+    def _predicted(self, fitted: Fitted, rows: AnyMatrix) -> AnyMatrix:
+        """Predict label sets in the form of those learned."""
         if not fitted.schema.sparse_labels:
             return fitted.algorithm.predict(fitted.derived, rows).astype(fitted.schema.label_dtype)
         parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
@@ -285,7 +294,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted, rows = self._rows(X)
         known = fitted.schema
         truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names).matrix
-        predicted = self.predict(X)
+        predicted = self._predicted(fitted, rows)
         if truth.shape[1] > known.n_labels:
             predicted = scipy.sparse.csr_array(predicted)
             predicted.resize(truth.shape)

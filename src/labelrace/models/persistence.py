@@ -235,7 +235,7 @@ def _flatten(state: Any, path: str) -> dict[str, Array]:
         parts = value if isinstance(value, tuple) and not hasattr(value, "_asdict") else ()
         if hasattr(value, "_asdict"):
             tensors |= _flatten(value, f"{path}.{name}")
-        elif isinstance(value, (np.ndarray, float)):
+        elif not isinstance(value, tuple) and value is not None:
             tensors[f"{path}.{name}"] = np.asarray(value)
         for number, part in enumerate(parts):
             if not hasattr(part, "_asdict"):
@@ -294,7 +294,7 @@ class _StateReader:
         if scalar is not Any and found.dtype != np.dtype(scalar):
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
         if kind is float:
-            self.shapes.add(path, name, found, "", *marks)
+            self.shapes.add(path, name, found, "", *(marks or ["nan"]))
         elif marks:
             self.shapes.add(path, name, found, *marks)
         else:

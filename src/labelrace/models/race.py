@@ -28,6 +28,7 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
 from labelrace.models.base import OnlineClassifier
+from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
@@ -398,13 +399,15 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        fitted = self._checked_fitted()
-        schema = self._schema_with(new)
-        count, rows = schema.n_labels - fitted.schema.n_labels, np.asarray(rows, dtype=float)
-        if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
-            raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
-        self._fitted = fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
-        return self
+        return self._exchange(lambda _: self._with_rows(new, np.asarray(rows, dtype=float)))
+
+    def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
+        """Add labels whose rows of the encoder are given."""
+        fitted, schema = self._checked_fitted(), self._schema_with(new)
+        count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
+        if rows.shape != (count, n_components) or not np.isfinite(rows).all():
+            raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
+        return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
 
 class OfflineRACEClassifier(RACEClassifier):
