@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
+from labelrace import limits
 from labelrace.exceptions import DataFormatError
 from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
@@ -46,6 +48,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     if labels is not None:
         raise ValueError(f"{path}: an .npz file says itself what its labels are; leave labels= out")
     with seekable_data(path) as file, foreign(path, ".npz"):
+        _check_sizes(file, path)
         with np.load(file, allow_pickle=False) as content:
             if not isinstance(content, np.lib.npyio.NpzFile) or "schema" not in content:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
@@ -54,6 +57,20 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
         X, Y = _features(arrays, schema), _labels(arrays, schema)
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
+
+
+def _check_sizes(file: IO[bytes], path: Path) -> None:
+    """Refuse arrays that claim to be larger than what there is of them, or than there is memory for."""
+    with zipfile.ZipFile(file) as archive:
+        limits.BYTES.check(sum(info.file_size for info in archive.infolist()), f"{path}")
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                version = npy.read_magic(member)
+                read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                shape, _, dtype = read(member)
+                if not dtype.hasobject and prod(shape) * dtype.itemsize != info.file_size - member.tell():
+                    raise ValueError(f"{info.filename} does not hold as much as it says")
+    file.seek(0)
 
 
 def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
