@@ -12,6 +12,7 @@ __all__ = [
     "DivergenceWarning",
     "GrowthError",
     "LabelraceError",
+    "LimitError",
     "MergeError",
     "ModelFileError",
     "UnknownRowError",
@@ -36,6 +37,10 @@ class DivergenceWarning(UserWarning):
 
 class GrowthError(LabelraceError, ValueError):
     """A model cannot take in new labels, or new features, and still be what it would have been."""
+
+
+class LimitError(DataFormatError):
+    """Something from outside is larger than what is given memory without being told so; see `labelrace.limits`."""
 
 
 class MergeError(LabelraceError, ValueError):

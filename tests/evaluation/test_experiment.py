@@ -400,3 +400,17 @@ def test_a_file_is_parsed_once(tmp_path, data, monkeypatch):
     monkeypatch.setattr(experiment, "open_stream", counting)
     run(path, MODELS, batch_size=20, runs=3, out=tmp_path / "out", jobs=1)
     assert len(opened) == 1
+
+
+def test_a_run_on_other_labels_of_the_same_file_is_not_resumed(tmp_path):
+    rng = np.random.default_rng(0)
+    u, w = (rng.permutation(np.repeat([0, 1], 50)) for _ in range(2))
+    rows = "".join(f"{a:.4f},{b},{c}\n" for a, b, c in zip(u + 0.1 * rng.normal(size=100), u, w, strict=True))
+    (tmp_path / "data.csv").write_text(f"x,u,w\n{rows}")
+    settings = {"out": tmp_path / "run", "batch_size": 20, "jobs": 1}
+    manifest, _ = run(tmp_path / "data.csv", ["majority"], labels=["u"], **settings)
+    assert manifest["source"]["label_names"] == ["u"]
+    for labels in (["w"], ["u", "w"], ["w", "u"]):
+        with pytest.raises(ValueError, match="it is another one"):
+            run(tmp_path / "data.csv", ["majority"], labels=labels, resume=True, **settings)
+    run(tmp_path / "data.csv", ["majority"], labels=["u"], resume=True, **settings)

@@ -2,9 +2,12 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 
+from labelrace import files
 from labelrace.evaluation import read_run
 from labelrace.evaluation.records import appending, locked, open_folder, rewrite_records, write_manifest
 from labelrace.exceptions import DataFormatError
@@ -135,13 +138,60 @@ def test_a_folder_of_other_files_is_not_resumed(tmp_path):
 
 
 def test_leftovers_of_a_kill_are_removed(tmp_path):
-    (tmp_path / ".manifest.json.abc.part").write_text("{")
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    name = f".manifest.json.labelrace-{files._host()}-{int(dead.stdout)}-0123abcd.part"
+    (tmp_path / name).write_text("{")
     with open_folder(tmp_path, MANIFEST, resume=False):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "records.jsonl"]
 
 
+def test_parts_of_others_are_never_touched(tmp_path):
+    (tmp_path / ".thesis.part").write_text("precious")
+    for resume in (False, True):
+        with pytest.raises(FileExistsError), open_folder(tmp_path, MANIFEST, resume=resume):
+            pass
+    assert (tmp_path / ".thesis.part").read_text() == "precious"
+
+
+def test_every_change_by_hand_is_found_out(folder):
+    records, manifest = folder / "records.jsonl", folder / "manifest.json"
+    lines = records.read_bytes().splitlines(keepends=True)
+    changed = [
+        lines[0].replace(b'"batch":0', b'"batch":1') + lines[1] + lines[2],
+        lines[1] + lines[0] + lines[2],
+        lines[0] + lines[2],
+        lines[1] + lines[2],
+        lines[0] + lines[0] + lines[1] + lines[2],
+        lines[0] + lines[1] + lines[1].replace(b"1", b"2"),
+        b"".join(lines).replace(b":", b": "),
+    ]
+    for content in changed:
+        records.write_bytes(content)
+        with pytest.raises(DataFormatError, match="does not fit its checksum"):
+            read_run(folder)
+        with pytest.raises(DataFormatError, match="does not fit its checksum"), appending(folder):
+            pass
+    records.write_bytes(b"".join(lines))
+    text = manifest.read_text()
+    manifest.write_text(json.dumps(json.loads(text)))
+    assert read_run(folder)[0] == MANIFEST
+    for old, new in (('"runs": 2', '"runs": 3'), ('"toy"', '"joy"'), ('"2020"', '"2021"')):
+        manifest.write_text(text.replace(old, new))
+        with pytest.raises(DataFormatError, match="does not fit its checksum"):
+            read_run(folder)
+
+
+def test_records_of_another_run_are_not_taken(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    write_manifest(other, {**MANIFEST, "runs": 3})
+    (other / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes())
+    with pytest.raises(DataFormatError, match="line 1"):
+        read_run(other)
+
+
 def test_manifest_is_for_people_too(folder):
     text = (folder / "manifest.json").read_text()
     assert text.count("\n") > 5
-    assert json.loads(text) == MANIFEST
+    assert list(json.loads(text)) == [*MANIFEST, "checksum"]
+    assert json.loads(text).items() >= MANIFEST.items()

@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import struct
+import threading
 
 import numpy as np
 import pandas as pd
@@ -349,7 +350,7 @@ def test_no_array_of_any_model_may_be_missing(path, tmp_path, name):
     labelrace.make_model(name).fit(X, Y[:, :8]).save(path)
     whole = path.read_bytes()
     # These may be there or not: without them it is another model, but a model.
-    optional = {"state.decoder.basis", "state.learners.origin"}
+    optional = {"state.decoder.basis", "state.learners.fill"}
     for tensor in set(safetensors.numpy.load(whole)) - optional:
         with pytest.raises(ModelFileError, match="damaged: its contents do not fit its header"):
             load_bytes(tmp_path, rewritten(whole, lambda _, tensors, tensor=tensor: tensors.pop(tensor)))
@@ -363,6 +364,61 @@ def test_what_the_header_tells(content):
         "label_dtype", "seed",
     }  # fmt: skip
     assert (header["class"], header["n_labels"], header["seed"]) == ("RACEClassifier", 3, 0)
-    assert (header["label_names"], header["feature_names"]) == (list("abc"), list("xyz"))
+    assert (header["label_names"], header["feature_names"]) == ({"names": "label_names"}, {"names": "feature_names"})
     assert (header["sparse_labels"], header["label_dtype"]) == (False, "<i8")
-    assert safetensors.numpy.load(content)["n_values"].tolist() == [4, 0, 0]
+    tensors = safetensors.numpy.load(content)
+    assert tensors["n_values"].tolist() == [4, 0, 0]
+    assert (tensors["label_names.utf8"].tobytes(), tensors["label_names.ends"].tolist()) == (b"abc", [1, 2, 3])
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_saving_changes_nothing(path, convert):
+    model = RACEClassifier(random_state=0).partial_fit(convert(X), convert(Y))
+    model.partial_fit(convert(X[:3]), convert(Y[:3]))
+    before = model._fitted
+    model.save(path)
+    assert model._fitted is before
+    assert bool(before.state.decoder.pending) == (convert is sparse.csr_array)
+
+
+def test_what_another_thread_learns_while_saving_is_kept(path):
+    wide = sparse.random_array((20, 3000), density=0.01, rng=RNG, format="csr")
+    model = RACEClassifier(random_state=0).fit(wide, Y[:20])
+    done = threading.Event()
+
+    def save():
+        while not done.is_set():
+            model.save(path)
+
+    saver = threading.Thread(target=save)
+    saver.start()
+    for _ in range(60):
+        model.partial_fit(wide, Y[:20])
+    done.set()
+    saver.join()
+    assert model._fitted.state.learners.rows[-1] == 61 * 20
+
+
+@pytest.mark.parametrize("name", labelrace.model_names())
+def test_the_same_model_gives_the_same_bytes(tmp_path, name):
+    model = labelrace.make_model(name, label_names=list("abcdefgh")).fit(X[:20], Y[:20, :8])
+    model.save(tmp_path / "one")
+    for _ in range(3):
+        labelrace.load(tmp_path / "one").save(tmp_path / "other")
+        assert (tmp_path / "other").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def test_names_of_all_kinds(path):
+    names = ["", " ", "Населённые пункты", "\U0001f600", "a\0b", "\udc80", "\u202eabc", "x" * 10_000]
+    model = labelrace.make_model("majority", label_names=names).fit(X, Y[:, :8])
+    twin = reloaded(model, path)
+    assert list(twin.label_names_) == twin.get_params()["label_names"] == names
+
+
+def test_many_long_names(path):
+    n = 320_000
+    names = [f"Категория:Населённые пункты по алфавиту, страница {i}" for i in range(n)]
+    Y = sparse.csr_array((np.ones(5), (np.arange(5), np.arange(5))), shape=(5, n))
+    model = labelrace.make_model("majority", label_names=names).fit(np.ones((5, 2)), Y)
+    twin = reloaded(model, path)
+    assert list(twin.label_names_) == names

@@ -153,8 +153,6 @@ def test_old_state_is_as_before(encoding, kind):
     after = race.derive(state)
     np.testing.assert_array_equal(after.beta, before.beta)
     np.testing.assert_array_equal(race.scores(after, X), race.scores(before, X))
-    np.testing.assert_array_equal(race.derive(race.compact(state)).beta, before.beta)
-    assert race.compact(state).decoder.pending == ()
 
 
 def test_row_without_pseudo_labels():

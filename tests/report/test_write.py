@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import json
 import sys
 
 import pytest
 
 from labelrace.evaluation import run
+from labelrace.evaluation.records import rewrite_records, write_manifest
 from labelrace.report import summarize, write_report
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -26,8 +26,9 @@ def test_report_of_a_real_run(tmp_path, protocol):
 
 def test_report_of_a_folder_cut_off(tmp_path, race):
     manifest, records = race
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    lines = "\n".join(json.dumps(record) for record in records[:100])
+    write_manifest(tmp_path, manifest)
+    rewrite_records(tmp_path, records[:100])
+    lines = (tmp_path / "records.jsonl").read_text()
     (tmp_path / "records.jsonl").write_text(lines[:-20])
     paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
     assert "Not started" in paths["report.md"].read_text(encoding="utf-8")

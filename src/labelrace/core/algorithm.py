@@ -67,10 +67,6 @@ class Algorithm(ABC, Generic[S]):
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Estimate the probability of every label, (n, l)."""
 
-    def compact(self, state: S) -> S:
-        """Return the same state in its smallest form, for saving."""
-        return state
-
     @abstractmethod
     def why_unmergeable(self, one: S, other: S) -> str | None:
         """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""

@@ -17,7 +17,7 @@ instead, with one running scale, so that forgetting costs nothing either.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -47,8 +47,8 @@ _SMALLEST_SCALE = 1e-100
 class Pending(NamedTuple):
     """Rows to be added to ``cross``: ``cross[labels[i]] += sums[i]``, labels may repeat."""
 
-    labels: IntArray
-    sums: FloatArray
+    labels: Annotated[IntArray, "_n", "<l"]
+    sums: Annotated[FloatArray, "_n k"]
 
 
 class State(NamedTuple):
@@ -72,13 +72,13 @@ class State(NamedTuple):
         Basis of the range to which the solution is restricted; None for no restriction.
     """
 
-    gram: FloatArray
-    cross: FloatArray
-    total: FloatArray
-    rows: float
+    gram: Annotated[FloatArray, "k k"]
+    cross: Annotated[FloatArray, "l k"]
+    total: Annotated[FloatArray, "k"]
+    rows: Annotated[float, ">=0"]
     pending: tuple[Pending, ...]
-    scale: float
-    basis: FloatArray | None
+    scale: Annotated[float, ">0"]
+    basis: Annotated[FloatArray | None, "k _r"]
 
 
 def init(n_labels: int, n_components: int) -> State:
@@ -125,7 +125,7 @@ def _occurring(Y: AnyMatrix, H: FloatArray) -> Pending:
     Y = scipy.sparse.csr_array(Y)
     labels, compact = np.unique(Y.indices, return_inverse=True)
     occurring = scipy.sparse.csr_array((Y.data, compact, Y.indptr), shape=(Y.shape[0], len(labels)))
-    return Pending(labels, np.asarray(occurring.T @ H))
+    return Pending(labels.astype(np.intp, copy=False), np.asarray(occurring.T @ H))
 
 
 def _stack(pending: tuple[Pending, ...], new: Pending) -> tuple[Pending, ...]:

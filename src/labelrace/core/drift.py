@@ -8,7 +8,7 @@ their rows tell, so the noise of a batch is the larger of what its rows say and 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -34,9 +34,9 @@ class DriftState(NamedTuple):
         Mean error of each batch, variance of that mean, and rows.
     """
 
-    means: FloatArray
-    variances: FloatArray
-    sizes: FloatArray
+    means: Annotated[FloatArray, "_n"]
+    variances: Annotated[FloatArray, "_n", ">=0"]
+    sizes: Annotated[FloatArray, "_n", ">0"]
 
 
 def empty() -> DriftState:

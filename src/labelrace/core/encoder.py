@@ -14,7 +14,7 @@ another row with every batch; the bias then follows, so that this stays true.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -38,10 +38,10 @@ class State(NamedTuple):
         How many labels, the last ones, came later: the bias has their rows in it.
     """
 
-    A: FloatArray
-    bias: FloatArray
-    column_sums: FloatArray
-    n_late: float = 0.0
+    A: Annotated[FloatArray, "l k"]
+    bias: Annotated[FloatArray, "k"]
+    column_sums: Annotated[FloatArray, "k"]
+    n_late: Annotated[float, "<l+1"] = 0.0
 
 
 def given(A: FloatArray, bias: FloatArray) -> State:

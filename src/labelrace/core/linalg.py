@@ -7,9 +7,9 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from labelrace.typing import AnyMatrix, FloatArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_eigenpairs"]
+__all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_eigenpairs", "why_malformed"]
 
 _NOTHING = 1e-100
 # Squared singular values up to this share of the largest are zero.
@@ -104,6 +104,46 @@ def signed(directions: FloatArray) -> FloatArray:
     """Turn columns so that the largest entry of each is positive."""
     largest = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
     return np.ascontiguousarray(directions * np.where(largest < 0, -1.0, 1.0))
+
+
+def why_malformed(X: AnyMatrix) -> str | None:
+    """Say why the arrays of a sparse matrix do not fit one another; None if they do.
+
+    SciPy trusts them: places beyond the matrix make its native code read and write other memory.
+
+    Examples
+    --------
+    >>> X = scipy.sparse.csr_array([[0.0, 2.0]])
+    >>> X.indices = X.indices + 7
+    >>> why_malformed(X)
+    'its columns are not all from 0 to below 2'
+    """
+    if X.format == "coo":
+        if any(len(places) != len(X.data) for places in X.coords):
+            return "its arrays differ in length"
+        reasons = (_why_beyond(X.coords[axis], X.shape[axis], f"places of axis {axis}") for axis in range(X.ndim))
+        return next(filter(None, reasons), None)
+    if X.format not in ("csr", "csc", "bsr") or X.ndim != 2:
+        return None
+    across = "rows" if X.format == "csc" else "columns"
+    n_starts, n_places = X.shape[::-1] if X.format == "csc" else X.shape
+    if X.format == "bsr":
+        n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
+    starts, places = X.indptr, X.indices
+    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
+        return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
+    if starts[-1] > min(len(places), len(X.data)):
+        return "its arrays are shorter than its starts (indptr) say"
+    return _why_beyond(places[: starts[-1]], n_places, across)
+
+
+def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
+    if places.dtype.kind not in "iu":
+        return f"its {what} are not whole numbers"
+    # As numbers without a sign, those below 0 are large: one look finds both.
+    if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
+        return f"its {what} are not all from 0 to below {size}"
+    return None
 
 
 def canonical(X: AnyMatrix) -> AnyMatrix:

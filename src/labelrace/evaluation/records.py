@@ -2,22 +2,25 @@
 
 The manifest is written whole, before the first record. A record is one line, and is on the disk before the next is
 written. So whenever a run is cut off, all that can be damaged is the last line, which then has no end: readers leave it
-out, and the next writer cuts it off.
+out, and the next writer cuts it off. Every line ends with a checksum of all lines up to it and of the manifest, which
+has one of its own: whatever else is changed, moved or missing is found out.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.exceptions import DataFormatError
-from labelrace.files import write_whole
+from labelrace.files import remove_stale_parts, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -28,6 +31,9 @@ FORMAT = 1
 
 _MANIFEST = "manifest.json"
 _RECORDS = "records.jsonl"
+# How a record ends: with the checksum of everything up to it.
+_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"}')
+_CRC_LENGTH = len(',"crc":"00000000"}')
 # Seconds to wait for a folder that another process writes into.
 _PATIENCE = 2.0
 # What may differ between the beginning of a run and its end: it does not change a measure.
@@ -61,9 +67,11 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     FileNotFoundError
         If there is no manifest: the folder is not one of a run.
     DataFormatError
-        If the manifest or another line than the last is damaged, or if a newer version wrote them.
+        If the manifest or another line than the last is damaged or was changed, or if a newer version wrote them.
     """
-    return _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
+    manifest = _read_manifest(Path(folder, _MANIFEST))
+    records, _ = _read_records(Path(folder, _RECORDS), _sum_of(manifest))
+    return manifest, records
 
 
 @contextmanager
@@ -75,8 +83,7 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        for part in folder.glob(".*.part"):  # left by a process that was killed while it wrote a whole file
-            part.unlink()
+        remove_stale_parts(folder)
         done = _resume(folder, manifest) if resume and any(folder.iterdir()) else _begin(folder, manifest)
         with appending(folder) as append:
             yield RunFolder(append, done)
@@ -128,12 +135,17 @@ def _shown(value: Any) -> str:
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
     """Write the manifest: all of it, or nothing."""
-    write_whole(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
+    content = {**manifest, "checksum": f"{_sum_of(manifest):08x}"}
+    write_whole(Path(folder, _MANIFEST), json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def rewrite_records(folder: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Replace all records: by all of the new ones, or not at all."""
-    write_whole(Path(folder, _RECORDS), b"".join(map(_line, records)))
+    total, lines = _sum_of(_read_manifest(Path(folder, _MANIFEST))), []
+    for record in records:
+        line, total = _line(record, total)
+        lines.append(line)
+    write_whole(Path(folder, _RECORDS), b"".join(lines))
 
 
 @contextmanager
@@ -143,9 +155,12 @@ def appending(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], Non
     # Unbuffered: a line goes out at once, in one piece as a rule, and nothing is left to write when a run is cut off.
     with path.open("ab", buffering=0) as file:
         _cut_torn_line(path)
+        _, total = _read_records(path, _sum_of(_read_manifest(Path(folder, _MANIFEST))))
 
         def append(record: Record) -> None:
-            rest = memoryview(_line(record))
+            nonlocal total
+            line, total = _line(record, total)
+            rest = memoryview(line)
             while rest:
                 rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
@@ -180,8 +195,17 @@ def _lock(handle: int, folder: Path) -> None:
             time.sleep(0.05)
 
 
-def _line(record: Record) -> bytes:
-    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def _line(record: Record, total: int) -> tuple[bytes, int]:
+    """Make a line of a record, and the sum of all lines up to it from that of those before."""
+    text = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
+    total = zlib.crc32(text, total)
+    return text[:-1] + f',"crc":"{total:08x}"}}\n'.encode(), total
+
+
+def _sum_of(manifest: Mapping[str, Any]) -> int:
+    """Sum up a manifest, whatever the order of its keys and the spaces between them."""
+    as_read = json.loads(json.dumps(manifest, allow_nan=False))
+    return zlib.crc32(json.dumps(as_read, sort_keys=True).encode())
 
 
 def _cut_torn_line(path: Path) -> None:
@@ -202,21 +226,35 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise DataFormatError(f"{path} is not the manifest of a run: it does not tell its format")
     if manifest["format"] > FORMAT:
         raise DataFormatError(f"{path} has format {manifest['format']}; this version reads {FORMAT}: update labelrace")
+    if manifest.pop("checksum", None) != f"{_sum_of(manifest):08x}":
+        raise DataFormatError(f"{path} is damaged or was changed: it does not fit its checksum. Run anew")
     return manifest
 
 
-def _read_records(path: Path) -> list[Record]:
+def _read_records(path: Path, total: int) -> tuple[list[Record], int]:
+    """Read the records that follow a manifest with the given sum; return them with the sum of all."""
+    records: list[Record] = []
     if not path.is_file():
-        return []
+        return records, total
     *lines, _torn = path.read_bytes().split(b"\n")
-    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    for number, line in enumerate(lines, start=1):
+        record, total = _parse(line, total, f"{path}, line {number}")
+        records.append(record)
+    return records, total
 
 
-def _parse(line: bytes, where: str) -> Record:
+def _parse(line: bytes, total: int, where: str) -> tuple[Record, int]:
+    text, end = line[:-_CRC_LENGTH] + b"}", _CRC.fullmatch(line[-_CRC_LENGTH:])
+    total = zlib.crc32(text, total)
+    if end is None or int(end[1], 16) != total:
+        raise DataFormatError(
+            f"{where} is damaged, was changed, or does not follow what is before it: it does not fit its checksum. Run "
+            "anew"
+        )
     try:
-        record = json.loads(line)
+        record = json.loads(text)
     except ValueError as error:
         raise DataFormatError(f"{where} is damaged: {error}") from error
     if not isinstance(record, dict) or not {"kind", "model", "run"} <= record.keys():
         raise DataFormatError(f"{where} is not a record: it does not tell its kind, its model and its run")
-    return record
+    return record, total

@@ -7,7 +7,7 @@ them for all pseudo labels, and the log odds of all pseudo labels are products t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -38,11 +38,11 @@ class NaiveBayesState(NamedTuple):
         Bin widths of the numeric features, if they are binned.
     """
 
-    n_values: IntArray
-    rows: FloatArray
+    n_values: Annotated[IntArray, "m", "values"]
+    rows: Annotated[FloatArray, "t+1", ">=0"]
     counts: nominal.Counts
     moments: numeric.Moments
-    precision: FloatArray
+    precision: Annotated[FloatArray, "d", ">=0"]
 
 
 class Derived(NamedTuple):

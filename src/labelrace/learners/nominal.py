@@ -7,7 +7,7 @@ Counts are kept for the rows in which a pseudo label is 1, and for all rows; cla
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -48,9 +48,9 @@ class Counts(NamedTuple):
         Rows in which the feature is missing and, in the last column, all such rows; None if nothing is missing.
     """
 
-    ones: FloatArray
-    total: FloatArray
-    missing: FloatArray | None
+    ones: Annotated[FloatArray, "i t", ">=0"]
+    total: Annotated[FloatArray, "i", ">=0"]
+    missing: Annotated[FloatArray | None, "j t+1", ">=0"]
 
 
 class LogOdds(NamedTuple):

@@ -20,7 +20,7 @@ pseudo label, of the stored values only where ``X`` is sparse.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -73,10 +73,10 @@ class Moments(NamedTuple):
         Rows in which the feature is missing, likewise; None if nothing is missing.
     """
 
-    shift: FloatArray
-    sums: FloatArray
-    squares: FloatArray
-    missing: FloatArray | None
+    shift: Annotated[FloatArray, "d"]
+    sums: Annotated[FloatArray, "d t+1"]
+    squares: Annotated[FloatArray, "d t+1"]
+    missing: Annotated[FloatArray | None, "d t+1", ">=0"]
 
 
 def init(n_features: int, n_components: int) -> Moments:

@@ -8,7 +8,7 @@ the state is ``m × m`` and solving costs ``m³``, so it is for up to a few thou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -44,13 +44,13 @@ class RidgeState(NamedTuple):
         ``XᵀX`` and ``XᵀH``.
     """
 
-    n_values: IntArray
-    shift: FloatArray
-    rows: float
-    sum_x: FloatArray
-    sum_h: FloatArray
-    gram: FloatArray
-    cross: FloatArray
+    n_values: Annotated[IntArray, "m", "values"]
+    shift: Annotated[FloatArray, "M"]
+    rows: Annotated[float, ">=0"]
+    sum_x: Annotated[FloatArray, "M"]
+    sum_h: Annotated[FloatArray, "t"]
+    gram: Annotated[FloatArray, "M M"]
+    cross: Annotated[FloatArray, "M t"]
 
 
 class Derived(NamedTuple):

@@ -525,12 +525,12 @@ class RLS(Bank[RLSState]):
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of numeric features of sparse data."""
-        if not isinstance(state.weights, Table) or not columns.all_numeric(state.scaling.n_values):
+        if not _is_table(state.weights) or not columns.all_numeric(state.scaling.n_values):
             return state
-        nothing = np.zeros((len(features), len(state.intercepts)), self._dtype)
-        weights = state.weights.replaced(features, nothing)
-        gained = Table.of(state.gained).replaced(features, np.zeros((len(features), 2)))
-        return state._replace(weights=weights, gained=gained)  # type: ignore[arg-type]
+        zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
+        weights: Any = Table.of(state.weights).replaced(features, zeros[0])
+        gained: Any = Table.of(state.gained).replaced(features, zeros[1])
+        return state._replace(weights=weights, gained=gained)
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -69,13 +69,13 @@ class SGDState(NamedTuple):
         The step's length: what the settings say, unless it had to be shortened.
     """
 
-    n_values: IntArray
-    weights: FloatArray
-    intercepts: FloatArray
-    ranks: IntArray | None
-    fill: FloatArray | None
-    first_rows: float
-    rate: float
+    n_values: Annotated[IntArray, "m", "values"]
+    weights: Annotated[FloatArray, "M t"]
+    intercepts: Annotated[FloatArray, "t"]
+    ranks: Annotated[IntArray | None, "M t", "ranks"]
+    fill: Annotated[FloatArray | None, "m"]
+    first_rows: Annotated[float, ">=0"]
+    rate: Annotated[float, ">0"]
 
 
 class _Coding(NamedTuple):

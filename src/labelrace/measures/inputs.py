@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from labelrace.core.linalg import why_malformed
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 
@@ -159,6 +160,9 @@ def _check_shape(actual: tuple[int, ...], name: str, expected: tuple[int, int] |
 
 def _from_sparse(Y: SparseMatrix, name: str, shape: tuple[int, int] | None) -> SparseMatrix:
     _check_shape(Y.shape, name, shape)
+    reason = why_malformed(Y)
+    if reason:
+        raise ValueError(f"{name} must be a sparse matrix in order, got one that is damaged: {reason}")
     # A copy, because the clean-up below works in place and the matrix is the caller's.
     labels = sparse.csr_array(Y, copy=True)
     labels.sum_duplicates()

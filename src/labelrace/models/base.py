@@ -2,14 +2,15 @@
 
 Everything a model knows is one value, `Fitted`: an algorithm of the core, the schema of its columns, and its state.
 `partial_fit` makes a new one, in the order check, grow, update, and assigns it when nothing can fail any more. So a
-failed call leaves the model as it was, and a thread that predicts reads one reference.
+failed call, or an interrupted one, leaves the model as it was, and threads that predict read one reference. Threads
+that learn wait for one another.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, naming, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
+from labelrace.models.writing import Writable, one_at_a_time
 from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
 
 __all__ = ["OnlineClassifier", "read_only"]
@@ -41,7 +43,7 @@ def _is_online(model: OnlineClassifier) -> bool:
     return True
 
 
-class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the classifiers, nearly all of which learn batch by batch.
 
     A subclass is its parameters, and makes its algorithm of them.
@@ -78,8 +80,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         -------
         self
         """
-        self._fitted = self._learned(None, X, y)
-        return self
+        return self._exchange(lambda _: self._learned(None, X, y))
 
     @available_if(_is_online)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
@@ -103,7 +104,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         -------
         self
         """
-        self._fitted = self._learned(getattr(self, "_fitted", None), X, y)
+        return self._exchange(lambda before: self._learned(before, X, y))
+
+    def _exchange(self, change: Callable[[Fitted | None], Fitted]) -> Self:
+        """Put a new value in the place of what is known, while no other thread does; with one assignment."""
+
+        def assign() -> None:
+            self._fitted = change(self.__dict__.get("_fitted"))
+
+        one_at_a_time(self._writers, assign)
         return self
 
     def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
@@ -137,9 +146,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         -------
         self
         """
-        fitted, schema = self._checked_fitted(), self._schema_with(new)
-        self._fitted = fitted.grown(schema)
-        return self
+        return self._exchange(lambda _: self._checked_fitted().grown(self._schema_with(new)))
 
     def _schema_with(self, new: int | Sequence[str]) -> Schema:
         """Return the schema with further labels."""
@@ -161,9 +168,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         -------
         self
         """
-        fitted, places = self._checked_fitted(), np.asarray(columns, dtype=np.intp)
-        self._fitted = fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
-        return self
+        places = np.asarray(columns, dtype=np.intp)
+
+        def reset(_: Fitted | None) -> Fitted:
+            fitted = self._checked_fitted()
+            return fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
+
+        return self._exchange(reset)
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
@@ -176,6 +187,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         -------
         self
         """
+        return self._exchange(lambda _: self._renamed(names))
+
+    def _renamed(self, names: Mapping[str, str]) -> Fitted:
         fitted = self._checked_fitted()
         schema = fitted.schema
         known = [] if schema.label_names is None else list(schema.label_names)
@@ -185,8 +199,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         renamed = [str(names.get(name, name)) for name in known]
         if len(set(renamed)) < len(renamed):
             raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
-        self._fitted = fitted.replaced(schema._replace(label_names=naming.as_array(renamed)), fitted.state)
-        return self
+        return fitted.replaced(schema._replace(label_names=naming.as_array(renamed)), fitted.state)
 
     def merge(self, other: OnlineClassifier) -> Self:
         """Take in what another model has learned from other rows.
@@ -208,11 +221,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         MergeError
             Where merging would not be exact, with the reason.
         """
-        one = self._checked_fitted()
         if type(other) is not type(self):
+            self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        self._fitted = one.merged(other._checked_fitted())
-        return self
+        return self._exchange(lambda _: self._checked_fitted().merged(other._checked_fitted()))
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -367,21 +379,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        compact = self._compacted()
-        persistence.write(path, *persistence.packed(self, compact))
-        # The model goes on from the arrays that were written: learning on, it and the loaded one stay equal to the bit.
-        self._fitted = compact
+        persistence.write(path, *self.packed())
 
     def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
-        self._fitted = self._compacted()
-        return persistence.packed(self, self._fitted)
-
-    def _compacted(self) -> Fitted:
-        """Return what is known in its smallest form."""
         fitted = self._checked_fitted()
         self._refuse_changed_parameters(fitted)
-        return fitted.compacted()
+        return persistence.packed(self, fitted)
 
     @property
     def supports_missing_labels(self) -> bool:

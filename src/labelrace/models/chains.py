@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -84,9 +84,9 @@ class State(NamedTuple):
         The chains: labels in the order in which they are predicted.
     """
 
-    learners: NaiveBayesState
-    together: FloatArray
-    orders: IntArray
+    learners: Annotated[NaiveBayesState, "t=l"]
+    together: Annotated[FloatArray, "l l", ">=0"]
+    orders: Annotated[IntArray, "_e l", "orders"]
 
 
 class Derived(NamedTuple):

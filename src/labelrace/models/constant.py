@@ -7,7 +7,7 @@ namely the most frequent ones so far; ``negative`` predicts none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,9 @@ class State(NamedTuple):
         Mean number of labels of a row in the last batch.
     """
 
-    counts: FloatArray
-    rows: float
-    last_cardinality: float
+    counts: Annotated[FloatArray, "l", ">=0"]
+    rows: Annotated[float, ">0"]
+    last_cardinality: Annotated[float, ">=0"]
 
 
 class Derived(NamedTuple):

@@ -2,11 +2,15 @@
 
 Pending rows are kept in the batches that they came in. A batch whose rows have mostly left is cut down to the others,
 so that memory is at most twice what the pending rows need.
+
+A row is learned or waits, never both, wherever an interrupt comes. Learning and letting go are two steps, in two
+objects: the first notes what is being learned and what the model knew before, and whoever comes next, or the
+interrupted call itself, looks whether the model has gone on.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self
@@ -17,14 +21,26 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.exceptions import UnknownRowError
 from labelrace.models import naming
+from labelrace.models.fitted import Fitted
 from labelrace.models.naming import NamedRows
-from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray, MatrixLike, TargetLike
+from labelrace.models.writing import Writable, one_at_a_time
+from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 
 __all__ = ["DelayedLabels", "PendingRows"]
 
 
-class DelayedLabels:
+class _Learning(NamedTuple):
+    """Rows that are being learned, and what the model knew before; None of a model that is not labelrace's."""
+
+    ids: list[Hashable]
+    before: Fitted | None
+
+
+class DelayedLabels(Writable):
     """A model whose rows are predicted now and learned when their labels are known.
+
+    Any number of threads may call its methods. After an interrupt (Ctrl-C) a row has been learned or is still pending;
+    rows that a model of another library was just learning are not pending any more.
 
     Parameters
     ----------
@@ -58,10 +74,11 @@ class DelayedLabels:
             raise ValueError(f"model must be a classifier that has partial_fit, got {model!r}.")
         self.model = model
         self.max_rows = max_rows
-        self._pending = PendingRows()
+        self._rows = PendingRows()
+        self._learning: _Learning | None = None
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return len(self.pending_ids)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, max_rows={self.max_rows})"
@@ -69,7 +86,7 @@ class DelayedLabels:
     @property
     def pending_ids(self) -> list[Hashable]:
         """Ids of the rows that are kept, oldest first."""
-        return self._pending.ids
+        return one_at_a_time(self._writers, lambda: self._settled().ids)
 
     def predict(self, X: MatrixLike, ids: Iterable[Hashable]) -> AnyMatrix:
         """Predict label sets, and keep the rows until `learn` gets their labels.
@@ -99,7 +116,8 @@ class DelayedLabels:
     def _kept(self, predicted: Any, X: Any, ids: Any) -> Any:
         """Keep rows, in memory of their own, after they have been predicted: what is wrong has been refused."""
         rows = _own_rows(X)
-        self._pending.keep(_check_ids(ids, _matrix(rows).shape[0]), rows, self.max_rows)
+        listed = _check_ids(ids, _matrix(rows).shape[0])
+        one_at_a_time(self._writers, lambda: self._settled().keep(listed, rows, self.max_rows))
         return predicted
 
     def learn(self, ids: Iterable[Hashable], y: TargetLike) -> Self:
@@ -121,20 +139,39 @@ class DelayedLabels:
         UnknownRowError
             Where an id is of no row that is kept.
         """
-        listed = _check_ids(ids)
-        names, n_features = (getattr(self.model, known, None) for known in ("feature_names_in_", "n_features_in_"))
-        self.model.partial_fit(self._pending.find(listed, names, n_features or 0), y)
-        self._pending.drop(listed)
+        one_at_a_time(self._writers, self._learn, _check_ids(ids), y)
         return self
+
+    def _learn(self, ids: list[Hashable], y: TargetLike) -> None:
+        names, n_features = (getattr(self.model, known, None) for known in ("feature_names_in_", "n_features_in_"))
+        rows = self._settled().find(ids, names, n_features or 0)
+        self._learning = _Learning(ids, getattr(self.model, "_fitted", None))
+        try:
+            self.model.partial_fit(rows, y)
+        except Exception:
+            # The model has refused the rows, and is as it was: they go on waiting.
+            self._learning = None
+            raise
+        finally:
+            self._settled()
+
+    def _settled(self) -> PendingRows:
+        """Return the rows that are pending, after those that have been learned are let go."""
+        learning = self._learning
+        if learning is not None:
+            known = getattr(self.model, "_fitted", None)
+            if known is None or known is not learning.before:
+                self._rows.drop(learning.ids)
+            self._learning = None
+        return self._rows
 
 
 class _Batch(NamedTuple):
-    """Rows that came together: their features, the names of these or None, their ids, and which are pending."""
+    """Rows that came together: their features, the names of these or None, and their ids."""
 
     rows: AnyMatrix
     names: Sequence[str] | Array | None
     ids: list[Hashable]
-    is_pending: BoolArray
 
 
 class PendingRows:
@@ -153,9 +190,13 @@ class PendingRows:
     """
 
     def __init__(self) -> None:
-        self._places: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
+        # An interrupt leaves these as they should be: what changes several entries does so in one step.
+        self._places: dict[Hashable, tuple[int, int]] = {}
         self._batches: dict[int, _Batch] = {}
         self._n_batches = 0
+        # Rows of each batch that have left it: they tell when to look.
+        self._n_gone: dict[int, int] = {}
+        self._was_interrupted = False
 
     def __len__(self) -> int:
         return len(self._places)
@@ -167,19 +208,28 @@ class PendingRows:
 
     def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
         """Keep rows, which must be the caller's no more; the oldest leave where there are more than ``size``."""
+        self._tidy()
         matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
-        self.drop(identity for identity in ids if identity in self._places)
         # Of rows with one id the last counts.
         last = {identity: row for row, identity in enumerate(ids)}
         chosen = np.fromiter(last.values(), dtype=np.intp)[max(0, len(last) - size) :]
         if not len(chosen):
+            self.drop(list(last))
             return
         if len(chosen) < len(ids):
             matrix, ids = matrix[chosen], [ids[row] for row in chosen]
-        number = self._n_batches = self._n_batches + 1
-        self._batches[number] = _Batch(matrix, names, ids, np.ones(len(ids), dtype=bool))
-        self._places.update((identity, (number, row)) for row, identity in enumerate(ids))
+        number = self._added(_Batch(matrix, names, ids))
+        places = {identity: (number, row) for row, identity in enumerate(ids)}
+        again = places.keys() & self._places.keys()
+        if again:
+            # They come last now, and what they were before goes.
+            replaced = [self._places[identity][0] for identity in again]
+            self._places = {one: place for one, place in self._places.items() if one not in again} | places
+            self._count_gone(replaced)
+        else:
+            self._places.update(places)
         self.drop(list(islice(self._places, max(0, len(self._places) - size))))
+        self._was_interrupted = False
 
     def find(self, ids: list[Hashable], names: Array | None, n_features: int = 0) -> AnyMatrix | NamedRows:
         """Find rows, in the order of the ids; with names if the model has ``names`` for its ``n_features`` features.
@@ -218,26 +268,44 @@ class PendingRows:
 
     def drop(self, ids: Iterable[Hashable]) -> None:
         """Let rows go."""
-        touched = set()
-        for identity in list(ids):
-            number, row = self._places.pop(identity, (0, 0))
-            if number:
-                self._batches[number].is_pending[row] = False
-                touched.add(number)
-        for number in touched:
-            self._cut_down(number)
+        self._tidy()
+        places = [self._places.pop(identity, None) for identity in list(ids)]
+        self._count_gone(place[0] for place in places if place is not None)
+        self._was_interrupted = False
 
-    def _cut_down(self, number: int) -> None:
-        """Forget a batch of which no row is pending, and the others of one of which less than half are."""
-        rows, names, ids, is_pending = self._batches[number]
-        kept = np.flatnonzero(is_pending)
-        if not len(kept):
-            del self._batches[number]
-        elif 2 * len(kept) < len(ids):
-            ids = [ids[row] for row in kept]
-            self._batches[number] = _Batch(rows[kept], names, ids, np.ones(len(ids), dtype=bool))
-            for row, identity in enumerate(ids):
-                self._places[identity] = (number, row)
+    def _tidy(self) -> None:
+        """Remove what the call before this one left behind if it was interrupted, and let this one be the next."""
+        if self._was_interrupted:
+            self._cut_down(self._batches)
+        self._was_interrupted = True
+
+    def _added(self, batch: _Batch) -> int:
+        """Add a batch; return its number."""
+        self._n_batches += 1
+        self._batches[self._n_batches] = batch
+        return self._n_batches
+
+    def _count_gone(self, numbers: Iterable[int]) -> None:
+        """Count the rows that have left batches, and cut down those that less than half are left of."""
+        counted = Counter(numbers)
+        for number, count in counted.items():
+            self._n_gone[number] = self._n_gone.get(number, 0) + count
+        self._cut_down([one for one in counted if 2 * self._n_gone[one] > len(self._batches[one].ids)])
+
+    def _cut_down(self, numbers: Iterable[int]) -> None:
+        """Forget batches of which no row is pending, and the other rows of those of which less than half are."""
+        for number in list(numbers):
+            rows, names, ids = self._batches[number]
+            kept = [row for row, identity in enumerate(ids) if self._places.get(identity) == (number, row)]
+            self._n_gone[number] = len(ids) - len(kept)
+            if 2 * len(kept) >= len(ids):
+                continue
+            if kept:
+                ids = [ids[row] for row in kept]
+                smaller = self._added(_Batch(rows[kept], names, ids))
+                self._places.update({identity: (smaller, row) for row, identity in enumerate(ids)})
+            self._batches.pop(number)
+            self._n_gone.pop(number)
 
 
 def _own_rows(X: Any) -> AnyMatrix | NamedRows:

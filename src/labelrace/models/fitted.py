@@ -56,13 +56,6 @@ class Fitted:
         """Return the same algorithm with another schema and state."""
         return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
 
-    def compacted(self) -> Fitted:
-        """Return the same with the state in its smallest form; what has been derived holds for it too."""
-        compact = self.replaced(self.schema, self.algorithm.compact(self.state))
-        if "derived" in vars(self):
-            compact.derived = self.derived
-        return compact
-
     def grown(self, schema: Schema) -> Fitted:
         """Return the model that knew the features and labels of a wider schema."""
         old = self.schema

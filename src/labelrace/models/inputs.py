@@ -15,8 +15,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array
 
+from labelrace import limits
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.linalg import canonical
+from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import GrowthError
 from labelrace.learners import columns
@@ -35,8 +36,6 @@ __all__ = [
     "one_row",
 ]
 
-# Codes beyond this are not codes but identifiers or noise: a table of so many values would not fit anywhere.
-_MOST_VALUES = 2**24
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 
 
@@ -49,6 +48,7 @@ class Owner(NamedTuple):
 
 def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, categorical_features: Any = None) -> Batch:
     """Check a first batch and find out what its columns are."""
+    _check_sparse(X)
     rows, feature_names = _first_features(X, owner)
     labels = first_labels(Y, rows.shape[0], label_names, allow_missing=owner.algorithm.learns_missing_labels)
     n_values = categorical_values(categorical_features, rows.shape[1], feature_names)
@@ -63,6 +63,7 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
 
 def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
+    _check_sparse(X)
     rows, schema = _next_features(X, schema, owner)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
@@ -79,12 +80,22 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
 
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
+    _check_sparse(X)
     rows = naming.feature_dicts(X)
     if rows is not None:
         return _checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner)
     if _has_new_columns(X, schema, owner):
         X = X.tocsr()[:, : schema.n_features]
     return _checked_array(X, schema, owner)
+
+
+def _check_sparse(X: Any) -> None:
+    """Refuse a sparse matrix whose arrays do not fit, or that is wider than anything there is memory for."""
+    if scipy.sparse.issparse(X):
+        reason = why_malformed(X)
+        if reason:
+            raise ValueError(f"X must be a sparse matrix in order, got one that is damaged: {reason}.")
+        limits.FEATURES.check(X.shape[-1], "X")
 
 
 def one_row(x: Any) -> Any:
@@ -317,6 +328,7 @@ def categorical_values(categorical: Any, n_features: int, feature_names: Array |
         n_values[np.isin(feature_names, chosen)] = 2
     else:
         raise ValueError(f"categorical_features must be a mask, indices or names of features, got {categorical!r}.")
+    limits.VALUES.check(int(n_values.max(initial=0)), "X")
     return n_values
 
 
@@ -326,9 +338,11 @@ def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
         return
     coded = columns.nominal(X, n_values)
     values = coded.data if scipy.sparse.issparse(coded) else coded
-    wrong = (values < 0) | (values >= _MOST_VALUES) | ((values != np.rint(values)) & ~np.isnan(values))
+    wrong = (values < 0) | ((values != np.rint(values)) & ~np.isnan(values))
     if wrong.any():
         raise ValueError(
             f"X must hold codes 0, 1, 2, … in a column of categorical_features, got {values[wrong].flat[0]:g}: use "
             "sklearn.preprocessing.OrdinalEncoder."
         )
+    # Larger codes are identifiers or noise.
+    limits.VALUES.check(int(np.fmax.reduce(values, axis=None, initial=-1.0)) + 1, "X")

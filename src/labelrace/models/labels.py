@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.multiclass import type_of_target
 
-from labelrace.core.linalg import canonical
+from labelrace import limits
+from labelrace.core.linalg import canonical, why_malformed
 from labelrace.models import naming
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
@@ -125,6 +126,10 @@ def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     if Y.ndim != 2:
         raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")
     _refuse_kind(Y.dtype)
+    reason = why_malformed(Y)
+    if reason:
+        raise ValueError(f"y must be a sparse matrix in order, got one that is damaged: {reason}.")
+    limits.LABELS.check(Y.shape[1], "y")
     Y = canonical(Y)
     if not (Y.data == 1).all():
         Y = Y.copy()
@@ -214,6 +219,7 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
     count = int(new) if names is None else len(names)
     if count < 1 or isinstance(new, bool):
         raise ValueError(f"new must be at least one label, got {new!r}.")
+    limits.LABELS.check(n_known + count, "The model")
     if (names is None) != (known is None):
         need = "names, as the model's labels have names" if names is None else "a number, as the labels have no names"
         raise ValueError(f"new must be {need}, got {new!r}.")

@@ -165,8 +165,9 @@ def _places_of(names: Array) -> dict[str, int]:
     if key not in _PLACES:
         # Numbers that are kept must stay true, so the names do, too; they go when the array does.
         names.setflags(write=False)
+        # In this order: an interrupt must not leave numbers behind for whatever gets the same key later.
+        weakref.finalize(names, _PLACES.pop, key, None)
         _PLACES[key] = _numbered(names)
-        weakref.finalize(names, _PLACES.pop, key)
     return _PLACES[key]
 
 

@@ -1,9 +1,10 @@
 """Models on disk: safetensors with a JSON header, never a pickle.
 
 A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
-``decoder.gram``. The header tells the format's version, the class, the parameters and the names; from these the
-algorithm is made, and its state from the arrays, as the annotations of the NamedTuple have them. A checksum over all of
-it tells a damaged file.
+``decoder.gram``. Names are the bytes of their text and where each ends. The header tells the format's version, the
+class and the parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the
+NamedTuple have them (`labelrace.models.shapes`). A checksum over all of it tells a damaged file; the shapes and ranges
+that fields declare tell one that was made to do harm.
 """
 
 from __future__ import annotations
@@ -11,26 +12,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 
 import labelrace
 from labelrace.core.categorical import CategoricalMask
 from labelrace.core.schema import Schema
 from labelrace.exceptions import ModelFileError
-from labelrace.files import write_whole
+from labelrace.files import whole_file
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
-from labelrace.learners.table import Table
+from labelrace.models import naming
 from labelrace.models.fitted import Fitted
+from labelrace.models.shapes import Shapes
 from labelrace.typing import Array
 
 __all__ = ["load", "new_header", "packed", "restored", "write"]
@@ -38,6 +41,11 @@ __all__ = ["load", "new_header", "packed", "restored", "write"]
 # Raise this when older versions of the library could misread what is written.
 FORMAT = 1
 _HEADER, _CHECKSUM = "labelrace", "checksum"
+# The names that the safetensors format has for NumPy's types.
+_TYPES = {
+    "b1": "BOOL", "u1": "U8", "i1": "I8", "u2": "U16", "i2": "I16", "f2": "F16", "u4": "U32", "i4": "I32", "f4": "F32",
+    "u8": "U64", "i8": "I64", "f8": "F64",
+}  # fmt: skip
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
@@ -50,20 +58,19 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         )
     schema = fitted.schema
     tensors = _flatten(fitted.state, "state") | {"n_values": schema.n_values}
-    parameters = {
-        name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
-    }
     header = new_header(type(model).__name__) | {
-        "parameters": parameters,
+        "parameters": {
+            name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
+        },
         "n_labels": schema.n_labels,
-        "label_names": _names(schema.label_names),
-        "feature_names": _names(schema.feature_names),
+        "label_names": _encode("label_names", schema.label_names, tensors),
+        "feature_names": _encode("feature_names", schema.feature_names, tensors),
         "sparse_labels": schema.sparse_labels,
         "label_dtype": schema.label_dtype.str,
         "seed": fitted.seed,
     }
     if hasattr(model, "source_"):
-        header["source"] = model.source_
+        header["source"] = _encode("source", model.source_, tensors)
     return header, tensors
 
 
@@ -74,9 +81,30 @@ def new_header(class_name: str) -> dict[str, Any]:
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
     """Write a header and arrays to a file, whole or not at all."""
-    tensors = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
-    text = json.dumps(header)
-    write_whole(path, safetensors.numpy.save(tensors, {_HEADER: text, _CHECKSUM: _checksum(text, tensors)}))
+    with whole_file(path) as file:
+        for part in _file_parts(json.dumps(header), tensors):
+            file.write(part)
+
+
+def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
+    """Yield the parts of a safetensors file: a JSON header with its length before it, then the arrays.
+
+    Always in one order, unlike the library's own function: the same model gives the same bytes.
+    """
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    arrays = {name: np.asarray(tensors[name], tensors[name].dtype.newbyteorder("<"), order="C") for name in ordered}
+    entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}}
+    end = 0
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        kind = _TYPES[array.dtype.str[1:]]
+        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    # Spaces up to a multiple of eight, so that the arrays begin at one.
+    header += b" " * (-len(header) % 8)
+    yield struct.pack("<Q", len(header))
+    yield header
+    yield from (array.data if array.size else b"" for array in arrays.values())
 
 
 def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
@@ -162,38 +190,36 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     model = _class(header["class"])(**parameters)
     n_values, n_labels = tensors["n_values"], int(header["n_labels"])
+    if n_values.ndim != 1 or (n_values < 0).any():
+        raise ValueError("n_values does not tell what the features are")
     schema = Schema(
         n_values.astype(np.intp, casting="same_kind"),
-        _as_names(header["feature_names"], len(n_values)),
+        _as_names(_decode(header["feature_names"], tensors), len(n_values)),
         n_labels,
-        _as_names(header["label_names"], n_labels),
+        _as_names(_decode(header["label_names"], tensors), n_labels),
         bool(header["sparse_labels"]),
         np.dtype(header["label_dtype"]),
     )
-    if any(len(tensors[name]) != len(n_values) for name in tensors if name.endswith(".n_values")):
-        raise ValueError(f"its learners do not know {len(n_values)} features")
     if "source" in header:
-        model.source_ = header["source"]
+        model.source_ = _decode(header["source"], tensors)
     seed = int(header["seed"])
     algorithm = model._algorithm(seed)
-    state = _unflatten(algorithm.state_type, tensors, "state", algorithm.field_types())
-    _check_shapes(algorithm, schema, state, learns=model.is_online)
+    reader = _StateReader(tensors, Shapes(schema))
+    state = reader.read(algorithm.state_type, "state", algorithm.field_types())
+    reader.shapes.check()
+    if not reader.all_declared:
+        _try_out(algorithm, schema, state, learns=model.is_online)
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
 
 
-def _check_shapes(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> None:
-    """Refuse arrays that do not fit one another: a row of zeros must get a score for every label, and be learned."""
+def _try_out(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> None:
+    """Refuse arrays that do not fit and do not declare their shapes: a row must be predicted and learned."""
     X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
     derived = algorithm.derive(state)
     scores = algorithm.scores(derived, X)
     if scores.shape != (1, schema.n_labels):
         raise ValueError(f"its arrays are those of {scores.shape[1]} labels, not of {schema.n_labels}")
-    if hasattr(state, "encoder"):
-        # Arrays of one entry would fit any others.
-        k = len(state.decoder.gram)
-        if [part.shape for part in state.encoder[:3]] != [(schema.n_labels, k), (k,), (k,)]:
-            raise ValueError("its encoder does not fit its decoder")
     if learns:
         algorithm.update(state, X, Y, derived)
 
@@ -206,57 +232,85 @@ def _class(name: str) -> Any:
     return found
 
 
-def _names(names: Array | None) -> list[str] | None:
-    return None if names is None else [str(name) for name in names]
-
-
 def _as_names(names: list[str] | None, count: int) -> Array | None:
-    if names is not None and (len(names) != count or not all(isinstance(name, str) for name in names)):
+    if names is None:
+        return None
+    if len(names) != count or len(set(names)) != count or not all(isinstance(name, str) for name in names):
         raise ValueError(f"there are not {count} names")
-    return None if names is None else np.asarray(names, dtype=object)
+    return naming.as_array(names)
 
 
 def _flatten(state: Any, path: str) -> dict[str, Array]:
-    """List the arrays of a state by their paths; what is None or empty is left out."""
+    """List the arrays of a state by their paths; what is None is left out."""
     tensors: dict[str, Array] = {}
     for name, value in state._asdict().items():
+        parts = value if isinstance(value, tuple) and not hasattr(value, "_asdict") else ()
         if hasattr(value, "_asdict"):
             tensors |= _flatten(value, f"{path}.{name}")
-        elif isinstance(value, (np.ndarray, Table, float)):
+        elif not isinstance(value, tuple) and value is not None:
             tensors[f"{path}.{name}"] = np.asarray(value)
-        elif value:
-            raise ValueError(
-                f"A model with {path}.{name} of {type(value[0]).__name__} cannot be saved: only arrays are written, "
-                "never pickles. Use one of labelrace's own learners."
-            )
+        for number, part in enumerate(parts):
+            if not hasattr(part, "_asdict"):
+                raise ValueError(
+                    f"A model with {path}.{name} of {type(part).__name__} cannot be saved: only arrays are written, "
+                    "never pickles. Use one of labelrace's own learners."
+                )
+            tensors |= _flatten(part, f"{path}.{name}.{number}")
     return tensors
 
 
-def _unflatten(kind: Any, tensors: dict[str, Array], path: str, field_types: Mapping[str, Any] | None = None) -> Any:
-    """Make a state of its arrays, as the annotations of its NamedTuple have them.
+class _StateReader:
+    """Makes a state of its arrays, as the annotations of its NamedTuple have them; `Shapes` tells what they mean."""
 
-    ``field_types`` are the types of fields whose annotation leaves them open.
-    """
-    values: dict[str, Any] = {}
-    for name, hint in {**get_type_hints(kind), **(field_types or {})}.items():
-        place, found = f"{path}.{name}", tensors.get(f"{path}.{name}")
-        if hasattr(hint, "_fields"):
-            values[name] = _unflatten(hint, tensors, place)
-        elif get_origin(hint) is tuple:
-            # What is waiting to be added up was added before saving.
-            values[name] = ()
-        elif type(None) in get_args(hint):
-            values[name] = found
-        elif found is None:
+    def __init__(self, tensors: dict[str, Array], shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.all_declared = True
+        self._tensors = tensors
+
+    def read(self, kind: Any, path: str, field_types: Mapping[str, Any] | None = None) -> Any:
+        """Make a NamedTuple; ``field_types`` are the types of fields whose annotation leaves them open."""
+        values: dict[str, Any] = {}
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            hint, marks = (hint.__origin__, list(hint.__metadata__)) if get_origin(hint) is Annotated else (hint, [])
+            values[name] = self._field((field_types or {}).get(name, hint), marks, path, name)
+        return kind(**values)
+
+    def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
+        place = f"{path}.{name}"
+        if hasattr(kind, "_fields"):
+            for mark in marks:
+                self.shapes.equate(mark)
+            return self.read(kind, place)
+        if get_origin(kind) is tuple:
+            return self._parts(get_args(kind)[0], place)
+        found = self._tensors.get(place)
+        types = [option for option in get_args(kind) if option is not type(None)]
+        if type(None) in get_args(kind):
+            if found is None:
+                return None
+            [kind] = types
+        if found is None:
             raise ValueError(f"{place} is missing")
-        elif hint is float:
-            values[name] = float(found)
+        self._check(kind, found, marks, path, name)
+        return float(found) if kind is float else found
+
+    def _parts(self, kind: Any, place: str) -> tuple[Any, ...]:
+        """Make NamedTuples of one kind, as many as there are."""
+        parts: list[Any] = []
+        while any(name.startswith(f"{place}.{len(parts)}.") for name in self._tensors):
+            parts.append(self.read(kind, f"{place}.{len(parts)}"))
+        return tuple(parts)
+
+    def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
+        scalar = float if kind is float else _scalar_type(kind)
+        if scalar is not Any and found.dtype != np.dtype(scalar):
+            raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
+        if kind is float:
+            self.shapes.add(path, name, found, "", *(marks or ["nan"]))
+        elif marks:
+            self.shapes.add(path, name, found, *marks)
         else:
-            scalar = _scalar_type(hint)
-            if scalar is not Any and found.dtype != np.dtype(scalar):
-                raise ValueError(f"{place} is of type {found.dtype}, not {np.dtype(scalar)}")
-            values[name] = found
-    return kind(**values)
+            self.all_declared = False
 
 
 def _scalar_type(hint: Any) -> Any:
@@ -266,20 +320,25 @@ def _scalar_type(hint: Any) -> Any:
 
 
 def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
-    """Turn a parameter into JSON; arrays go to the tensors, under its path."""
+    """Turn a parameter, or names, into JSON; arrays and lists of text go to the tensors, under its path."""
     if isinstance(value, CategoricalMask) and value.n_values is not None:
-        return {"categorical": value.n_values.tolist()}
+        tensors[path] = value.n_values
+        return {"categorical": path}
     if dataclasses.is_dataclass(value) and type(value).__name__ in _BANKS:
         return {"bank": type(value).__name__, "settings": dataclasses.asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.str[1:] in _TYPES:
         tensors[path] = value
         return {"array": path}
     if hasattr(value, "to_numpy"):
         return _encode(path, value.to_numpy(), tensors)
     if isinstance(value, (list, tuple, range, np.ndarray)):
+        if len(value) and all(isinstance(item, str) for item in value):
+            return _encode_names(path, value, tensors)
         return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encode(f"{path}.{key}", item, tensors) for key, item in value.items()}}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
@@ -288,14 +347,33 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     raise ValueError(f"{path}={value!r} cannot be saved: use numbers, text, arrays or labelrace's own learners.")
 
 
+def _encode_names(path: str, names: Any, tensors: dict[str, Array]) -> Any:
+    """Write text as its bytes, one name behind the other, and where each ends; the JSON header has its limits."""
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
+    tensors[f"{path}.utf8"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    tensors[f"{path}.ends"] = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    return {"names": path}
+
+
 def _decode(value: Any, tensors: dict[str, Array]) -> Any:
-    """Turn JSON back into a parameter."""
+    """Turn JSON back into a parameter, or names."""
     if not isinstance(value, dict):
         return value
     if "categorical" in value:
-        return CategoricalMask(value["categorical"])
+        return CategoricalMask(tensors[value["categorical"]])
     if "bank" in value:
         return _BANKS[value["bank"]](**value["settings"])
     if "array" in value:
         return tensors[value["array"]]
+    if "names" in value:
+        return _decode_names(tensors[f"{value['names']}.utf8"], tensors[f"{value['names']}.ends"])
+    if "dict" in value:
+        return {key: _decode(item, tensors) for key, item in value["dict"].items()}
     return [_decode(item, tensors) for item in value["list"]]
+
+
+def _decode_names(utf8: Array, ends: Array) -> list[str]:
+    text, stops = utf8.astype(np.uint8, casting="no").tobytes(), [0, *ends.astype(np.int64, casting="no").tolist()]
+    if stops != sorted(stops) or stops[-1] != len(text):
+        raise ValueError("the ends of names do not fit their text")
+    return [text[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(stops)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
 from labelrace.models.base import OnlineClassifier, read_only
+from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
@@ -48,7 +49,7 @@ class State(NamedTuple):
     """
 
     encoder: encoder.State
-    learners: Any
+    learners: Annotated[Any, "t=k"]
     decoder: decoder.State
 
 
@@ -157,10 +158,6 @@ class Race(BankAlgorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Map the scores, least-squares estimates of -1 for absent and 1 for present, to [0, 1]."""
         return soft_clip((self.scores(derived, X) + 1.0) / 2.0)
-
-    def compact(self, state: State) -> State:
-        """Return the same state in its smallest form, for keeping."""
-        return state._replace(decoder=decoder.fold(state.decoder))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; None if they can."""
@@ -403,13 +400,15 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        fitted = self._checked_fitted()
-        schema = self._schema_with(new)
-        count, rows = schema.n_labels - fitted.schema.n_labels, np.asarray(rows, dtype=float)
-        if rows.shape != (count, self.n_components_) or not np.isfinite(rows).all():
-            raise ValueError(f"rows must be {count} finite rows of {self.n_components_} numbers, got {rows.shape}.")
-        self._fitted = fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
-        return self
+        return self._exchange(lambda _: self._with_rows(new, np.asarray(rows, dtype=float)))
+
+    def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
+        """Add labels whose rows of the encoder are given."""
+        fitted, schema = self._checked_fitted(), self._schema_with(new)
+        count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
+        if rows.shape != (count, n_components) or not np.isfinite(rows).all():
+            raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
+        return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
 
 class OfflineRACEClassifier(RACEClassifier):

@@ -8,7 +8,7 @@ so that labels stay sparse and a label that was always absent has taught its lea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
@@ -27,7 +27,7 @@ __all__ = ["BinaryRelevanceClassifier", "Relevance", "State"]
 class State(NamedTuple):
     """What the learners remember."""
 
-    learners: Any
+    learners: Annotated[Any, "t=l"]
 
 
 @dataclass(frozen=True)

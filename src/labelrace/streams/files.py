@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import compress, islice
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
+from labelrace import limits
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
 
@@ -22,6 +23,8 @@ from labelrace.files import whole_file
 MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
+# Bytes that are read at once, and that any compressed file may unpack to.
+_BUFFER, _SMALL = 1 << 18, 1 << 26
 # The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
 _BLOCK_BYTES = (1 << 16, 1 << 22)
 
@@ -50,12 +53,15 @@ def plain_path(path: Path) -> Path:
 
 
 @contextmanager
-def open_data(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``."""
+def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``.
+
+    Too long a line, if it has lines, and too much that unpacks from a small file are errors.
+    """
     if not path.exists():
         raise FileNotFoundError(f"no such data file: {path}")
     try:
-        with _opened(path) as file:
+        with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
             yield file
     except (EOFError, zlib.error, OSError) as error:
         # The system's own errors have a number, those of damaged compressed files do not.
@@ -67,19 +73,61 @@ def open_data(path: Path) -> Iterator[IO[bytes]]:
 def _opened(path: Path) -> IO[bytes]:
     match path.suffix.lower():
         case ".gz":
-            # Buffered, as lines are read much faster so.
-            return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb"))))
+            return cast("IO[bytes]", gzip.open(path, "rb"))
         case ".bz2":
-            return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", bz2.open(path, "rb"))))
+            return cast("IO[bytes]", bz2.open(path, "rb"))
         case _:
-            return path.open("rb")
+            return path.open("rb", buffering=0)
+
+
+class _Watched(io.RawIOBase):
+    """A file that is read, with an eye on its lines and on how much unpacks from it."""
+
+    def __init__(self, raw: IO[bytes], path: Path, has_lines: bool) -> None:
+        self._raw, self._path = raw, path
+        self._line, self._most_in_line = 0, limits.LINE.value if has_lines else None
+        self._size = path.stat().st_size if plain_path(path) != path else None
+        self._unpacked = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._raw.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._line = 0
+        return self._raw.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        self._unpacked += count
+        if self._size is not None and self._unpacked > _SMALL:
+            limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")
+        if self._most_in_line is not None:
+            last = bytes(buffer[:count]).rfind(b"\n")
+            self._line = self._line + count if last < 0 else count - last - 1
+            if self._line > self._most_in_line:
+                limits.LINE.check(self._line, f"{self._path}")
+        return count
 
 
 @contextmanager
 def seekable_data(path: Path) -> Iterator[IO[bytes]]:
     """Open a file whose format needs random access; a compressed one is read into memory."""
-    with open_data(path) as file:
-        yield file if plain_path(path) == path else io.BytesIO(file.read())
+    with open_data(path, has_lines=False) as file:
+        yield file if plain_path(path) == path else io.BytesIO(read_all(file, path))
+
+
+def read_all(file: IO[bytes], path: Path) -> bytes:
+    """Read what is left of a file, unless it is more than there is memory for."""
+    parts, size = list[bytes](), 0
+    # Some at a time: memory is given for as much as is asked for, whether it is there or not.
+    while part := file.read(_BUFFER):
+        parts.append(part)
+        size += len(part)
+        limits.BYTES.check(size, f"{path}")
+    return b"".join(parts)
 
 
 @contextmanager

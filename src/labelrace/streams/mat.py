@@ -21,9 +21,10 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
+from labelrace import limits
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Dataset, nominal_mask
-from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path
+from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path, read_all
 from labelrace.streams.schema import NumberedNames, label_names_from
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
@@ -55,8 +56,8 @@ def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) 
         If the file cannot be read, is of version 7.3 (which is HDF5), or its arrays do not fit.
     """
     path = Path(path)
-    with open_data(path) as file:
-        content = file.read()
+    with open_data(path, has_lines=False) as file:
+        content = read_all(file, path)
     if content.startswith(_HDF_MARK):
         raise DataFormatError(
             f"{path}: a MATLAB file of version 7.3, which labelrace cannot read; save it again by save(..., '-v7')"
@@ -122,7 +123,7 @@ def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix
     found: dict[str, AnyMatrix | None] = {}
     for element in _elements(memoryview(content)[_HEADER:], order):
         if element.kind == _COMPRESSED:
-            (element,) = _elements(memoryview(zlib.decompress(element.data)), order)
+            (element,) = _elements(memoryview(_unpacked(element.data)), order)
         if element.kind == _MATRIX:
             parts = _elements(element.data, order)
             flags, sizes, name = (_numbers(next(parts, _Element(0, element.data)), order) for _ in range(3))
@@ -130,6 +131,16 @@ def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix
             if text in names:
                 found[text] = _matrix(int(flags[0]), tuple(sizes.tolist()), parts, order)
     return found
+
+
+def _unpacked(data: memoryview) -> bytes:
+    """Unpack an element, unless it is more than there is memory for."""
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(data, limits.BYTES.value + 1)
+    limits.BYTES.check(len(content), "an array")
+    if not unpacking.eof:
+        raise ValueError("it ends within a compressed array")
+    return content
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
@@ -172,6 +183,8 @@ def _matrix(flags: int, shape: tuple[int, ...], parts: Iterator[_Element], order
     rows, starts, values = arrays
     if starts.size != shape[1] + 1:
         raise ValueError(f"not as many column starts as a matrix of {shape[0]} × {shape[1]} has")
+    # Rows take memory, too, when the matrix is turned round.
+    limits.BYTES.check(8 * max(shape), "an array")
     # There may be room for more numbers than there are.
     stored = int(starts[-1])
     matrix = csc_array((values[:stored], rows[:stored], starts), shape=shape)

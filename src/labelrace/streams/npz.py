@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import zipfile
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -18,7 +18,9 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
+from labelrace import limits
 from labelrace.exceptions import DataFormatError
+from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
@@ -44,6 +46,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     if labels is not None:
         raise ValueError(f"{path}: an .npz file says itself what its labels are; leave labels= out")
     with seekable_data(path) as file, foreign(path, ".npz"):
+        _check_sizes(file, path)
         with np.load(file, allow_pickle=False) as content:
             if not isinstance(content, np.lib.npyio.NpzFile) or "schema" not in content:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
@@ -53,6 +56,20 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
         Y = _sparse(arrays, "Y", np.ones(arrays["Y_indices"].size, dtype=np.int8), len(schema.labels))
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
+
+
+def _check_sizes(file: IO[bytes], path: Path) -> None:
+    """Refuse arrays that claim to be larger than what there is of them, or than there is memory for."""
+    with zipfile.ZipFile(file) as archive:
+        limits.BYTES.check(sum(info.file_size for info in archive.infolist()), f"{path}")
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                version = npy.read_magic(member)
+                read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                shape, _, dtype = read(member)
+                if not dtype.hasobject and prod(shape) * dtype.itemsize != info.file_size - member.tell():
+                    raise ValueError(f"{info.filename} does not hold as much as it says")
+    file.seek(0)
 
 
 def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
@@ -122,9 +139,8 @@ def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream in our own compact form; return the number of rows."""
     schema = np.frombuffer(schema_text(schema_of(stream)), dtype=np.uint8)
     rows = 0
-    folder = tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    with new_data(path) as file, folder as spooled:
-        spools = _Spools(Path(spooled))
+    with new_data(path) as file, part_folder(path) as spooled:
+        spools = _Spools(spooled)
         spools.append("schema", schema, "|u1")
         spools.append("Y_indptr", np.zeros(1), "<i8")
         spools.append("Y_indices", np.empty(0), "<i4")

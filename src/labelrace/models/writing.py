@@ -1,0 +1,37 @@
+"""One writer at a time.
+
+Whoever changes a model makes a new value and assigns it; readers take whichever value there is, without waiting. Two
+writers must not start from the same value, or what one of them learned would be gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["Writable", "one_at_a_time"]
+
+T = TypeVar("T")
+
+
+def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
+    """Call a function while no other thread does so with this lock.
+
+    On one line: an interrupt comes before the lock is taken, or inside the function, from where it is always released.
+    A line of its own for the end of the block could be interrupted before the lock is free again.
+    """
+    with lock: return change(*arguments)  # noqa: E701  # fmt: skip
+
+
+class Writable:
+    """An object with a lock for those who change it. Copies, clones and pickles have a lock of their own."""
+
+    @property
+    def _writers(self) -> Any:
+        """The lock; of two threads that make one, the first counts. The thread that holds it may take it again."""
+        return self.__dict__.setdefault("_writers_lock", threading.RLock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__() or {}
+        return {name: value for name, value in state.items() if name != "_writers_lock"}

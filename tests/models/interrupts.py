@@ -1,0 +1,48 @@
+"""Interrupts at chosen lines of the library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import labelrace
+
+HOME = str(Path(labelrace.__file__).parent)
+
+
+def interrupted_at(line: int, call: Callable[[], object]) -> bool:
+    """Call a function and raise a KeyboardInterrupt at the given line that is executed; tell whether it came so far."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
+            count += 1
+            if count == line:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def each_line(make: Callable[[], object], call: Callable[[object], object], check: Callable[[object], None]) -> int:
+    """Interrupt a call at each line in turn, each time with a new object, and check what is left; count the lines."""
+    line = 0
+    while True:
+        line += 1
+        made = make()
+        was_interrupted = interrupted_at(line, lambda made=made: call(made))
+        check(made)
+        if not was_interrupted:
+            return line - 1
