@@ -14,6 +14,10 @@ from labelrace import (
     ClassifierChainsClassifier,
     ConstantClassifier,
     LabelRaceClassifier,
+    MBRChunksClassifier,
+    MBRClassifier,
+    MLkNNClassifier,
+    MWCClassifier,
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
@@ -33,6 +37,12 @@ ESTIMATORS = [
     ConstantClassifier(strategy="negative"),
     PLSTClassifier(),
     OfflineRACEClassifier(random_state=0),
+    MBRClassifier(),
+    MBRChunksClassifier(n_stacks=3),
+    MBRChunksClassifier(weights="static"),
+    MLkNNClassifier(),
+    MLkNNClassifier(tables="prequential", n_neighbors=3),
+    MWCClassifier(n_neighbors=5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"
@@ -59,7 +69,7 @@ def expected_failures(estimator):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
-    if isinstance(estimator, ConstantClassifier):
+    if isinstance(estimator, (ConstantClassifier, MWCClassifier)):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     return expected
 

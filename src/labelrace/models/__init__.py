@@ -4,6 +4,10 @@ from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.default import LabelRaceClassifier
 from labelrace.models.delayed import DelayedLabels
+from labelrace.models.mbr import MBRClassifier
+from labelrace.models.mbr_chunks import MBRChunksClassifier
+from labelrace.models.mlknn import MLkNNClassifier
+from labelrace.models.mwc import MWCClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
@@ -14,6 +18,10 @@ __all__ = [
     "ConstantClassifier",
     "DelayedLabels",
     "LabelRaceClassifier",
+    "MBRChunksClassifier",
+    "MBRClassifier",
+    "MLkNNClassifier",
+    "MWCClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",

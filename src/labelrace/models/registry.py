@@ -15,6 +15,10 @@ from typing import Any, Literal, NamedTuple, overload
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.default import LabelRaceClassifier
+from labelrace.models.mbr import MBRClassifier
+from labelrace.models.mbr_chunks import MBRChunksClassifier
+from labelrace.models.mlknn import MLkNNClassifier
+from labelrace.models.mwc import MWCClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
@@ -60,6 +64,13 @@ _MODELS = {
         is_online=False,
     ),
     "plst": Entry(PLSTClassifier, {}, "principal label space transformation (offline)", is_online=False),
+    "mbr": Entry(MBRClassifier.paper, {}, "stacked binary relevance: a second naive Bayes sees the first one's labels"),
+    "mbr-chunks": Entry(
+        MBRChunksClassifier.paper, {}, "stacked binary relevance as published: a stack a batch, voting"
+    ),
+    "mlknn": Entry(MLkNNClassifier, {"tables": "window"}, "ML-kNN on a window of the newest rows"),
+    "mlknn-prequential": Entry(MLkNNClassifier, {"tables": "prequential"}, "ML-kNN with tables over all rows, cheaper"),
+    "mwc": Entry(MWCClassifier, {}, "nearest neighbours in windows of each label's own"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
