@@ -13,9 +13,12 @@ from labelrace import (
     BinaryRelevanceClassifier,
     ClassifierChainsClassifier,
     ConstantClassifier,
+    EaHTClassifier,
+    ISOUPTreeClassifier,
     LabelRaceClassifier,
     MBRChunksClassifier,
     MBRClassifier,
+    MLHTClassifier,
     MLkNNClassifier,
     MWCClassifier,
     OfflineRACEClassifier,
@@ -43,6 +46,10 @@ ESTIMATORS = [
     MLkNNClassifier(),
     MLkNNClassifier(tables="prequential", n_neighbors=3),
     MWCClassifier(n_neighbors=5),
+    MLHTClassifier(grace_period=30, delta=0.1, tau=0.5),
+    MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
+    EaHTClassifier(n_trees=3, random_state=0),
+    ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"

@@ -27,7 +27,7 @@ from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
-from labelrace.learners import columns, neighbours
+from labelrace.learners import columns, neighbours, tree
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.neighbours import Rows, Scale
 from labelrace.models import mbr
@@ -35,6 +35,9 @@ from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["Chunks", "MBRChunksClassifier", "State"]
+
+# What all stacks have in common.
+_SHARED = ("n_values",)
 
 
 class State(NamedTuple):
@@ -121,7 +124,7 @@ class Chunks(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Train a stack on the batch, and drop the oldest if there are enough."""
-        stacks = [stack for stack in _separate(state.stacks) if stack.learners.rows[-1] > 0]
+        stacks = [stack for stack in tree.separate(state.stacks, _SHARED) if stack.learners.rows[-1] > 0]
         n_values = columns.widest_values(state.stacks.learners.n_values, X)
         schema = Schema(n_values, None, state.stacks.predicted.shape[1], None)
         scale = state.scale
@@ -139,14 +142,14 @@ class Chunks(Algorithm[State]):
             if (stack.learners.n_values < widest).any():
                 wider = bank.merge(stack.learners, bank.init(widest, len(stack.predicted)))
                 stacks[place] = stack._replace(learners=wider)
-        joined: mbr.State = _stacked(stacks[-size:])
+        joined: mbr.State = tree.stacked(stacks[-size:], _SHARED)
         return joined._replace(learners=joined.learners._replace(n_values=widest))
 
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
         n_values, n_labels = state.stacks.learners.n_values, state.stacks.predicted.shape[1]
         X, Y = neighbours.as_matrix(state.X, len(n_values)), columns.dense(neighbours.as_matrix(state.Y, n_labels))
-        stacks = [self.stack.derive(stack) for stack in _separate(state.stacks)]
+        stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks, _SHARED)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
         points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
         return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, points)
@@ -189,34 +192,14 @@ class Chunks(Algorithm[State]):
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far to every stack."""
-        grown = [self.stack.grow_labels(stack, n_labels, rng) for stack in _separate(state.stacks)]
+        grown = [self.stack.grow_labels(stack, n_labels, rng) for stack in tree.separate(state.stacks, _SHARED)]
         return state._replace(stacks=self._joined(grown, self.size))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far to every stack; in distances they do not count."""
-        grown = [self.stack.grow_features(stack, n_values) for stack in _separate(state.stacks)]
+        grown = [self.stack.grow_features(stack, n_values) for stack in tree.separate(state.stacks, _SHARED)]
         scale = neighbours.grown_scale(state.scale, n_values, 0.0)
         return state._replace(stacks=self._joined(grown, self.size), scale=scale)
-
-
-def _separate(stacks: mbr.State) -> list[mbr.State]:
-    """Take the stacks apart."""
-    n_values = stacks.learners.n_values
-
-    def one(value: Any, place: int) -> Any:
-        if value is n_values or value is None:
-            return value
-        return type(value)(*(one(part, place) for part in value)) if isinstance(value, tuple) else value[place]
-
-    return [one(stacks, place) for place in range(len(stacks.predicted))]
-
-
-def _stacked(values: list[Any]) -> Any:
-    """Stack states array by array; where one of them has nothing missing, its counts of missing values are 0."""
-    if isinstance(values[0], tuple):
-        return type(values[0])(*(_stacked(list(parts)) for parts in zip(*values, strict=True)))
-    known = [value for value in values if value is not None]
-    return np.stack([np.zeros_like(known[0]) if value is None else value for value in values]) if known else None
 
 
 class MBRChunksClassifier(OnlineClassifier):

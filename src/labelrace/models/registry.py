@@ -15,8 +15,11 @@ from typing import Any, Literal, NamedTuple, overload
 from labelrace.models.chains import ClassifierChainsClassifier
 from labelrace.models.constant import ConstantClassifier
 from labelrace.models.default import LabelRaceClassifier
+from labelrace.models.eaht import EaHTClassifier
+from labelrace.models.isoup import ISOUPTreeClassifier
 from labelrace.models.mbr import MBRClassifier
 from labelrace.models.mbr_chunks import MBRChunksClassifier
+from labelrace.models.mlht import MLHTClassifier
 from labelrace.models.mlknn import MLkNNClassifier
 from labelrace.models.mwc import MWCClassifier
 from labelrace.models.plst import PLSTClassifier
@@ -71,6 +74,12 @@ _MODELS = {
     "mlknn": Entry(MLkNNClassifier, {"tables": "window"}, "ML-kNN on a window of the newest rows"),
     "mlknn-prequential": Entry(MLkNNClassifier, {"tables": "prequential"}, "ML-kNN with tables over all rows, cheaper"),
     "mwc": Entry(MWCClassifier, {}, "nearest neighbours in windows of each label's own"),
+    "mlht": Entry(MLHTClassifier, {}, "a multi-label Hoeffding tree: row-count entropy, naive Bayes in the leaves"),
+    "mlht-moa": Entry(
+        MLHTClassifier.moa, {}, "a multi-label Hoeffding tree as in MOA, the majority label set in the leaves"
+    ),
+    "eaht": Entry(EaHTClassifier, {}, "ten multi-label Hoeffding trees, bagged, begun anew where errors grow"),
+    "isoup": Entry(ISOUPTreeClassifier, {}, "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
