@@ -53,6 +53,25 @@ def golden_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def rival() -> Callable[[str], tuple[dict[str, Any], Any]]:
+    """Return the reference numbers of a related system on a dataset, and the dataset; features as they are."""
+
+    @cache
+    def load(run: str) -> tuple[dict[str, Any], Any]:
+        named = os.environ.get("LABELRACE_RIVALS")
+        if not named:
+            pytest.skip("LABELRACE_RIVALS does not name the folder of the related systems' reference numbers")
+        name = next(part for part in run.split("_") if part in ("emotions", "CAL500", "enron", "yeast"))
+        try:
+            data = labelrace.load_dataset(name.lower())
+        except FileNotFoundError:
+            pytest.skip(f"no {name} in the folders of LABELRACE_DATA")
+        return dict(np.load(Path(named) / f"{run}.npz")), data
+
+    return load
+
+
+@pytest.fixture(scope="session")
 def recorded(request: pytest.FixtureRequest) -> Callable[[str], tuple[dict[str, Any], Any]]:
     """Return what the program recorded in a run, and the dataset."""
 

@@ -18,10 +18,17 @@ from labelrace import (
     ConstantClassifier,
     CPLSTClassifier,
     CSSPClassifier,
+    EaHTClassifier,
     FaIEClassifier,
+    ISOUPTreeClassifier,
     KCCAClassifier,
     LabelRaceClassifier,
+    MBRChunksClassifier,
+    MBRClassifier,
+    MLHTClassifier,
+    MLkNNClassifier,
     MOPLMSClassifier,
+    MWCClassifier,
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
@@ -54,6 +61,16 @@ ESTIMATORS = [
     BMaDClassifier(random_state=0),
     BMaDClassifier(search="local", warm_up=30, random_state=0),
     OfflineRACEClassifier(random_state=0),
+    MBRClassifier(),
+    MBRChunksClassifier(n_stacks=3),
+    MBRChunksClassifier(weights="static"),
+    MLkNNClassifier(),
+    MLkNNClassifier(tables="prequential", n_neighbors=3),
+    MWCClassifier(n_neighbors=5),
+    MLHTClassifier(grace_period=30, delta=0.1, tau=0.5),
+    MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
+    EaHTClassifier(n_trees=3, random_state=0),
+    ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"
@@ -80,7 +97,7 @@ def expected_failures(estimator):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
-    if isinstance(estimator, ConstantClassifier):
+    if isinstance(estimator, (ConstantClassifier, MWCClassifier)):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     return expected
 

@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from labelrace.models.cssp import CSSPClassifier
     from labelrace.models.default import LabelRaceClassifier
     from labelrace.models.delayed import DelayedLabels
+    from labelrace.models.eaht import EaHTClassifier
     from labelrace.models.faie import FaIEClassifier
+    from labelrace.models.isoup import ISOUPTreeClassifier
     from labelrace.models.kcca import KCCAClassifier
+    from labelrace.models.mbr import MBRClassifier
+    from labelrace.models.mbr_chunks import MBRChunksClassifier
+    from labelrace.models.mlht import MLHTClassifier
+    from labelrace.models.mlknn import MLkNNClassifier
     from labelrace.models.moplms import MOPLMSClassifier
+    from labelrace.models.mwc import MWCClassifier
     from labelrace.models.plst import PLSTClassifier
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
@@ -36,10 +43,17 @@ __all__ = [
     "CompressedSensingClassifier",
     "ConstantClassifier",
     "DelayedLabels",
+    "EaHTClassifier",
     "FaIEClassifier",
+    "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MBRChunksClassifier",
+    "MBRClassifier",
+    "MLHTClassifier",
+    "MLkNNClassifier",
     "MOPLMSClassifier",
+    "MWCClassifier",
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
@@ -56,10 +70,17 @@ _HOMES = {
     "CompressedSensingClassifier": "cs",
     "ConstantClassifier": "constant",
     "DelayedLabels": "delayed",
+    "EaHTClassifier": "eaht",
     "FaIEClassifier": "faie",
+    "ISOUPTreeClassifier": "isoup",
     "KCCAClassifier": "kcca",
     "LabelRaceClassifier": "default",
+    "MBRChunksClassifier": "mbr_chunks",
+    "MBRClassifier": "mbr",
+    "MLHTClassifier": "mlht",
+    "MLkNNClassifier": "mlknn",
     "MOPLMSClassifier": "moplms",
+    "MWCClassifier": "mwc",
     "OfflineRACEClassifier": "race",
     "PLSTClassifier": "plst",
     "RACEClassifier": "race",

@@ -266,6 +266,8 @@ class _StateReader:
         self.shapes = shapes
         self.all_declared = True
         self._tensors = tensors
+        # Whether the arrays are those of several states, with an axis before those that the fields declare.
+        self._is_stacked = False
 
     def read(self, kind: Any, path: str, field_types: Mapping[str, Any] | None = None) -> Any:
         """Make a NamedTuple; ``field_types`` are the types of fields whose annotation leaves them open."""
@@ -278,9 +280,14 @@ class _StateReader:
     def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
         place = f"{path}.{name}"
         if hasattr(kind, "_fields"):
+            before = self._is_stacked
+            self._is_stacked |= "stacked" in marks
             for mark in marks:
-                self.shapes.equate(mark)
-            return self.read(kind, place)
+                if mark != "stacked":
+                    self.shapes.equate(mark)
+            made = self.read(kind, place)
+            self._is_stacked = before
+            return made
         if get_origin(kind) is tuple:
             return self._parts(get_args(kind)[0], place)
         found = self._tensors.get(place)
@@ -303,9 +310,13 @@ class _StateReader:
 
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
         scalar = float if kind is float else _scalar_type(kind)
-        if scalar is not Any and found.dtype != np.dtype(scalar):
+        # SciPy chooses how wide the indices of a sparse matrix are.
+        is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
+        if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        if kind is float:
+        if self._is_stacked:
+            self.all_declared = False
+        elif kind is float:
             self.shapes.add(path, name, found, "", *(marks or ["nan"]))
         elif marks:
             self.shapes.add(path, name, found, *marks)

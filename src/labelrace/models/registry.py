@@ -58,6 +58,10 @@ def _paper(method: str, encoding: str, about: str, **others: Any) -> Entry:
     return _own("race:RACEClassifier.paper", about, method=method, encoding=encoding, **others)
 
 
+def _online(path: str, about: str, **settled: Any) -> Entry:
+    return _own(path, about, "online", **settled)
+
+
 def _compression(path: str, about: str, **settled: Any) -> Entry:
     return _own(path, about, "compression", **settled)
 
@@ -113,6 +117,25 @@ _MODELS = {
     "cl": _compression(
         "cl:CompressedLabelingClassifier", "compressed labeling: random bits, tests for distilled label sets"
     ),
+    "mbr": _online(
+        "mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
+    ),
+    "mbr-chunks": _online(
+        "mbr_chunks:MBRChunksClassifier.paper", "stacked binary relevance as published: a stack for each batch, voting"
+    ),
+    "mlknn": _online("mlknn:MLkNNClassifier", "ML-kNN on a window of the newest rows", tables="window"),
+    "mlknn-prequential": _online(
+        "mlknn:MLkNNClassifier", "ML-kNN with tables over all rows, cheaper", tables="prequential"
+    ),
+    "mwc": _online("mwc:MWCClassifier", "nearest neighbours in windows of each label's own"),
+    "mlht": _online(
+        "mlht:MLHTClassifier", "a multi-label Hoeffding tree: row-count entropy, naive Bayes in the leaves"
+    ),
+    "mlht-moa": _online(
+        "mlht:MLHTClassifier.moa", "a multi-label Hoeffding tree as in MOA, the majority label set in the leaves"
+    ),
+    "eaht": _online("eaht:EaHTClassifier", "ten multi-label Hoeffding trees, bagged, restarted where errors grow"),
+    "isoup": _online("isoup:ISOUPTreeClassifier", "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
     "majority": _own(
         "constant:ConstantClassifier", "the most frequent labels, whatever the row", "constant", strategy="majority"
     ),

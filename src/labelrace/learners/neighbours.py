@@ -1,0 +1,279 @@
+"""Rows that are kept, and the nearest of them: distances for all labels at once, in blocks, by matrix products.
+
+Numeric features are divided by their range in the first batch, so that a feature that was constant there does not
+count, or taken as they are; nominal ones differ by 0 or 1. Squared distances are ``|a|² + |b|² - 2 a·b``, one product a
+block, sparse for sparse rows. Where that is inexact, the few rows that could be among the nearest are measured again by
+differences, so that equal rows have equal distances, and ties can be told: of rows at the same distance the newest, or
+the oldest, is nearer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.learners import columns
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "Rows",
+    "Scale",
+    "as_matrix",
+    "blocks",
+    "empty_scale",
+    "first_scale",
+    "grown_scale",
+    "in_window",
+    "joined",
+    "nearest",
+    "points",
+    "ranks",
+    "selection",
+    "slack",
+    "squared_distances",
+    "stored",
+    "taken",
+]
+
+# Distances computed at once: 2²² are 32 MB.
+_CELLS = 2**22
+# Numbers gathered at once to measure pairs of rows again.
+_GATHERED = 2**21
+# Whole numbers whose squares add up exactly.
+_EXACT = 2.0**20
+
+
+class Rows(NamedTuple):
+    """A matrix as arrays that can be saved: dense, or in compressed rows.
+
+    Attributes
+    ----------
+    dense : (n, m) array or None
+        The matrix, if it is dense.
+    data, indices, indptr : arrays or None
+        Its compressed rows, if it is sparse.
+    """
+
+    dense: FloatArray | None
+    data: FloatArray | None
+    indices: IntArray | None
+    indptr: IntArray | None
+
+
+def stored(X: AnyMatrix) -> Rows:
+    """Copy a matrix into what can be saved."""
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.csr_array(X, copy=True)
+        return Rows(None, X.data.astype(float), X.indices, X.indptr)
+    return Rows(np.array(X, dtype=float), None, None, None)
+
+
+def as_matrix(rows: Rows, n_columns: int) -> AnyMatrix:
+    """Return stored rows as a matrix; columns that came later than the rows are 0."""
+    if rows.dense is None:
+        parts = (rows.data, rows.indices, rows.indptr)
+        return scipy.sparse.csr_array(parts, shape=(len(parts[2]) - 1, n_columns))  # type: ignore[arg-type]
+    missing = n_columns - rows.dense.shape[1]
+    return np.pad(rows.dense, ((0, 0), (0, missing))) if missing else rows.dense
+
+
+def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
+    """Put further rows, the newest, behind stored ones; the result is sparse if either is."""
+    before = as_matrix(rows, X.shape[1])
+    if before.shape[0] == 0:
+        return X
+    if scipy.sparse.issparse(before) or scipy.sparse.issparse(X):
+        return scipy.sparse.vstack([before, X], format="csr")
+    return np.vstack([before, X])
+
+
+def taken(matrix: AnyMatrix, chosen: IntArray | slice) -> Rows:
+    """Store some of the rows of a matrix."""
+    return stored(matrix[chosen])
+
+
+class Scale(NamedTuple):
+    """How features become coordinates.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    low, width : (m,) arrays
+        What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
+    """
+
+    n_values: IntArray
+    low: FloatArray
+    width: FloatArray
+
+
+def empty_scale(n_values: IntArray) -> Scale:
+    """Make the scale of features that have not been seen: as they are."""
+    return Scale(n_values, np.zeros(len(n_values)), np.ones(len(n_values)))
+
+
+def first_scale(n_values: IntArray, X: AnyMatrix) -> Scale:
+    """Take each numeric feature's range from a first batch."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if scipy.sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    numeric = n_values == 0
+    return Scale(n_values, np.where(numeric, low, 0.0), np.where(numeric, high - low, 1.0))
+
+
+def grown_scale(scale: Scale, n_values: IntArray, width: float) -> Scale:
+    """Add features that were 0 so far; ``width`` is what numeric ones are divided by."""
+    new = columns.appended(scale.n_values, n_values)[len(scale.low) :]
+    return Scale(
+        np.concatenate([scale.n_values, new]),
+        np.concatenate([scale.low, np.zeros(len(new))]),
+        np.concatenate([scale.width, np.where(new > 0, 1.0, width)]),
+    )
+
+
+def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> AnyMatrix:
+    """Turn rows into points whose Euclidean distance is wanted, dense or sparse.
+
+    ``n_values`` counts the values of nominal features, new ones included: more than two become an indicator each.
+    """
+    inverse = np.divide(1.0, scale.width, out=np.zeros_like(scale.width), where=scale.width > 0)
+    if sparse:
+        # Where all rows have the same origin it does not matter, and zeros stay zeros.
+        result = scipy.sparse.csr_array(X)
+        result = scipy.sparse.csr_array((result.data * inverse[result.indices], result.indices, result.indptr), X.shape)
+    else:
+        result = (columns.dense(X) - scale.low) * inverse
+    many = np.flatnonzero(n_values > 2)
+    if not len(many):
+        return result
+    result = result[:, np.setdiff1d(np.arange(len(n_values)), many)]
+    codes = columns.dense(X[:, many])
+    # Two indicators differ where two codes do: each counts a half.
+    parts = [np.sqrt(0.5) * (codes[:, [i]] == np.arange(n_values[j])) for i, j in enumerate(many)]
+    if sparse:
+        return scipy.sparse.hstack([result, *parts], format="csr")
+    return np.hstack([result, *parts])
+
+
+def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Cut rows so that a block of so many columns has a bounded number of cells."""
+    size = max(1, _CELLS // max(1, n_columns))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def squared_distances(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
+    """Compute all squared distances between the rows of ``Q``, which are rows of the result, and those of ``P``."""
+    result = columns.dense(Q @ P.T)
+    result *= -2.0
+    result += _norms(P)
+    result += _norms(Q)[:, None]
+    return np.maximum(result, 0.0, out=result)
+
+
+def _norms(P: AnyMatrix) -> FloatArray:
+    norms = P.multiply(P).sum(axis=1) if scipy.sparse.issparse(P) else np.einsum("ij,ij->i", P, P)
+    return np.asarray(norms)
+
+
+def _is_exact(P: AnyMatrix) -> bool:
+    """Tell whether products are free of rounding: small whole numbers, such as binary features."""
+    values = P.data if scipy.sparse.issparse(P) else P
+    return bool((np.abs(values) < _EXACT).all() and (values == np.rint(values)).all())
+
+
+def slack(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
+    """Bound the rounding errors of squared distances, for each row of ``Q``; 0 if there are none."""
+    if _is_exact(P) and _is_exact(Q):
+        return np.zeros(Q.shape[0])
+    return 4.0 * (P.shape[1] + 4) * np.finfo(float).eps * (_norms(Q) + _norms(P).max(initial=0.0))
+
+
+def nearest(
+    P: AnyMatrix, Q: AnyMatrix, k: int, *, newest_first: bool = True, itself: IntArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Find the ``k`` rows of ``P`` nearest to each row of ``Q``, the nearest first, and their squared distances.
+
+    Parameters
+    ----------
+    P : (w, d) array or sparse array
+        The rows to find, the oldest first.
+    Q : (n, d) array or sparse array
+        The rows to find neighbours of.
+    k : int
+        Number of neighbours; all rows if there are fewer.
+    newest_first : bool, default=True
+        Whether of rows at the same distance the newest is nearer, or the oldest.
+    itself : (n,) array or None, default=None
+        For each row of ``Q`` a row of ``P`` that is left out: itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found, squares = nearest(np.array([[0.0], [3.0], [1.0]]), np.array([[1.2]]), 2)
+    >>> found.tolist(), squares.round(2).tolist()
+    ([[2, 0]], [[0.04, 1.44]])
+    """
+    n, available = Q.shape[0], P.shape[0] - (itself is not None)
+    k = min(k, available)
+    found, squares = np.empty((n, k), dtype=np.intp), np.empty((n, k))
+    if k == 0:
+        return found, squares
+    errors = slack(P, Q)
+    for block in blocks(n, P.shape[0]):
+        D = squared_distances(P, Q[block])
+        if itself is not None:
+            D[np.arange(len(D)), itself[block]] = np.inf
+        farthest = np.partition(D, k - 1, axis=1)[:, k - 1] + 2.0 * errors[block]
+        row, column = np.nonzero(farthest[:, None] >= D)
+        distance = D[row, column]
+        if errors.any():
+            distance = _by_differences(P, Q[block], row, column)
+        order = np.lexsort((-column if newest_first else column, distance, row))
+        first = np.searchsorted(row, np.arange(len(D)))[:, None] + np.arange(k)
+        found[block], squares[block] = column[order][first], distance[order][first]
+    return found, squares
+
+
+def _by_differences(P: AnyMatrix, Q: AnyMatrix, row: IntArray, column: IntArray) -> FloatArray:
+    """Compute the squared distances of pairs of rows, equal ones for equal rows."""
+    result = np.empty(len(row))
+    size = max(1, _GATHERED // P.shape[1])
+    for start in range(0, len(row), size):
+        pairs = slice(start, start + size)
+        gap = Q[row[pairs]] - P[column[pairs]]
+        result[pairs] = _norms(gap)
+    return result
+
+
+def selection(found: IntArray, n_rows: int) -> AnyMatrix:
+    """Make the 0/1 matrix that adds up, for each row of ``found``, the rows that it lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> selection(np.array([[2, 0]]), 3).toarray()
+    array([[1., 0., 1.]])
+    """
+    n, k = found.shape
+    return scipy.sparse.csr_array((np.ones(n * k), found.ravel(), k * np.arange(n + 1)), shape=(n, n_rows))
+
+
+def ranks(D: FloatArray, errors: FloatArray) -> IntArray:
+    """Sort the columns of each row by distance, equal ones from the last on; what rounding may have parted is equal."""
+    step = np.where(errors > 0, 8.0 * errors, 1.0)[:, None]
+    rounded = np.rint(D / step) if errors.any() else D
+    newest_first = np.argsort(rounded[:, ::-1], axis=1, kind="stable")
+    order: IntArray = D.shape[1] - 1 - newest_first
+    return order
+
+
+def in_window(present: BoolArray, size: int) -> BoolArray:
+    """Mark in each column the last ``size`` rows that are present."""
+    newer = np.cumsum(present[::-1], axis=0)[::-1]
+    marked: BoolArray = present & (newer <= size)
+    return marked

@@ -1,0 +1,212 @@
+"""Trees as flat arrays: where rows go, and how a leaf becomes a split.
+
+A node is a leaf or asks about one feature: is it at most a threshold, has it a certain value, or which of its values
+has it. Children of a node stand side by side. While a batch is learned, nodes are lists that grow; between batches they
+are arrays that can be saved. A forest is several roots in the same arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["Growing", "Shape", "Split", "bound", "route", "separate", "single", "stacked"]
+
+LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
+
+
+class Shape(NamedTuple):
+    """The nodes of one or more trees.
+
+    Attributes
+    ----------
+    kind : (N,) array
+        Leaf, or how a node asks.
+    feature : (N,) array
+        The feature that it asks about.
+    threshold : (N,) array
+        The threshold, or the value, or the number of values.
+    child : (N,) array
+        The first of a node's children, or the place of a leaf among the leaves.
+    roots : (T,) array
+        The root of each tree.
+    """
+
+    kind: FloatArray
+    feature: IntArray
+    threshold: FloatArray
+    child: IntArray
+    roots: IntArray
+
+
+class Split(NamedTuple):
+    """A question, and what is thought of it."""
+
+    kind: float
+    feature: int
+    threshold: float
+    merit: float
+    branches: Any
+    """What each child starts with, as many as there are children."""
+
+
+def single(n_trees: int = 1) -> Shape:
+    """Make trees of one leaf each."""
+    places = np.arange(n_trees)
+    return Shape(np.zeros(n_trees), np.full(n_trees, -1), np.zeros(n_trees), places, places)
+
+
+def route(shape: Shape, X: AnyMatrix, root: int) -> IntArray:
+    """Find the node, a leaf, that each row reaches from a node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kind, feature, child = np.array([AT_MOST, LEAF, LEAF]), np.array([0, -1, -1]), np.array([1, 0, 1])
+    >>> shape = Shape(kind, feature, np.array([0.5, 0.0, 0.0]), child, np.array([0]))
+    >>> route(shape, np.array([[0.5], [0.6]]), 0)
+    array([1, 2])
+    """
+    node = np.full(X.shape[0], root)
+    asked = np.unique(shape.feature[shape.kind != LEAF])
+    if not len(asked):
+        return node
+    values = X[:, asked]
+    values = values.toarray() if scipy.sparse.issparse(values) else values
+    moving = np.flatnonzero(shape.kind[node] != LEAF)
+    while len(moving):
+        here = node[moving]
+        value = values[moving, np.searchsorted(asked, shape.feature[here])]
+        node[moving] = shape.child[here] + _branch(shape.kind[here], shape.threshold[here], value)
+        moving = moving[shape.kind[node[moving]] != LEAF]
+    return node
+
+
+def _branch(kind: FloatArray, threshold: FloatArray, value: FloatArray) -> IntArray:
+    """Answer each node's question; a value that a node does not know takes the first branch."""
+    known = np.where(value < threshold, value, 0.0)
+    answer = np.where(kind == AT_MOST, value > threshold, np.where(kind == EACH_VALUE, known, value != threshold))
+    return answer.astype(np.intp)
+
+
+def bound(span: float, weight: float, delta: float) -> float:
+    """Compute Hoeffding's bound on how far a mean of ``weight`` observations is from its expectation."""
+    return float(np.sqrt(span * span * np.log(1.0 / delta) / (2.0 * weight)))
+
+
+class Growing:
+    """The nodes while a batch is learned; ``leaves`` holds a value for each leaf, which callers replace."""
+
+    def __init__(self, shape: Shape, leaves: list[Any]) -> None:
+        self.kind, self.feature = shape.kind.tolist(), shape.feature.tolist()
+        self.threshold, self.child = shape.threshold.tolist(), shape.child.tolist()
+        self.roots = shape.roots.tolist()
+        self.leaves = leaves
+
+    def shape(self) -> Shape:
+        """Return the nodes as arrays."""
+        return Shape(
+            np.array(self.kind, dtype=float),
+            np.array(self.feature, dtype=np.intp),
+            np.array(self.threshold, dtype=float),
+            np.array(self.child, dtype=np.intp),
+            np.array(self.roots, dtype=np.intp),
+        )
+
+    def groups(self, root: int, X: AnyMatrix, rows: IntArray) -> Iterator[tuple[int, IntArray]]:
+        """Send rows down from a node; yield each leaf that some reach, a node, and its rows in their order."""
+        node = route(self.shape(), X[rows], root)
+        order = np.argsort(node, kind="stable")
+        found, starts = np.unique(node[order], return_index=True)
+        yield from zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True)
+
+    def split(self, node: int, split: Split, children: list[Any]) -> None:
+        """Turn a leaf into a question with these leaves below it; the first takes its place among the leaves."""
+        place = self.child[node]
+        self.kind[node], self.feature[node], self.threshold[node] = split.kind, split.feature, split.threshold
+        self.child[node] = len(self.kind)
+        self.leaves[place] = children[0]
+        self._leaf(place)
+        for each in children[1:]:
+            self._leaf(len(self.leaves))
+            self.leaves.append(each)
+
+    def _leaf(self, place: int) -> None:
+        self.kind.append(LEAF)
+        self.feature.append(-1)
+        self.threshold.append(0.0)
+        self.child.append(place)
+
+    def restart(self, tree: int, leaf: Any) -> None:
+        """Begin a tree anew from one leaf, and forget its nodes."""
+        self.roots[tree] = len(self.kind)
+        self._leaf(len(self.leaves))
+        self.leaves.append(leaf)
+        self._forget_what_no_root_reaches()
+
+    def _forget_what_no_root_reaches(self) -> None:
+        old, leaves, queue = self.shape(), self.leaves, list(self.roots)
+        self.kind, self.feature, self.threshold, self.child, self.leaves = [], [], [], [], []
+        self.roots = list(range(len(queue)))
+        # Nodes in the order in which they are reached, so that children stay side by side.
+        for node in queue:
+            kind, child = float(old.kind[node]), int(old.child[node])
+            if kind == LEAF:
+                self._leaf(len(self.leaves))
+                self.leaves.append(leaves[child])
+                continue
+            n_children = int(old.threshold[node]) if kind == EACH_VALUE else 2
+            self.kind.append(kind)
+            self.feature.append(int(old.feature[node]))
+            self.threshold.append(float(old.threshold[node]))
+            self.child.append(len(queue))
+            queue.extend(range(child, child + n_children))
+
+
+def separate(stack: Any, shared: tuple[str, ...] = ()) -> list[Any]:
+    """Take a NamedTuple of stacked arrays apart, along their first axis; ``shared`` fields have no such axis."""
+    count = next(_lengths(stack, shared))
+
+    def one(value: Any, name: str, place: int) -> Any:
+        if value is None or name in shared:
+            return value
+        if isinstance(value, tuple):
+            fields: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
+            return type(value)(*(one(part, field, place) for field, part in fields.items()))
+        return value[place]
+
+    return [one(stack, "", place) for place in range(count)]
+
+
+def _lengths(stack: Any, shared: tuple[str, ...]) -> Iterator[int]:
+    for name, value in stack._asdict().items():
+        if value is None or name in shared:
+            continue
+        if isinstance(value, tuple):
+            yield from _lengths(value, shared)
+        else:
+            yield len(value)
+
+
+def stacked(values: list[Any], shared: tuple[str, ...] = (), name: str = "") -> Any:
+    """Stack NamedTuples array by array; where one has None and another an array, None counts as zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> both = stacked([Split(1.0, 0, 0.5, np.ones(2), None), Split(1.0, 2, 0.1, np.zeros(2), None)], ("branches",))
+    >>> both.merit.shape, separate(both, ("branches",))[1].feature
+    ((2, 2), np.int64(2))
+    """
+    if name in shared:
+        return values[0]
+    if isinstance(values[0], tuple):
+        fields = values[0]._fields  # type: ignore[attr-defined]
+        return type(values[0])(*(stacked([getattr(each, field) for each in values], shared, field) for field in fields))
+    known = [value for value in values if value is not None]
+    return np.stack([np.zeros_like(known[0]) if value is None else value for value in values]) if known else None

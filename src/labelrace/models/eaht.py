@@ -1,0 +1,240 @@
+"""Ensemble of multi-label Hoeffding trees (EaHT): bagging online, and a tree whose errors grow begins anew.
+
+Every tree learns each row as often as a Poisson variable of mean 1 says, which is bagging without a fixed number of
+rows. Before a batch is learned each tree predicts it; rows whose label set is not exactly right are its errors, and a
+detector of drift (`core.drift`, after ADWIN) watches them. A tree whose errors have grown is replaced by an empty one.
+Trees vote: with their label sets if leaves predict these, with their probabilities otherwise.
+
+All trees are one forest in the same arrays. A batch costs what as many trees cost; so does predicting.
+
+References
+----------
+Read, J., Bifet, A., Holmes, G. and Pfahringer, B.: Scalable and efficient multi-label classification for evolving data
+streams. Machine Learning 88 (2012).
+Oza, N. and Russell, S.: Online bagging and boosting. AISTATS (2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+
+from labelrace import parameters
+from labelrace.core import drift
+from labelrace.core.algorithm import Algorithm
+from labelrace.core.drift import DriftState
+from labelrace.core.schema import Schema
+from labelrace.core.thresholds import soft_clip
+from labelrace.learners import columns
+from labelrace.learners.tree import Shape
+from labelrace.models import mlht
+from labelrace.models.base import OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["EaHT", "EaHTClassifier", "State"]
+
+# Batches that a detector keeps, at the most.
+_KEPT = 32
+
+
+class State(NamedTuple):
+    """The forest, and what watches its trees.
+
+    Attributes
+    ----------
+    n_values, shape, leaves, learners
+        The forest, as `mlht.State` has it.
+    rows : float
+        Rows seen.
+    errors : (T, 3, 32) array
+        Of each tree the detector's means, variances and sizes of recent batches, the newest last.
+    batches : (T,) array
+        How many of these there are.
+    """
+
+    n_values: IntArray
+    shape: Shape
+    leaves: mlht.Leaf
+    learners: Annotated[Any, "stacked"]
+    rows: float
+    errors: FloatArray
+    batches: IntArray
+
+
+@dataclass(frozen=True)
+class EaHT(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    trees : mlht.HoeffdingTree
+        The trees.
+    seed : int
+        What the rows' weights are drawn from.
+    """
+
+    trees: mlht.HoeffdingTree
+    seed: int
+
+    state_type = State
+
+    def field_types(self) -> Mapping[str, Any]:
+        """Return the type of the leaf learners' state."""
+        return self.trees.field_types()
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of trees that have seen nothing."""
+        n_trees = self.trees.n_trees
+        forest = self.trees.init(schema, rng)
+        return State(*forest, 0.0, np.zeros((n_trees, 3, _KEPT)), np.zeros(n_trees, dtype=np.intp))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: mlht.Derived | None = None) -> State:
+        """Look for trees whose errors have grown, then let all trees learn the batch."""
+        Y = scipy.sparse.csr_array(Y)
+        watched = [DriftState(*errors[:, _KEPT - count :]) for errors, count in zip(*state[5:], strict=True)]
+        spoiled = []
+        if state.rows > 0:
+            watched = self._watched(watched, self.derive(state) if derived is None else derived, X, Y)
+            spoiled = [tree for tree, seen in enumerate(watched) if drift.found(seen)]
+            watched = [drift.empty() if tree in spoiled else seen for tree, seen in enumerate(watched)]
+        # Drawn anew from the number of rows, so that a loaded model draws the same.
+        rng = np.random.default_rng([self.seed, int(state.rows)])
+        often = rng.poisson(1.0, (self.trees.n_trees, X.shape[0]))
+        rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
+        growing, shared = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
+        forest = self.trees.frozen(growing, shared)
+        errors = np.stack([[np.pad(part, (_KEPT - len(part), 0)) for part in seen] for seen in watched])
+        batches = np.array([len(seen.sizes) for seen in watched], dtype=np.intp)
+        return State(*forest, state.rows + X.shape[0], errors, batches)
+
+    def _watched(
+        self, watched: list[DriftState], derived: mlht.Derived, X: AnyMatrix, Y: AnyMatrix
+    ) -> list[DriftState]:
+        """Add each tree's errors on a batch that it has not learned."""
+        truth = columns.dense(Y) > 0
+        said = (self.trees.tree_scores(derived, X, int(root)) > 0 for root in derived.shape.roots)
+        wrong = [(sets != truth).any(axis=1).astype(float) for sets in said]
+        return [drift.add(seen, errors) for seen, errors in zip(watched, wrong, strict=True)]
+
+    def derive(self, state: State) -> mlht.Derived:
+        """Derive every leaf's learner."""
+        return self.trees.derive(mlht.State(*state[:4]))
+
+    def _votes(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
+        """Average what the trees say, 0 to 1."""
+        votes = [
+            self.trees.leaf_learner.votes(self.trees.tree_scores(derived, X, int(root))) for root in derived.shape.roots
+        ]
+        average: FloatArray = np.mean(votes, axis=0)
+        return average
+
+    def scores(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
+        """Stretch the average vote to -1 to 1."""
+        return 2.0 * self._votes(derived, X) - 1.0
+
+    def predict(self, derived: mlht.Derived, X: AnyMatrix) -> BoolArray:
+        """Mark the labels that win the vote."""
+        return self.scores(derived, X) > 0
+
+    def probabilities(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
+        """Bring the average vote into (0, 1)."""
+        return soft_clip(self._votes(derived, X))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two states cannot be merged: each has its own splits."""
+        return "each tree has splits of its own"
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far."""
+        return State(*self.trees.grow_labels(mlht.State(*state[:4]), n_labels, rng), *state[4:])
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far."""
+        return State(*self.trees.grow_features(mlht.State(*state[:4]), n_values), *state[4:])
+
+
+class EaHTClassifier(OnlineClassifier):
+    """Ensemble of multi-label Hoeffding trees: online bagging, with a new tree where one's errors grow.
+
+    Parameters
+    ----------
+    n_trees : int, default=10
+        Number of trees.
+    leaf : {"naive_bayes", "majority"}, default="naive_bayes"
+        What leaves predict: see `MLHTClassifier`.
+    entropy : {"rows", "occurrences", "intended"}, default="rows"
+        Of which shares entropy is taken: see `MLHTClassifier`.
+    grace_period : float, default=200
+        Rows, or label occurrences, that must come between two attempts to split a leaf.
+    delta : float, default=1e-7
+        Probability with which a split may be the wrong one.
+    tau : float, default=0.05
+        Bound from which on features count as equally good, and the best is taken.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+    random_state : int, Generator, RandomState or None, default=None
+        What the rows' weights are drawn from.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    MLHTClassifier : One such tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import EaHTClassifier
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> model = EaHTClassifier(n_trees=3, random_state=0).fit(X, X > 0.5)
+    >>> model.predict([[0.9, 0.2]])
+    array([[ True, False]])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 10,
+        leaf: Literal["naive_bayes", "majority"] = "naive_bayes",
+        entropy: Literal["rows", "occurrences", "intended"] = "rows",
+        grace_period: float = 200,
+        delta: float = 1e-7,
+        tau: float = 0.05,
+        categorical_features: Any = None,
+        label_names: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.leaf = leaf
+        self.entropy = entropy
+        self.grace_period = grace_period
+        self.delta = delta
+        self.tau = tau
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+        self.random_state = random_state
+
+    @classmethod
+    def moa(cls, **others: Any) -> Self:
+        """Make an ensemble of trees that split as in MOA, with the majority label set in the leaves."""
+        return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
+
+    def _algorithm(self, seed: int) -> EaHT:
+        parameters.check_whole("n_trees", self.n_trees, 1)
+        n_trees = int(self.n_trees)
+        return EaHT(mlht.checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau, n_trees), seed)

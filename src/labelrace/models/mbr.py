@@ -1,0 +1,219 @@
+"""Stacked binary relevance (MBR): a second level of naive Bayes sees the features and what the first level predicts.
+
+The first level is binary relevance. The second is binary relevance again, on the features and on the label sets that
+the first level predicted, a label's own prediction included. With naive Bayes the features' part of the second level is
+the first level's log odds, so the second level is one table of counts: rows in which the first level said ``v`` for
+label i while label j was ``c``. It follows from ``ŶᵀY``, ``Σŷ`` and ``Σy``, and predicting is one product,
+
+    log odds of label j = (the first level's) + (a constant, if nothing is predicted) + Σ over predicted i of W[i, j].
+
+The first level predicts a batch before it learns it; only the very first batch is learned first. A batch of n rows
+costs ``nnz(X) · l`` to learn and to predict, and ``|ŷ| · |y|`` a row for the table; the state is that of binary
+relevance and an l × l table. Two models merge by adding; what either's first level predicted stays what it predicted.
+
+References
+----------
+Qu, W., Zhang, Y., Zhu, J. and Qiu, Q.: Mining multi-label concept-drifting data streams using dynamic classifier
+ensemble. ACML (2009).
+Godbole, S. and Sarawagi, S.: Discriminative methods for multi-labeled classification. PAKDD (2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit
+
+from labelrace.core.schema import Schema
+from labelrace.learners import columns
+from labelrace.learners.bank import BankAlgorithm
+from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
+from labelrace.models.base import OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
+
+__all__ = ["Derived", "MBRClassifier", "Stack", "State", "checked_learner", "too_many_labels"]
+
+# Labels at the most: 20,000 make a table of 3.2 GB.
+_MOST_LABELS = 20_000
+
+
+class State(NamedTuple):
+    """What both levels remember.
+
+    Attributes
+    ----------
+    learners : NaiveBayesState
+        Binary relevance's sums.
+    together : (l, l) array
+        Rows for which the first level predicted label i, a row, while label j, a column, was there.
+    predicted : (l,) array
+        Rows for which the first level predicted each label.
+    """
+
+    learners: NaiveBayesState
+    together: FloatArray
+    predicted: FloatArray
+
+
+class Derived(NamedTuple):
+    """What predicting needs.
+
+    Attributes
+    ----------
+    learners
+        The first level.
+    constant : (l,) array
+        What the second level adds where the first predicts nothing.
+    weights : (l, l) array
+        What the prediction of a label, a row, adds to that for another, a column.
+    """
+
+    learners: Any
+    constant: FloatArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Stack(BankAlgorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    bank : NaiveBayes
+        The learners of the first level.
+    """
+
+    bank: NaiveBayes
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of two levels that have seen nothing."""
+        n_labels = schema.n_labels
+        return State(self.bank.init(schema.n_values, n_labels), np.zeros((n_labels, n_labels)), np.zeros(n_labels))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn a batch: the first level predicts it, both levels learn it."""
+        learners = self.bank.update(state.learners, X, Y)
+        if state.learners.rows[-1] == 0:
+            first_level = self.bank.derive(learners)
+        else:
+            first_level = self.bank.derive(state.learners) if derived is None else derived.learners
+        found = scipy.sparse.csr_array(self.bank.predict(first_level, X) >= 0, dtype=float)
+        counted = scipy.sparse.coo_array(found.T @ Y)
+        together = state.together.copy()
+        together[counted.coords] += counted.data
+        return State(learners, together, state.predicted + found.sum(axis=0))
+
+    def derive(self, state: State) -> Derived:
+        """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
+        rows = state.learners.rows
+        n, ones = rows[-1], rows[:-1]
+        # With the label (1) or without it (0), one more than the rows for which another label was predicted or not.
+        predicted1 = state.together + 1.0
+        predicted0 = state.predicted[:, None] + 2.0 - predicted1
+        not1, not0 = ones + 2.0 - predicted1, n - ones + 2.0 - predicted0
+        absent = np.log(not1 / not0) - np.log((ones + 2.0) / (n - ones + 2.0))
+        weights = np.log(predicted1 / predicted0) - np.log(not1 / not0)
+        return Derived(self.bank.derive(state.learners), absent.sum(axis=0), weights)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the log odds of the second level."""
+        first = self.bank.predict(derived.learners, X)
+        return first + derived.constant + (first >= 0).astype(float) @ derived.weights
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Mark the labels that are at least as likely as not."""
+        return self.scores(derived, X) >= 0
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Turn log odds into probabilities."""
+        return expit(self.scores(derived, X))
+
+    def merge(self, one: State, other: State) -> State:
+        """Add the sums of two states."""
+        learners = self.bank.merge(one.learners, other.learners)
+        return State(learners, one.together + other.together, one.predicted + other.predicted)
+
+    def why_too_many_labels(self, n_labels: int) -> str | None:
+        """Return why there is no room for so many labels: the table would be too large."""
+        return too_many_labels(n_labels)
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far, and never predicted."""
+        new = n_labels - len(state.predicted)
+        learners = self.bank.grow_components(state.learners, n_labels)
+        return State(learners, np.pad(state.together, (0, new)), columns.pad_rows(state.predicted, n_labels))
+
+
+def too_many_labels(n_labels: int) -> str | None:
+    """Return why there is no room for so many labels; None if there is."""
+    if n_labels <= _MOST_LABELS:
+        return None
+    size = f"which would be {8e-9 * n_labels**2:.0f} GB"
+    return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
+
+
+def checked_learner(learner: Any) -> NaiveBayes:
+    """Return the naive Bayes that a user gave, or the default one."""
+    learner = NaiveBayes() if learner is None else learner
+    if not isinstance(learner, NaiveBayes):
+        raise ValueError(f"learner must be a NaiveBayes, whose sums both levels share, got {learner!r}.")
+    return learner
+
+
+class MBRClassifier(OnlineClassifier):
+    """Stacked binary relevance, online: labels are predicted from the features and from predicted labels.
+
+    Parameters
+    ----------
+    learner : NaiveBayes or None, default=None
+        The learners: `labelrace.learners.naive_bayes.NaiveBayes`, with its defaults if None.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    MBRChunksClassifier : An ensemble of such stacks, one a batch, as published.
+    ClassifierChainsClassifier : Labels that are predicted from the true ones before them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import MBRClassifier
+    >>> X = np.array([[0.0], [1.0], [0.2], [0.9]] * 10)
+    >>> Y = np.hstack([X > 0.5, X > 0.5, X < 0.5])
+    >>> MBRClassifier().fit(X, Y).predict([[0.95]])
+    array([[ True,  True, False]])
+    """
+
+    def __init__(
+        self, *, learner: NaiveBayes | None = None, categorical_features: Any = None, label_names: Any = None
+    ) -> None:
+        self.learner = learner
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+
+    @classmethod
+    def paper(cls, **others: Any) -> Self:
+        """Make a stack whose first level is that of the paper's program (OBR), to the digit."""
+        return cls(**{"learner": NaiveBayes(numeric="binned"), **others})
+
+    def _algorithm(self, seed: int) -> Stack:
+        return Stack(checked_learner(self.learner))

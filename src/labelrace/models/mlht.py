@@ -1,0 +1,415 @@
+"""Multi-label Hoeffding tree (MLHT): a tree that splits a leaf when its rows have shown which feature is best.
+
+A leaf keeps statistics of every feature over each label's rows (`learners.label_statistics`). Once enough has come
+since the last attempt, the gain of the best feature is compared with that of the second best: if it is larger by more
+than Hoeffding's bound, or the bound is small, the leaf splits. Children start with the label counts that the split
+expects, and with a copy of their parent's leaf learner.
+
+Two forms are offered. *As in MOA*, to the split: a leaf's weight is its number of label occurrences, and entropy is
+that of their distribution (or MOA's intended multi-label entropy of the same shares); leaves predict their most
+frequent label set. *By rows*, the default: entropy is that of each label's share of rows, as Clare and King define it,
+which takes a count of rows and statistics of all rows; gain is a share of the leaf's entropy; leaves hold naive Bayes
+for each label, which predicts where it has been right more often than the label's share.
+
+Rows between two attempts are learned at once. A row costs ``m · |y|`` (by rows also ``m · l`` for naive Bayes), an
+attempt ``10 · m · l`` normal probabilities, predicting the depth of the tree and the leaf learner. The state is
+``leaves · m · l`` numbers, four times.
+
+References
+----------
+Read, J., Bifet, A., Holmes, G. and Pfahringer, B.: Scalable and efficient multi-label classification for evolving data
+streams. Machine Learning 88 (2012).
+Clare, A. and King, R.: Knowledge discovery in multi-label phenotype data. PKDD (2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from scipy.special import entr
+
+from labelrace import parameters
+from labelrace.core.algorithm import Algorithm
+from labelrace.core.schema import Schema
+from labelrace.learners import columns, label_statistics, tree
+from labelrace.learners.label_statistics import Statistics
+from labelrace.learners.tree import Growing, Shape, Split
+from labelrace.models.base import OnlineClassifier
+from labelrace.models.leaf_learners import BayesLeaves, LeafLearner, MajorityLeaves
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["Derived", "HoeffdingTree", "Leaf", "MLHTClassifier", "State", "checked_tree"]
+
+# What children begin with is no whole number, and sums of it are rounded.
+_ROUNDING = 1e-9
+
+
+class Leaf(NamedTuple):
+    """What decides when and how a leaf splits; in a state, of all leaves, stacked.
+
+    Attributes
+    ----------
+    mass : (l,) array
+        Rows with each label, those that the leaf began with included.
+    rows : float
+        Rows, likewise.
+    tried : float
+        The leaf's weight when a split was last tried.
+    statistics : Statistics
+        Of the features, over the rows that came since the leaf began.
+    """
+
+    mass: FloatArray
+    rows: FloatArray
+    tried: FloatArray
+    statistics: Statistics
+
+
+class State(NamedTuple):
+    """The tree, or trees.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    shape : Shape
+        The nodes.
+    leaves : Leaf
+        The leaves.
+    learners
+        Their learners.
+    """
+
+    n_values: IntArray
+    shape: Shape
+    leaves: Leaf
+    learners: Annotated[Any, "stacked"]
+
+
+class Derived(NamedTuple):
+    """The nodes, and what each leaf's learner derives."""
+
+    shape: Shape
+    learners: Any
+
+
+@dataclass(frozen=True)
+class HoeffdingTree(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    leaf_learner : LeafLearner
+        What leaves predict by.
+    entropy : {"rows", "occurrences", "intended"}
+        Of which shares entropy is taken: each label's of the rows; or of the label occurrences, as a distribution, or
+        each label's.
+    grace : float
+        Weight that must come between two attempts to split a leaf.
+    delta : float
+        Probability with which a split may be the wrong one.
+    tau : float
+        A bound from which on features count as equal.
+    n_trees : int
+        Roots in the state, for ensembles.
+    """
+
+    leaf_learner: LeafLearner
+    entropy: str
+    grace: float
+    delta: float
+    tau: float
+    n_trees: int = 1
+
+    state_type = State
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether weights are rows, rather than label occurrences."""
+        return self.entropy == "rows"
+
+    def field_types(self) -> Mapping[str, Any]:
+        """Return the type of the leaf learners' state."""
+        return {"learners": self.leaf_learner.state_type}
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of trees of one leaf each."""
+        leaf = self.new_leaf(schema.n_values, schema.n_labels)
+        leaves = tree.stacked([leaf] * self.n_trees)
+        learners = self.leaf_learner.init(schema.n_values, schema.n_labels, self.n_trees)
+        return State(schema.n_values, tree.single(self.n_trees), leaves, learners)
+
+    def new_leaf(self, n_values: IntArray, n_labels: int) -> Leaf:
+        """Make a leaf that has seen nothing."""
+        zero = np.zeros(())
+        return Leaf(np.zeros(n_labels), zero, zero, label_statistics.empty(n_values, n_labels + self.by_rows))
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Learn a batch."""
+        Y = scipy.sparse.csr_array(Y)
+        return self.frozen(*self.learned(state, X, Y, [np.arange(X.shape[0])]))
+
+    def learned(
+        self, state: State, X: AnyMatrix, Y: AnyMatrix, rows: list[IntArray], restarted: Sequence[int] = ()
+    ) -> tuple[Growing, Any]:
+        """Let each tree learn some rows, in their order, some after they begin anew.
+
+        Returns the nodes and what leaf learners share.
+        """
+        n_values = columns.widest_values(state.n_values, X)
+        leaves = [
+            leaf._replace(statistics=label_statistics.widen(leaf.statistics, state.n_values, n_values))
+            for leaf in tree.separate(state.leaves)
+        ]
+        shared, learners = self.leaf_learner.unpacked(state.learners, X, Y)
+        growing = Growing(state.shape, list(zip(leaves, learners, strict=True)))
+        for each in restarted:
+            growing.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.fresh(shared)))
+        batch = _Batch(X, Y, n_values, shared)
+        for root, chosen in zip(growing.roots, rows, strict=True):
+            waiting = [(root, chosen)] if len(chosen) else []
+            while waiting:
+                node, some = waiting.pop()
+                for leaf, group in growing.groups(node, X, some):
+                    rest = self._learn_leaf(growing, leaf, batch, group)
+                    if len(rest):
+                        waiting.append((leaf, rest))
+        return growing, shared
+
+    def frozen(self, growing: Growing, shared: Any) -> State:
+        """Turn nodes and leaves into a state."""
+        leaves, learners = zip(*growing.leaves, strict=True)
+        packed = self.leaf_learner.packed(shared, list(learners))
+        return State(self.leaf_learner.n_values(shared), growing.shape(), tree.stacked(list(leaves)), packed)
+
+    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
+        """Learn the rows of a leaf until it splits; return those that are left for its children."""
+        place = growing.child[node]
+        steps = np.ones(len(rows)) if self.by_rows else np.diff(batch.Y.indptr)[rows]
+        while len(rows):
+            leaf, learner = growing.leaves[place]
+            due = np.flatnonzero(self._weight(leaf) - leaf.tried + np.cumsum(steps) >= self.grace - _ROUNDING)
+            stop = int(due[0]) + 1 if len(due) else len(rows)
+            X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
+            learner = self.leaf_learner.learned(learner, leaf.mass, leaf.rows, X, Y, rows[:stop], batch.shared)
+            leaf = self._with_rows(leaf, X, Y, batch.n_values)
+            rows, steps = rows[stop:], steps[stop:]
+            if len(due):
+                leaf = leaf._replace(tried=np.asarray(self._weight(leaf)))
+                split = self._chosen(leaf, batch.n_values)
+                if split is not None:
+                    children = [self._child(branch, batch.n_values) for branch in split.branches]
+                    growing.split(node, split, [(child, learner) for child in children])
+                    break
+            growing.leaves[place] = (leaf, learner)
+        return rows
+
+    def _weight(self, leaf: Leaf) -> float:
+        return float(leaf.rows if self.by_rows else leaf.mass.sum())
+
+    def _with_rows(self, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray) -> Leaf:
+        counted = columns.with_ones(Y) if self.by_rows else Y
+        statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), n_values)
+        return Leaf(leaf.mass + Y.sum(axis=0), leaf.rows + Y.shape[0], leaf.tried, statistics)
+
+    def _child(self, branch: FloatArray, n_values: IntArray) -> Leaf:
+        """Make a child that starts with the expected rows of each label."""
+        mass, rows = (branch[:-1], branch[-1]) if self.by_rows else (branch, branch.sum())
+        empty = self.new_leaf(n_values, len(mass))
+        leaf = empty._replace(mass=mass, rows=np.asarray(rows))
+        return leaf._replace(tried=np.asarray(self._weight(leaf)))
+
+    def _chosen(self, leaf: Leaf, n_values: IntArray) -> Split | None:
+        """Choose the split to be made; None if it is too early to say."""
+        seen = np.flatnonzero(leaf.mass > 0)
+        if len(seen) < (1 if self.by_rows else 2):
+            return None
+        whole = np.append(leaf.mass, leaf.rows) if self.by_rows else leaf.mass
+        entropy = float(self._entropy(whole[:, None])[0])
+        # By rows, gain is a share of the entropy that there is; otherwise bits, of which there are so many at the most.
+        span = 1.0 if self.by_rows else np.log2(max(2.0, 1.0 + seen[-1]))
+        if self.by_rows and entropy <= 0:
+            return None
+        scale = entropy if self.by_rows else 1.0
+        found = label_statistics.best_splits(leaf.statistics, n_values, entropy, self._branch_weight, self._entropy)
+        merits = found.merit / scale
+        # Of equal merits the feature with the higher number.
+        order = np.argsort(merits, kind="stable")
+        best, second = merits[order[-1]], merits[order[-2]] if len(order) > 1 else -np.inf
+        epsilon = tree.bound(float(span), self._weight(leaf), self.delta)
+        if best == -np.inf or (self.by_rows and best <= 0) or not (best - second > epsilon or epsilon < self.tau):
+            return None
+        feature = int(order[-1])
+        kind, threshold = float(found.kind[feature]), float(found.threshold[feature])
+        expected = label_statistics.branches(leaf.statistics, n_values, feature, kind, threshold)
+        return Split(kind, feature, threshold, float(found.merit[feature]), expected)
+
+    def _branch_weight(self, branches: FloatArray) -> FloatArray:
+        weights: FloatArray = branches[-1] if self.by_rows else branches.sum(axis=0)
+        return weights
+
+    def _entropy(self, branches: FloatArray) -> FloatArray:
+        """Compute the entropy, in bits, of the labels along the first axis."""
+        weights = self._branch_weight(branches)
+        labels = branches[:-1] if self.by_rows else branches
+        share = np.clip(labels / np.where(weights > 0, weights, 1.0), 0.0, 1.0)
+        bits = entr(share) if self.entropy == "occurrences" else entr(share) + entr(1.0 - share)
+        result: FloatArray = np.where(weights > 0, bits.sum(axis=0), 0.0) / np.log(2.0)
+        return result
+
+    def derive(self, state: State) -> Derived:
+        """Derive every leaf's learner."""
+        leaves = tree.separate(state.leaves)
+        return Derived(state.shape, self.leaf_learner.derive(state.learners, leaves))
+
+    def tree_scores(self, derived: Derived, X: AnyMatrix, root: int) -> FloatArray:
+        """Compute one tree's scores: each leaf's learner for the rows that reach it."""
+        leaf = derived.shape.child[tree.route(derived.shape, X, root)]
+        order = np.argsort(leaf, kind="stable")
+        found, starts = np.unique(leaf[order], return_index=True)
+        parts = [
+            self.leaf_learner.scores(derived.learners, place, X[rows])
+            for place, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True)
+        ]
+        result = np.empty((X.shape[0], parts[0].shape[1]))
+        result[order] = np.vstack(parts)
+        return result
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores of the only tree."""
+        return self.tree_scores(derived, X, int(derived.shape.roots[0]))
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Mark the labels with a positive score."""
+        return self.scores(derived, X) > 0
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Turn scores into probabilities, as the leaf learner has them."""
+        return self.leaf_learner.probabilities(self.scores(derived, X))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two states cannot be merged: each has its own splits."""
+        return "each tree has splits of its own"
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far: no leaf has a row of them."""
+        new = n_labels - state.leaves.mass.shape[1]
+        leaves = [
+            leaf._replace(
+                mass=np.pad(leaf.mass, (0, new)),
+                statistics=label_statistics.grow_labels(leaf.statistics, new, before_last=self.by_rows),
+            )
+            for leaf in tree.separate(state.leaves)
+        ]
+        learners = self.leaf_learner.grow_labels(state.learners, n_labels)
+        return state._replace(leaves=tree.stacked(leaves), learners=learners)
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far."""
+        n_values = columns.appended(state.n_values, n_values)
+        leaves = [
+            leaf._replace(statistics=label_statistics.grow_features(leaf.statistics, n_values))
+            for leaf in tree.separate(state.leaves)
+        ]
+        learners = self.leaf_learner.grow_features(state.learners, n_values)
+        return state._replace(n_values=n_values, leaves=tree.stacked(leaves), learners=learners)
+
+
+class _Batch(NamedTuple):
+    """A batch, and what leaf learners share while it is learned."""
+
+    X: AnyMatrix
+    Y: AnyMatrix
+    n_values: IntArray
+    shared: Any
+
+
+class MLHTClassifier(OnlineClassifier):
+    """Multi-label Hoeffding tree: splits where the rows so far have shown which feature is best.
+
+    Parameters
+    ----------
+    leaf : {"naive_bayes", "majority"}, default="naive_bayes"
+        What leaves predict: each label by naive Bayes or by its share, whichever has been right more often; or the most
+        frequent label set.
+    entropy : {"rows", "occurrences", "intended"}, default="rows"
+        Of which shares entropy is taken: of each label's share of the rows; of the distribution of the label
+        occurrences, as MOA does; or of each label's share of the label occurrences, as MOA means to.
+    grace_period : float, default=200
+        Rows that must come between two attempts to split a leaf; label occurrences, if entropy is taken of them.
+    delta : float, default=1e-7
+        Probability with which a split may be the wrong one.
+    tau : float, default=0.05
+        Bound from which on features count as equally good, and the best is taken.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    EaHTClassifier : Ten such trees.
+    ISOUPTreeClassifier : A tree that splits by the variance of the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import MLHTClassifier
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> model = MLHTClassifier().fit(X, X > 0.5)
+    >>> model.predict([[0.9, 0.2]])
+    array([[ True, False]])
+    """
+
+    def __init__(
+        self,
+        *,
+        leaf: Literal["naive_bayes", "majority"] = "naive_bayes",
+        entropy: Literal["rows", "occurrences", "intended"] = "rows",
+        grace_period: float = 200,
+        delta: float = 1e-7,
+        tau: float = 0.05,
+        categorical_features: Any = None,
+        label_names: Any = None,
+    ) -> None:
+        self.leaf = leaf
+        self.entropy = entropy
+        self.grace_period = grace_period
+        self.delta = delta
+        self.tau = tau
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+
+    @classmethod
+    def moa(cls, **others: Any) -> Self:
+        """Make the tree as MOA has it, with its majority label set in the leaves."""
+        return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
+
+    def _algorithm(self, seed: int) -> HoeffdingTree:
+        return checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau)
+
+
+def checked_tree(leaf: Any, entropy: Any, grace_period: Any, delta: Any, tau: Any, n_trees: int = 1) -> HoeffdingTree:
+    """Check the parameters of a tree and make its algorithm."""
+    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority"))
+    parameters.check_choice("entropy", entropy, ("rows", "occurrences", "intended"))
+    parameters.check_number("grace_period", grace_period, 0, open_low=True)
+    parameters.check_number("delta", delta, 0, 1, open_low=True)
+    parameters.check_number("tau", tau, 0)
+    learner: LeafLearner = MajorityLeaves() if leaf == "majority" else BayesLeaves()
+    return HoeffdingTree(learner, entropy, float(grace_period), float(delta), float(tau), n_trees)

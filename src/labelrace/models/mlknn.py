@@ -1,0 +1,313 @@
+"""ML-kNN: each label by the number of a row's nearest neighbours that have it, and what such numbers meant before.
+
+``C_j(x)`` counts the labels j among the k nearest rows. Two tables say how often rows with the label, and rows without
+it, had each count; with the label's share of rows they give its probability by Bayes' rule,
+
+    π_j P(C | 1) / (π_j P(C | 1) + (1 - π_j) P(C | 0)),   P(c | 1) = (s + a_j[c]) / (s (k + 1) + Σ a_j),
+
+and likewise ``b`` for rows without the label. *Window* tables are those of Zhang and Zhou on the newest W rows: every
+row of the window with its neighbours in the window, without itself. *Prequential* tables count each row once, with its
+neighbours in the window as it was before the row's batch; the first batch, which has none, with its own. They are sums
+over all rows.
+
+Distances are computed once for all labels. A batch of n rows costs ``n · W · m`` to predict; the window's tables cost
+``W² · m`` when they are first asked for after a batch, prequential ones ``n · W · m``. The state is W rows and their
+labels.
+
+References
+----------
+Zhang, M.-L. and Zhou, Z.-H.: ML-KNN: a lazy learning approach to multi-label learning. Pattern Recognition 40 (2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+
+from labelrace import parameters
+from labelrace.core.algorithm import Algorithm
+from labelrace.core.schema import Schema
+from labelrace.learners import columns, neighbours
+from labelrace.learners.neighbours import Rows, Scale
+from labelrace.models.base import OnlineClassifier
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+__all__ = ["MLkNN", "MLkNNClassifier", "State", "count_tables"]
+
+
+class State(NamedTuple):
+    """The window, and the tables if they are kept.
+
+    Attributes
+    ----------
+    n_values : (m,) array
+        Number of values of each nominal feature, 0 for a numeric one.
+    scale : Scale
+        How features become coordinates, from the first batch.
+    X, Y : Rows
+        Features and labels of the window's rows, the oldest first.
+    rows : float
+        Rows learned, not only those of the window.
+    present, absent : (l, k + 1) arrays
+        Rows with and without each label, by the number of neighbours that have it; prequential tables only.
+    """
+
+    n_values: IntArray
+    scale: Scale
+    X: Rows
+    Y: Rows
+    rows: float
+    present: FloatArray
+    absent: FloatArray
+
+
+class Derived(NamedTuple):
+    """The window's points and labels, and the probability of each label by the number of neighbours that have it."""
+
+    n_values: IntArray
+    scale: Scale
+    points: AnyMatrix
+    labels: AnyMatrix
+    present: FloatArray
+    absent: FloatArray
+    confidence: FloatArray
+
+
+@dataclass(frozen=True)
+class MLkNN(Algorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    k : int
+        Number of neighbours.
+    window : int
+        Rows that are kept, the newest.
+    smoothing : float
+        Rows that each cell of the tables starts with.
+    prequential : bool
+        Whether tables are sums over the stream, or those of the window.
+    scaled : bool
+        Whether numeric features are divided by their range in the first batch.
+    newest_first : bool
+        Whether of rows at the same distance the newest is nearer.
+    """
+
+    k: int
+    window: int
+    smoothing: float
+    prequential: bool
+    scaled: bool
+    newest_first: bool
+
+    state_type = State
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state that has seen nothing."""
+        empty = np.zeros((schema.n_labels, self.k + 1))
+        no_rows = neighbours.stored(np.zeros((0, schema.n_features)))
+        no_labels = neighbours.stored(scipy.sparse.csr_array((0, schema.n_labels)))
+        scale = neighbours.empty_scale(schema.n_values)
+        return State(schema.n_values, scale, no_rows, no_labels, 0.0, empty, empty)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Take a batch into the window; count its neighbours first, if tables are prequential."""
+        Y = scipy.sparse.csr_array(Y)
+        n_values = columns.widest_values(state.n_values, X)
+        if state.rows == 0 and self.scaled:
+            state = state._replace(scale=neighbours.first_scale(n_values, X))
+        present, absent = state.present, state.absent
+        if self.prequential:
+            if state.rows == 0:
+                points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
+                counts = self._counts(points, Y, points, np.arange(len(Y.indptr) - 1))
+            else:
+                derived = self._places(state) if derived is None else derived
+                counts = self._counts_of(derived, X)
+            more = count_tables(counts, Y, self.k)
+            present, absent = present + more[0], absent + more[1]
+        newest = slice(-self.window, None)
+        rows = neighbours.taken(neighbours.joined(state.X, X), newest)
+        labels = neighbours.taken(neighbours.joined(state.Y, Y), newest)
+        return State(n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent)
+
+    def _places(self, state: State) -> Derived:
+        """Turn the window into points."""
+        X = neighbours.as_matrix(state.X, len(state.n_values))
+        points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+        labels = neighbours.as_matrix(state.Y, len(state.present))
+        return Derived(state.n_values, state.scale, points, labels, state.present, state.absent, np.empty(0))
+
+    def derive(self, state: State) -> Derived:
+        """Turn the window into points and the tables into probabilities."""
+        places = self._places(state)
+        present, absent = state.present, state.absent
+        if not self.prequential:
+            counts = self._counts(places.points, places.labels, places.points, np.arange(places.points.shape[0]))
+            present, absent = count_tables(counts, places.labels, self.k)
+        s = self.smoothing
+        with_label, without = present.sum(axis=1), absent.sum(axis=1)
+        prior = ((s + with_label) / (2.0 * s + (with_label + without)))[:, None]
+        one = prior * ((s + present) / (s * (self.k + 1) + with_label[:, None]))
+        zero = (1.0 - prior) * ((s + absent) / (s * (self.k + 1) + without[:, None]))
+        return places._replace(present=present, absent=absent, confidence=one / (one + zero))
+
+    def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
+        """Count each label among the neighbours of rows, (n, l), sparse."""
+        found, _ = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        return scipy.sparse.csr_array(neighbours.selection(found, P.shape[0]) @ labels)
+
+    def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
+        points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(derived.points))
+        return self._counts(derived.points, derived.labels, points, None)
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Look up the probabilities of the counts."""
+        counts = self._counts_of(derived, X).tocoo()
+        result = np.tile(derived.confidence[:, 0], (X.shape[0], 1))
+        row, label = counts.coords
+        result[row, label] = derived.confidence[label, counts.data.astype(np.intp)]
+        return result
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Stretch the probabilities to -1 to 1, so that 0 is even odds."""
+        return 2.0 * self.probabilities(derived, X) - 1.0
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Mark the labels that are more likely than not."""
+        return self.probabilities(derived, X) > 0.5
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two states cannot be merged: either's rows could be the newest."""
+        return "each keeps the newest rows, and either's could be newer"
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far: no row, and no neighbour, has them."""
+        present = columns.pad_rows(state.present, n_labels)
+        absent = columns.pad_rows(state.absent, n_labels)
+        if self.prequential:
+            absent[len(state.absent) :, 0] = state.rows
+        return state._replace(present=present, absent=absent)
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far; scaled by their range in the first batch, they do not count."""
+        scale = neighbours.grown_scale(state.scale, n_values, 0.0 if self.scaled and state.rows else 1.0)
+        return state._replace(n_values=columns.appended(state.n_values, n_values), scale=scale)
+
+
+def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
+    """Count rows with and without each label by the number of neighbours that have it, two (l, k + 1) arrays.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> counts, Y = scipy.sparse.csr_array([[2.0], [0.0]]), scipy.sparse.csr_array([[1.0], [0.0]])
+    >>> present, absent = count_tables(counts, Y, 2)
+    >>> present.tolist(), absent.tolist()
+    ([[0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0]])
+    """
+    n, n_labels = Y.shape
+
+    def table(counted: AnyMatrix, rows: FloatArray) -> FloatArray:
+        counted = counted.tocoo()
+        place = counted.coords[1] * (k + 1) + counted.data.astype(np.intp)
+        cells = np.bincount(place, minlength=n_labels * (k + 1)).astype(float).reshape(n_labels, k + 1)
+        cells[:, 0] = rows - cells[:, 1:].sum(axis=1)
+        return cells
+
+    ones = np.asarray(Y.sum(axis=0), dtype=float)
+    everything, present = table(counts, np.full(n_labels, float(n))), table(counts.multiply(Y), ones)
+    return present, everything - present
+
+
+class MLkNNClassifier(OnlineClassifier):
+    """ML-kNN on a window: labels by how many of a row's nearest neighbours have them.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Number of neighbours.
+    window : int, default=1000
+        Rows that are kept, the newest.
+    tables : {"window", "prequential"}, default="window"
+        What counts of neighbours mean is learned from the rows of the window, or from all rows, each counted when its
+        batch was learned, which is cheaper.
+    smoothing : float, default=1.0
+        Rows that each cell of the tables starts with.
+    scale : {"range", "none"}, default="range"
+        Divide numeric features by their range in the first batch, or take them as they are.
+    ties : {"newest", "oldest"}, default="newest"
+        Which of rows at the same distance is taken for the nearer one.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values; two values differ by 1.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+
+    See Also
+    --------
+    MWCClassifier : Neighbours in windows of each label's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import MLkNNClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
+    >>> MLkNNClassifier(n_neighbors=3).fit(X, X).predict([[0.9, 0.2]])
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 10,
+        window: int = 1000,
+        tables: Literal["window", "prequential"] = "window",
+        smoothing: float = 1.0,
+        scale: Literal["range", "none"] = "range",
+        ties: Literal["newest", "oldest"] = "newest",
+        categorical_features: Any = None,
+        label_names: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.window = window
+        self.tables = tables
+        self.smoothing = smoothing
+        self.scale = scale
+        self.ties = ties
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+
+    @classmethod
+    def paper(cls, **others: Any) -> Self:
+        """Make ML-kNN as Zhang and Zhou's program has it: features as they are, and all rows kept."""
+        return cls(**{"scale": "none", "window": 2**40, "ties": "oldest", **others})
+
+    def _algorithm(self, seed: int) -> MLkNN:
+        parameters.check_whole("n_neighbors", self.n_neighbors, 1)
+        parameters.check_whole("window", self.window, 1)
+        parameters.check_choice("tables", self.tables, ("window", "prequential"))
+        parameters.check_number("smoothing", self.smoothing, 0, open_low=True)
+        parameters.check_choice("scale", self.scale, ("range", "none"))
+        parameters.check_choice("ties", self.ties, ("newest", "oldest"))
+        return MLkNN(
+            int(self.n_neighbors),
+            int(self.window),
+            float(self.smoothing),
+            self.tables == "prequential",
+            self.scale == "range",
+            self.ties == "newest",
+        )

@@ -1,0 +1,271 @@
+"""Nearest neighbours and stacks against versions written straight from the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
+from labelrace.learners import neighbours
+from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.models.mwc import NOWHERE
+from labelrace.models.relevance import BinaryRelevanceClassifier
+
+
+def stream(seed=0, n=90, m=4, n_labels=5, batch=30, whole=False):
+    """Make batches; features that are few whole numbers, of a range of 4, have many ties that rounding leaves alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m))
+    Y = (X @ rng.normal(size=(m, n_labels)) + 0.5 * rng.normal(size=(n, n_labels)) > 0.5).astype(float)
+    if whole:
+        X = np.clip((1.5 * X).round() + 2.0, 0.0, 4.0)
+        X[0], X[1] = 0.0, 4.0
+    return [(X[start : start + batch], Y[start : start + batch]) for start in range(0, n, batch)]
+
+
+def order_by_distance(P, x):
+    """Sort rows by their distance from one, the newest first among equals."""
+    squares = [((row - x) ** 2).sum() for row in P]
+    return sorted(range(len(P)), key=lambda i: (squares[i], -i))
+
+
+def scaled(X, first):
+    low, high = first.min(axis=0), first.max(axis=0)
+    return np.where(high > low, (X - low) / np.where(high > low, high - low, 1.0), 0.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_nearest_rows(sparse, whole, newest_first):
+    rng = np.random.default_rng(1)
+    P, Q = rng.normal(size=(40, 6)), rng.normal(size=(9, 6))
+    if whole:
+        P, Q = P.round(), Q.round()
+    # Equal rows, at which products may round differently.
+    P[20:] = P[:20]
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    found, squares = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
+    for i, x in enumerate(Q):
+        exact = ((P - x) ** 2).sum(axis=1)
+        sign = -1 if newest_first else 1
+        expected = sorted(range(40), key=lambda j, exact=exact, sign=sign: (exact[j], sign * j))[:7]
+        assert found[i].tolist() == expected
+        np.testing.assert_allclose(squares[i], exact[expected], atol=1e-12)
+
+
+def test_nearest_rows_without_itself_and_fewer_than_wanted():
+    P = np.array([[0.0], [1.0], [5.0]])
+    found, squares = neighbours.nearest(P, P, 9, itself=np.arange(3))
+    assert found.tolist() == [[1, 2], [0, 2], [1, 0]]
+    assert squares.tolist() == [[1.0, 25.0], [1.0, 16.0], [16.0, 25.0]]
+    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1))[0].shape == (1, 0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nominal_values_differ_by_one(sparse):
+    X = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.5], [0.0, 3.0, 0.25]])
+    n_values = np.array([2, 4, 0])
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    points = neighbours.points(neighbours.first_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
+    squares = neighbours.squared_distances(points, points)
+    np.testing.assert_allclose(squares, [[0, 2, 2], [2, 0, 3], [2, 3, 0]], atol=1e-12)
+
+
+def naive_mlknn(window_X, window_Y, x, k):
+    """Compute ML-kNN's probabilities row by row."""
+    n, n_labels = window_Y.shape
+    present, absent = np.zeros((n_labels, k + 1)), np.zeros((n_labels, k + 1))
+    for i in range(n):
+        near = [j for j in order_by_distance(window_X, window_X[i]) if j != i][:k]
+        for label, count in enumerate(window_Y[near].sum(axis=0).astype(int)):
+            (present if window_Y[i, label] else absent)[label, count] += 1
+    near = order_by_distance(window_X, x)[:k]
+    result = []
+    for label, count in enumerate(window_Y[near].sum(axis=0).astype(int)):
+        share = (1 + window_Y[:, label].sum()) / (2 + n)
+        one = share * (1 + present[label, count]) / (k + 1 + present[label].sum())
+        zero = (1 - share) * (1 + absent[label, count]) / (k + 1 + absent[label].sum())
+        result.append(one / (one + zero))
+    return result
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_mlknn_on_a_window(whole, sparse):
+    batches = stream(whole=whole)
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    model = MLkNNClassifier(n_neighbors=3, window=40)
+    for X, Y in batches[:2]:
+        model.partial_fit(form(X), form(Y))
+    X = scaled(np.vstack([X for X, _ in batches]), batches[0][0])
+    Y = np.vstack([Y for _, Y in batches])
+    expected = [naive_mlknn(X[20:60], Y[20:60], x, 3) for x in X[60:]]
+    np.testing.assert_allclose(model.predict_proba(form(batches[2][0])), expected, rtol=1e-12)
+
+
+def test_prequential_tables_do_not_see_their_own_batch():
+    (first_X, first_Y), (X, Y), _ = stream()
+    model = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
+    before = model._fitted.state.present.sum(axis=1) + model._fitted.state.absent.sum(axis=1)
+    model.partial_fit(X, Y)
+    state = model._fitted.state
+    np.testing.assert_array_equal(before, 30.0)
+    np.testing.assert_array_equal(state.present.sum(axis=1), first_Y.sum(axis=0) + Y.sum(axis=0))
+    near = order_by_distance(scaled(first_X, first_X), scaled(X[:1], first_X)[0])[:3]
+    one = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
+    tables = one._fitted.state
+    one.partial_fit(X[:1], Y[:1])
+    for label, count in enumerate(first_Y[near].sum(axis=0).astype(int)):
+        name = "present" if Y[0, label] else "absent"
+        change = getattr(one._fitted.state, name)[label] - getattr(tables, name)[label]
+        assert change.tolist() == np.eye(4)[count].tolist()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLkNNClassifier(n_neighbors=3, window=50),
+        MLkNNClassifier(n_neighbors=3, window=50, tables="prequential"),
+        MWCClassifier(n_neighbors=3, window=10),
+        MBRClassifier(),
+        MBRChunksClassifier(n_stacks=2),
+        MBRChunksClassifier(n_stacks=2, weights="static"),
+    ],
+    ids=repr,
+)
+def test_a_new_label_is_one_that_was_always_absent(model):
+    batches = stream(3)
+    late, early = model, type(model)(**model.get_params())
+    for number, (X, Y) in enumerate(batches):
+        Y = Y.copy()
+        if number < 2:
+            Y[:, 3:] = 0.0
+            late.partial_fit(X, Y[:, :3])
+        else:
+            late.partial_fit(X, Y)
+        early.partial_fit(X, Y)
+    rows = stream(4)[0][0]
+    np.testing.assert_allclose(late.decision_function(rows), early.decision_function(rows), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(late.predict(rows), early.predict(rows))
+
+
+def test_multiple_windows_by_definition():
+    batches = stream(5, n=200, batch=40, whole=True)
+    model, k, n_present, n_absent = MWCClassifier(n_neighbors=5, window=6, ratio=0.5), 5, 6, 12
+    seen_X, seen_Y, thresholds = np.zeros((0, 4)), np.zeros((0, 5)), np.full(5, 0.5)
+    for X, Y in batches:
+        points = scaled(X, batches[0][0])
+        if len(seen_X):
+            shares = np.zeros(Y.shape)
+            for label in range(5):
+                rows = [
+                    *np.flatnonzero(seen_Y[:, label] == 1)[-n_present:],
+                    *np.flatnonzero(seen_Y[:, label] == 0)[-n_absent:],
+                ]
+                rows = sorted(rows)
+                for i, x in enumerate(points):
+                    near = [rows[place] for place in order_by_distance(seen_X[rows], x)[:k]]
+                    shares[i, label] = seen_Y[near, label].mean()
+            np.testing.assert_allclose(model.decision_function(X), shares, rtol=0, atol=1e-15)
+            np.testing.assert_array_equal(model.predict(X), shares >= thresholds)
+            for label in range(5):
+                candidates = [NOWHERE, *sorted(set(shares[:, label]), reverse=True)]
+                off = [abs((shares[:, label] >= each).sum() - Y[:, label].sum()) for each in candidates]
+                thresholds[label] = candidates[int(np.argmin(off))]
+        model.partial_fit(X, Y)
+        np.testing.assert_array_equal(model._fitted.state.thresholds, thresholds)
+        seen_X, seen_Y = np.vstack([seen_X, points]), np.vstack([seen_Y, Y])
+    assert len(model._fitted.derived.labels) < len(seen_X)
+
+
+def test_fixed_thresholds_stay():
+    model = MWCClassifier(thresholds="fixed")
+    for X, Y in stream():
+        model.partial_fit(X, Y)
+    np.testing.assert_array_equal(model._fitted.state.thresholds, 0.5)
+
+
+@pytest.mark.parametrize("numeric", ["density", "binned"])
+def test_a_stack_by_definition(numeric):
+    """The second level is naive Bayes on one more binary feature for each label."""
+    batches, bank = stream(6), NaiveBayes(numeric=numeric)
+    first, model = BinaryRelevanceClassifier(learner=bank), MBRClassifier(learner=bank)
+    said, truth = [], []
+    for number, (X, Y) in enumerate(batches[:2]):
+        if number:
+            said.append(first.predict(X))
+        first.partial_fit(X, Y)
+        if not number:
+            said.append(first.predict(X))
+        truth.append(Y)
+        model.partial_fit(X, Y)
+    said, truth, rows = np.vstack(said), np.vstack(truth), batches[2][0]
+    expected = first.decision_function(rows)
+    for i, found in enumerate(first.predict(rows)):
+        for j in range(5):
+            for label, value in enumerate(found):
+                likelihood = []
+                for c in (1, 0):
+                    same = truth[:, j] == c
+                    likelihood.append(((said[same, label] == value).sum() + 1) / (same.sum() + 2))
+                expected[i, j] += np.log(likelihood[0] / likelihood[1])
+    np.testing.assert_allclose(model.decision_function(rows), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_stacks_merge_by_adding():
+    (X, Y), (X2, Y2), (rows, _) = stream(7)
+    one, other = MBRClassifier().fit(X, Y), MBRClassifier().fit(X2, Y2)
+    expected = one._fitted.state.together + other._fitted.state.together
+    merged = one.merge(other)
+    np.testing.assert_array_equal(merged._fitted.state.together, expected)
+    np.testing.assert_array_equal(merged._fitted.state.learners.rows[-1], 60.0)
+    assert np.isfinite(merged.decision_function(rows)).all()
+
+
+def test_an_old_stack_is_dropped():
+    batches = stream(8, n=120)
+    model, newest = MBRChunksClassifier(n_stacks=2), MBRChunksClassifier(n_stacks=2, weights="static")
+    for X, Y in batches:
+        model.partial_fit(X, Y)
+    for X, Y in batches[2:]:
+        newest.partial_fit(X, Y)
+    assert len(model._fitted.state.stacks.predicted) == 2
+    for one, other in zip(model._fitted.state.stacks[1:], newest._fitted.state.stacks[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_nominal_values_that_come_later(data):
+    X, Y = data
+    for model in (MBRChunksClassifier(categorical_features=[0]), MLkNNClassifier(categorical_features=[0])):
+        first = X[:, 0] < 2
+        model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (MLkNNClassifier(n_neighbors=0), "n_neighbors must be a whole number of at least 1, got 0"),
+        (MLkNNClassifier(window=0.5), "window must be a whole number"),
+        (MLkNNClassifier(tables="both"), "tables must be one of 'window', 'prequential', got 'both'"),
+        (MLkNNClassifier(ties="first"), "ties must be one of"),
+        (MWCClassifier(ratio=0), "ratio must be a number above 0, got 0"),
+        (MWCClassifier(thresholds=0.5), "thresholds must be one of"),
+        (MBRClassifier(learner="sgd"), "learner must be a NaiveBayes"),
+        (MBRChunksClassifier(n_stacks=0), "n_stacks must be a whole number"),
+        (MBRChunksClassifier(weights="none"), "weights must be one of"),
+    ],
+)
+def test_wrong_parameters(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*stream()[0])
+
+
+@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier(), MBRChunksClassifier()], ids=repr)
+def test_models_of_the_newest_rows_cannot_be_merged(model):
+    X, Y = stream()[0]
+    other = type(model)().fit(X, Y)
+    with pytest.raises(ValueError, match="either's could be newer"):
+        model.fit(X, Y).merge(other)
