@@ -134,8 +134,11 @@ def test_the_most_likely_labels(data, name, form, cells):
         assert all(len(set(row)) == len(row) for row in places.tolist())
         found = np.array([[value for _, value in row] for row in best])
         np.testing.assert_allclose(found, np.take_along_axis(likely, places, axis=1), atol=rounding)
-        expected = -np.sort(-scores, axis=1)[:, : int(k)]
-        np.testing.assert_allclose(np.take_along_axis(scores, places, axis=1), expected, atol=rounding)
+        np.testing.assert_allclose(found, -np.sort(-likely, axis=1)[:, : int(k)], atol=rounding)
+        if name != "mlht-moa":
+            # Its label sets are voted for, whatever is likely.
+            expected = -np.sort(-scores, axis=1)[:, : int(k)]
+            np.testing.assert_allclose(np.take_along_axis(scores, places, axis=1), expected, atol=rounding)
 
 
 def test_of_equally_likely_labels_the_first_come_first(data, cells):

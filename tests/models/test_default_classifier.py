@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import labelrace
-from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, PLSTClassifier, RACEClassifier
+from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.learners.columns import dense
 from labelrace.learners.rls import RLS
 from labelrace.measures import evaluate
@@ -377,9 +377,6 @@ def test_the_learners_in_other_models(learner, n_first, sparse_rows, tmp_path):
         f1 = evaluate(Y, model.predict(X), measures="micro_f1")["micro_f1"]
         if not sparse_rows:
             assert f1 > (0.5 if isinstance(model, BinaryRelevanceClassifier) else 0.2)
-    offline = PLSTClassifier(learner=learner).fit(X, Y)
-    offline.save(tmp_path / "model")
-    np.testing.assert_array_equal(labelrace.load(tmp_path / "model").predict(X), offline.predict(X))
 
 
 def test_the_learners_are_for_regression():

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
 import labelrace
-from labelrace import DelayedLabels, PLSTClassifier, RACEClassifier
+from labelrace import DelayedLabels, OfflineRACEClassifier, RACEClassifier
 from labelrace.exceptions import UnknownRowError
 from labelrace.learners.columns import dense
 from labelrace.models.delayed import PendingRows
@@ -217,8 +217,8 @@ def test_sparse_labels_and_sets(data):
 
 
 def test_offline_models_do_not_learn_later(data):
-    with pytest.raises(ValueError, match="model must be a classifier that has partial_fit, got PLSTClassifier"):
-        DelayedLabels(PLSTClassifier().fit(*data))
+    with pytest.raises(ValueError, match="model must be a classifier that has partial_fit, got OfflineRACEClassifier"):
+        DelayedLabels(OfflineRACEClassifier().fit(*data))
 
 
 @settings(max_examples=100, deadline=None)

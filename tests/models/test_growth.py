@@ -26,7 +26,6 @@ from labelrace.learners.sgd import SGD
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.chains import Chains
 from labelrace.models.constant import Constant
-from labelrace.models.plst import PLST
 from labelrace.models.relevance import Relevance
 
 MAKE = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
@@ -110,7 +109,7 @@ def test_a_wider_schema_grows_features_and_labels_together(name):
 
 
 def test_algorithms_that_cannot_grow_say_so():
-    adapted, plst = Relevance(Adapter(Perceptron())), PLST(Ridge(), 1)
+    adapted = Relevance(Adapter(Perceptron()))
     state = begun(adapted, 2, 2)
     assert "Perceptron" in adapted.why_no_new_labels()
     with pytest.raises(GrowthError, match="Perceptron"):
@@ -120,8 +119,6 @@ def test_algorithms_that_cannot_grow_say_so():
     for wider in (schema(3, 2), schema(2, 3), schema(3, 3)):
         with pytest.raises(GrowthError, match="Perceptron"):
             adapted.grow(state, schema(2, 2), wider, RNG)
-    with pytest.raises(GrowthError, match="PLST cannot take new labels: it has to know all of them from the start"):
-        plst.grow_labels(begun(plst, 2, 2), 3, RNG)
 
 
 LABELS = list("abcdef")

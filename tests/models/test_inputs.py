@@ -402,7 +402,7 @@ def test_codes():
     inputs.check_codes(good, n_values)
     inputs.check_codes(sparse.csr_array(good), n_values)
     inputs.check_codes(-good, np.zeros(3, dtype=int))
-    for code in (-1.0, 0.5, 2.0**24):
+    for code in (-1.0, 0.5):
         for column in (0, 2):
             bad = good.copy()
             bad[0, column] = code

@@ -142,7 +142,7 @@ def test_a_registered_function_and_what_is_said_about_it(registered):
 
 @pytest.mark.parametrize(
     ("factory", "online"),
-    [(DummyClassifier, False), (SGDClassifier, True), (labelrace.PLSTClassifier, False), (RACEClassifier, True)],
+    [(DummyClassifier, False), (SGDClassifier, True), (labelrace.OfflineRACEClassifier, False), (RACEClassifier, True)],
 )
 def test_whether_a_model_is_online_is_found_out(registered, factory, online):
     labelrace.register_model("mine", factory)
@@ -203,7 +203,7 @@ def test_models_of_installed_packages(registered, entry_points):
     own = list(registry._MODELS)
     assert labelrace.model_names() == [*own, "mine", "lasting"]
     assert type(labelrace.make_model("mine", strategy="uniform")) is DummyClassifier
-    assert labelrace.model_names(online=False) == ["race-offline", "plst", "mine"]
+    assert labelrace.model_names(online=False) == ["race-offline", "mine"]
     assert labelrace.model_names(online=True)[-1] == "lasting"
     assert describe_model("lasting").startswith("Naive Bayes classifier for multivariate Bernoulli")
     # labelrace's own names stay its own, and what is registered here comes before what is installed.

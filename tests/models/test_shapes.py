@@ -34,14 +34,13 @@ MODELS = {
     "relevance": labelrace.make_model("obr", **NOMINAL),
     "chains": labelrace.ClassifierChainsClassifier(n_chains=2, learner=NaiveBayes(), random_state=0, **NOMINAL),
     "constant": labelrace.make_model("majority"),
-    "plst": labelrace.PLSTClassifier(n_components=3),
 }
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def content(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "model"
-    model, rows = MODELS[request.param], np.nan_to_num(X) if request.param in ("ridge", "plst") else X
+    model, rows = MODELS[request.param], np.nan_to_num(X) if request.param == "ridge" else X
     if model.is_online:
         model.partial_fit(rows, Y)
         model.partial_fit(rows[:2], Y[:2])

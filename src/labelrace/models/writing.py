@@ -9,10 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 __all__ = ["Writable", "one_at_a_time"]
 
 T = TypeVar("T")
+
+# Beside the objects, not in them: copies, clones and pickles have a lock of their own, and attributes stay as they are.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
@@ -25,13 +29,9 @@ def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
 
 
 class Writable:
-    """An object with a lock for those who change it. Copies, clones and pickles have a lock of their own."""
+    """An object with a lock for those who change it."""
 
     @property
     def _writers(self) -> Any:
         """The lock; of two threads that make one, the first counts. The thread that holds it may take it again."""
-        return self.__dict__.setdefault("_writers_lock", threading.RLock())
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__() or {}
-        return {name: value for name, value in state.items() if name != "_writers_lock"}
+        return _LOCKS.setdefault(self, threading.RLock())
