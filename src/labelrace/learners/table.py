@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
 __all__ = ["Table"]
@@ -100,35 +101,42 @@ class Table:
 
     def rows(self, places: IntArray) -> Array:
         """Copy some rows."""
-        with self._store.lock:
-            newest = self._store.newest()
-            # Twice as fast as indexing.
-            taken = self._store.array.take(places, axis=0)
-            for version in reversed(self._since(newest)):
-                _restore(taken, places, version)
+        return one_at_a_time(self._store.lock, self._taken, places)
+
+    def _taken(self, places: IntArray) -> Array:
+        newest = self._store.newest()
+        # Twice as fast as indexing.
+        taken = self._store.array.take(places, axis=0)
+        for version in reversed(self._since(newest)):
+            _restore(taken, places, version)
         return taken
 
     def times(self, Z: AnyMatrix) -> Array:
         """Compute the product of sparse rows with the table."""
-        store = self._store
-        with store.lock:
-            if store.newest() is self._version:
-                return np.asarray(Z @ store.array[: self.shape[0]])
+        product = one_at_a_time(self._store.lock, self._product, Z)
+        if product is not None:
+            return product
         touched, compact = np.unique(Z.indices, return_inverse=True)
         shape = (Z.shape[0], len(touched))
         return np.asarray(scipy.sparse.csr_array((Z.data, compact, Z.indptr), shape=shape) @ self.rows(touched))
 
+    def _product(self, Z: AnyMatrix) -> Array | None:
+        """Compute the product if this is the newest version, whose rows are in the array."""
+        store = self._store
+        return np.asarray(Z @ store.array[: self.shape[0]]) if store.newest() is self._version else None
+
     def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> Table:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
-        store = self._store
-        with store.lock:
-            if store.newest() is self._version:
-                return self._exchanged(places, rows, store.array.take(places, axis=0) if kept is None else kept)
-        # Somebody else has gone on from this version: the ways part.
-        return Table.of(np.asarray(self)).replaced(places, rows)
+        changed = one_at_a_time(self._store.lock, self._exchanged, places, rows, kept)
+        # Where another table has been made of this version, the ways part.
+        return Table.of(np.asarray(self)).replaced(places, rows) if changed is None else changed
 
-    def _exchanged(self, places: IntArray, rows: Array, kept: Array) -> Table:
+    def _exchanged(self, places: IntArray, rows: Array, kept: Array | None) -> Table | None:
+        """Exchange rows of the array, if it holds this version."""
         store, old, new = self._store, self._version, _Version()
+        if store.newest() is not old:
+            return None
+        kept = store.array.take(places, axis=0) if kept is None else kept
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
         changed = Table(store, new, self.shape[0])
@@ -142,10 +150,8 @@ class Table:
 
     def grown(self, n_rows: int) -> Table:
         """Make a table with further rows of zeros; room for as many more is made beforehand."""
-        store = self._store
-        with store.lock:
-            if store.newest() is self._version and n_rows <= len(store.array):
-                return Table(store, self._version, n_rows)
+        if n_rows <= len(self._store.array) and one_at_a_time(self._store.lock, self._store.newest) is self._version:
+            return Table(self._store, self._version, n_rows)
         room = np.zeros((2 * n_rows, self.shape[1]), self.dtype)
         room[: self.shape[0]] = np.asarray(self)
         larger = Table.taking(room)
@@ -161,14 +167,17 @@ class Table:
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        with self._store.lock:
-            newest = self._store.newest()
-            whole = self._store.array[: self.shape[0]].copy()
-            for version in reversed(self._since(newest)):
-                assert version.places is not None
-                inside = version.places < self.shape[0]
-                whole[version.places[inside]] = version.rows[inside]  # type: ignore[index]
+        whole = one_at_a_time(self._store.lock, self._whole)
         return whole if dtype is None else whole.astype(dtype)
+
+    def _whole(self) -> Array:
+        newest = self._store.newest()
+        whole = self._store.array[: self.shape[0]].copy()
+        for version in reversed(self._since(newest)):
+            assert version.places is not None
+            inside = version.places < self.shape[0]
+            whole[version.places[inside]] = version.rows[inside]  # type: ignore[index]
+        return whole
 
     def __getitem__(self, key: Any) -> Any:
         return np.asarray(self)[key]

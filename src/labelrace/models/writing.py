@@ -7,25 +7,13 @@ writers must not start from the same value, or what one of them learned would be
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
-__all__ = ["Writable", "one_at_a_time"]
-
-T = TypeVar("T")
+__all__ = ["Writable"]
 
 # Beside the objects, not in them: copies, clones and pickles have a lock of their own, and attributes stay as they are.
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
-def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
-    """Call a function while no other thread does so with this lock.
-
-    On one line: an interrupt comes before the lock is taken, or inside the function, from where it is always released.
-    A line of its own for the end of the block could be interrupted before the lock is free again.
-    """
-    with lock: return change(*arguments)  # noqa: E701  # fmt: skip
 
 
 class Writable:
