@@ -161,8 +161,8 @@ def test_run_compares_models_on_a_table(command):
     assert ended.status == 0
     assert "body: text" in ended.err
     summary = json.loads(ended.out)
-    assert summary["source"]["rows"] == 300
-    assert set(summary["source"]["label_names"]) == TOPICS.keys()
+    assert summary["manifest"]["source"]["rows"] == 300
+    assert set(summary["manifest"]["source"]["label_names"]) == TOPICS.keys()
 
 
 def test_what_is_no_tagger(works, refuses):
