@@ -306,10 +306,6 @@ class LabelRace(BankAlgorithm[State]):
         """Estimate probabilities by how often labels with such scores were present recently."""
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
-    def compact(self, state: State) -> State:
-        """Return the same state in its smallest form, for saving."""
-        return state._replace(decoder=decoder.fold(state.decoder))
-
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged."""
         return "what they have learned depends on the order of the rows"
