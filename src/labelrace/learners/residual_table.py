@@ -135,15 +135,13 @@ def _learn_block(
     errors = np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
     pull = (z.data / precision[z.indices]).astype(np.float32)
     total = np.bincount(slots.rows, z.data * pull, minlength=z.shape[0])
-    errors = (errors / (1.0 + total)[:, None]).astype(np.float32)
-    # Of what is no error nothing is changed: only the other slots are gathered.
-    wrong = np.flatnonzero((errors != 0).take(slots.rows, axis=0))
-    rows, columns = np.divmod(wrong, labels.shape[1])
-    steps = pull[rows] * errors[slots.rows[rows], columns]
-    words, owned = words.ravel()[wrong], owned.ravel()[wrong]
-    changes = owned | (np.abs(steps) > _TAKES * np.abs(words))
-    places, tags = slots.places.ravel()[wrong], slots.tags.ravel()[wrong]
-    return _change(table, *(part[changes] for part in (places, tags, steps, words, ~owned)))
+    steps = (errors / (1.0 + total)[:, None]).astype(np.float32).take(slots.rows, axis=0)
+    steps *= pull[:, None]
+    sizes = np.abs(steps)
+    # Of what is no error nothing is changed, nor of slots with a larger weight of another pair.
+    changes = np.flatnonzero((sizes > _TAKES * np.abs(words)) | (owned & (sizes > 0)))
+    parts: list[Any] = [slots.places, slots.tags, steps, words, ~owned]
+    return _change(table, *(part.ravel().take(changes) for part in parts))
 
 
 def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array, taken: BoolArray) -> Table:

@@ -64,8 +64,9 @@ _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
 _FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
 _FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
-# Candidates, and the labels up to which there are more of them: there a row takes its time in other ways, too.
-_CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 128, 256, 2048
+# Candidates of a row that is predicted, and of one that is learned, of many labels; of few labels more of them count.
+_CANDIDATES, _LEARNED = 128, 64
+_MORE_CANDIDATES, _FEW_LABELS = 256, 2048
 
 
 class Sizes(NamedTuple):
@@ -255,7 +256,8 @@ class HashedRace(BankAlgorithm[State]):
         self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
     ) -> Array:
         """Let the table learn the candidates of rows, the true labels among them."""
-        labels, base = code_decoder.best(derived.decoder, asked, self._n_candidates(Y.shape[1]), 0)
+        n_learned = min(self._n_candidates(Y.shape[1]), _LEARNED if Y.shape[1] > _FEW_LABELS else _MORE_CANDIDATES)
+        labels, base = code_decoder.best(derived.decoder, asked, n_learned, 0)
         labels, base, targets = _with_true(derived.decoder, asked, labels, base, Y)
         Z = scipy.sparse.csr_array(Z)
         touched, precision = np.unique(Z.indices), np.zeros(Z.shape[1])
