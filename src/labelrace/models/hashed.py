@@ -64,9 +64,8 @@ _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
 _FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
 _FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
-# Candidates of a row that is predicted, and of one that is learned, of many labels; of few labels more of them count.
-_CANDIDATES, _LEARNED = 128, 64
-_MORE_CANDIDATES, _FEW_LABELS = 256, 2048
+# Candidates of a row, and of few labels: there codes are short, and rank worse.
+_CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
 
 
 class Sizes(NamedTuple):
@@ -84,7 +83,7 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
     Sizes(n_components=128, n_slots=16777216)
     >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
-    Sizes(n_components=16, n_slots=25000)
+    Sizes(n_components=16, n_slots=23000)
     """
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count.
@@ -256,8 +255,7 @@ class HashedRace(BankAlgorithm[State]):
         self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
     ) -> Array:
         """Let the table learn the candidates of rows, the true labels among them."""
-        n_learned = min(self._n_candidates(Y.shape[1]), _LEARNED if Y.shape[1] > _FEW_LABELS else _MORE_CANDIDATES)
-        labels, base = code_decoder.best(derived.decoder, asked, n_learned, 0)
+        labels, base = code_decoder.best(derived.decoder, asked, self._n_candidates(Y.shape[1]), 0)
         labels, base, targets = _with_true(derived.decoder, asked, labels, base, Y)
         Z = scipy.sparse.csr_array(Z)
         touched, precision = np.unique(Z.indices), np.zeros(Z.shape[1])
