@@ -50,6 +50,7 @@ ESTIMATORS = [
     MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
     EaHTClassifier(n_trees=3, random_state=0),
     ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
+    ISOUPTreeClassifier(leaf="linear", grace_period=30, delta=0.1, tau=0.5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"

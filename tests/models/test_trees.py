@@ -15,6 +15,7 @@ MODELS = {
     "mlht-moa": MLHTClassifier.moa(**EAGER),
     "mlht-intended": MLHTClassifier.moa(**{**EAGER, "entropy": "intended"}),
     "isoup": ISOUPTreeClassifier(**EAGER),
+    "isoup-linear": ISOUPTreeClassifier(leaf="linear", **EAGER),
     "isoup-moa": ISOUPTreeClassifier.moa(**EAGER),
     "eaht": EaHTClassifier(n_trees=3, random_state=0, **EAGER),
     "eaht-moa": EaHTClassifier.moa(n_trees=3, random_state=0, **EAGER),

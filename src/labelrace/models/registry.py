@@ -79,7 +79,8 @@ _MODELS = {
         MLHTClassifier.moa, {}, "a multi-label Hoeffding tree as in MOA, the majority label set in the leaves"
     ),
     "eaht": Entry(EaHTClassifier, {}, "ten multi-label Hoeffding trees, bagged, begun anew where errors grow"),
-    "isoup": Entry(ISOUPTreeClassifier, {}, "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
+    "isoup": Entry(ISOUPTreeClassifier, {"leaf": "mean"}, "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
+    "isoup-linear": Entry(ISOUPTreeClassifier, {"leaf": "linear"}, "iSOUP-Tree with linear models in the leaves"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
