@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
     )
     from labelrace.models.persistence import load
     from labelrace.models.registry import make_model, model_names, register_model
@@ -46,6 +47,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "__version__",
     "load",
     "load_dataset",

@@ -29,7 +29,7 @@ def keep(model, order):
 
 
 # For models that draw encoders and cannot be given any, or draw nothing for labels.
-PERMUTES = {"race": reorder, "eaht": keep}
+PERMUTES = {"race": reorder, "eaht": keep, "rbm": keep}
 
 
 def each_check():

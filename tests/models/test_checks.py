@@ -24,6 +24,7 @@ from labelrace import (
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RBMClassifier,
 )
 from labelrace.models.base import OnlineClassifier
 
@@ -50,6 +51,7 @@ ESTIMATORS = [
     MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
     EaHTClassifier(n_trees=3, random_state=0),
     ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
+    RBMClassifier(epochs=5, random_state=0),
     ISOUPTreeClassifier(leaf="linear", grace_period=30, delta=0.1, tau=0.5),
 ]
 

@@ -13,6 +13,7 @@ from labelrace.models.mlknn import MLkNNClassifier
 from labelrace.models.mwc import MWCClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+from labelrace.models.rbm import RBMClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
 ]

@@ -157,7 +157,11 @@ def _restore(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         bool(header["sparse_labels"]),
         np.dtype(header["label_dtype"]),
     )
-    if any(len(tensors[name]) != len(n_values) for name in tensors if name.endswith(".n_values")):
+    # Learners may have features of their own, if the model itself tells how many it takes.
+    told = (
+        ["state.n_values"] if "state.n_values" in tensors else [name for name in tensors if name.endswith(".n_values")]
+    )
+    if any(len(tensors[name]) != len(n_values) for name in told):
         raise ValueError(f"its learners do not know {len(n_values)} features")
     if "source" in header:
         model.source_ = header["source"]

@@ -24,6 +24,7 @@ from labelrace.models.mlknn import MLkNNClassifier
 from labelrace.models.mwc import MWCClassifier
 from labelrace.models.plst import PLSTClassifier
 from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+from labelrace.models.rbm import RBMClassifier
 from labelrace.models.relevance import BinaryRelevanceClassifier
 
 __all__ = ["describe_model", "is_online", "make_model", "model_names", "register_model"]
@@ -81,6 +82,7 @@ _MODELS = {
     "eaht": Entry(EaHTClassifier, {}, "ten multi-label Hoeffding trees, bagged, begun anew where errors grow"),
     "isoup": Entry(ISOUPTreeClassifier, {"leaf": "mean"}, "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
     "isoup-linear": Entry(ISOUPTreeClassifier, {"leaf": "linear"}, "iSOUP-Tree with linear models in the leaves"),
+    "rbm": Entry(RBMClassifier, {}, "binary relevance on deep RBM features, trained on the first batch"),
 }
 _REGISTERED: dict[str, Entry] = {}
 
