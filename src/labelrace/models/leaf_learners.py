@@ -201,8 +201,8 @@ class MajorityLeaves(LeafLearner):
         return np.tile(derived[leaf], (X.shape[0], 1))
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return the labels' shares."""
-        return np.where(scores > 0, scores, scores + 1.0)
+        """Map scores, -1 to 1, to 0 to 1: labels of the leading set come before the others, both by their shares."""
+        return (scores + 1.0) / 2.0
 
     def votes(self, scores: FloatArray) -> FloatArray:
         """Vote for the labels of the set."""

@@ -8,7 +8,8 @@ step of contrastive divergence without sampling: with a bias unit 0 that is 1 in
 
 for B minibatches of b rows. The next machine has these hidden units for inputs. The first batch trains the machines;
 then they stay, as learners cannot follow features that move. Features are scaled to [0, 1] by their range in the first
-batch. Training costs ``epochs · n · m · h``, a later batch ``nnz(X) · h`` and what the learners cost.
+batch; what is constant there, or comes later, is left out. Training costs ``epochs · n · m · h``, a later batch
+``nnz(X) · h`` and what the learners cost.
 
 References
 ----------
@@ -51,7 +52,7 @@ class State(NamedTuple):
     rows : float
         Rows learned; the machines are untrained where there are none.
     low, width : (M,) arrays
-        What is subtracted from inputs, and what they are divided by; constant inputs, of width 0, become 0.
+        What is subtracted from inputs, and what they are divided by; inputs of width 0 are left out.
     first : (M + 1, h + 1) array
         Weights of the first machine; unit 0 is the bias.
     deeper : (layers - 1, h + 1, h + 1) array
@@ -112,8 +113,9 @@ class RBMFeatures(BankAlgorithm[State]):
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Draw the machines, without bias."""
         m, units = columns.width(schema.n_values), self.n_hidden + 1
-        first = _SPREAD * rng.standard_normal((m + 1, units))
         deeper = _SPREAD * rng.standard_normal((self.n_layers - 1, units, units))
+        # Last, and a row for each input: whatever inputs come behind them, these are the same.
+        first = _SPREAD * rng.standard_normal((m + 1, units))
         for weights in (first, *deeper):
             weights[0] = weights[:, 0] = 0.0
         learners = self.bank.init(np.zeros(self.n_hidden, dtype=np.intp), schema.n_labels)
@@ -134,13 +136,17 @@ class RBMFeatures(BankAlgorithm[State]):
         inputs = columns.dense(columns.design(X, state.n_values))
         low = inputs.min(axis=0)
         width = inputs.max(axis=0) - low
-        inputs = np.where(width > 0, (inputs - low) / np.where(width > 0, width, 1.0), 0.0)
-        layers = []
-        for weights in (state.first, *state.deeper):
-            layers.append(trained(weights, inputs, self.rate, self.minibatch, self.epochs))
+        varies = np.flatnonzero(width > 0)
+        inputs = (inputs[:, varies] - low[varies]) / width[varies]
+        units = np.append(0, varies + 1)
+        layers = [trained(state.first[units], inputs, self.rate, self.minibatch, self.epochs)]
+        for weights in state.deeper:
             inputs = hidden(layers[-1], inputs)
+            layers.append(trained(weights, inputs, self.rate, self.minibatch, self.epochs))
+        first = np.zeros_like(state.first)
+        first[units] = layers[0]
         deeper = np.stack(layers[1:]) if len(layers) > 1 else state.deeper
-        return state._replace(low=low, width=width, first=layers[0], deeper=deeper)
+        return state._replace(low=low, width=width, first=first, deeper=deeper)
 
     def _machines(self, state: State) -> Derived:
         """Multiply the scaling into the first machine's weights, so that sparse rows stay sparse."""
@@ -186,8 +192,17 @@ class RBMFeatures(BankAlgorithm[State]):
         return state._replace(learners=self.bank.grow_components(state.learners, n_labels))
 
     def why_no_new_features(self) -> str | None:
-        """Return why features cannot be added: machines reproduce the features of the first batch."""
-        return "its hidden units are those of the first batch's features"
+        """Return why features cannot be added: they can."""
+        return None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far: as they were constant in the first batch, machines do not look at them."""
+        n_values = columns.appended(state.n_values, n_values)
+        places, m = columns.places(state.n_values, n_values), columns.width(n_values)
+        low, width, first = np.zeros(m), np.zeros(m), np.zeros((m + 1, state.first.shape[1]))
+        low[places], width[places] = state.low, state.width
+        first[np.append(0, places + 1)] = state.first
+        return state._replace(n_values=n_values, low=low, width=width, first=first)
 
 
 def hidden(weights: FloatArray, X: FloatArray) -> FloatArray:
