@@ -116,7 +116,7 @@ def compare_trees() -> None:
         batches = list(stream.batches(BATCH))
         n_rows = sum(X.shape[0] for X, _ in batches)
         river = river_rate(batches)
-        own = [seconds(partial(test_then_train, tree, batches, stream.categorical), 1) for tree in TREES]
+        own = [seconds(partial(test_then_train, tree, batches, stream.categorical), 2) for tree in TREES]
         times = "".join(f"{river * n_rows / each:>14.0f}" for each in own)
         print(f"{name:<12}{1e3 * river:>10.2f} ms/row{times}", flush=True)
 
