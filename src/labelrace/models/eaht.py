@@ -164,7 +164,7 @@ class EaHTClassifier(OnlineClassifier):
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
         What leaves predict: see `MLHTClassifier`.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: see `MLHTClassifier`.
@@ -210,7 +210,7 @@ class EaHTClassifier(OnlineClassifier):
         self,
         *,
         n_trees: int = 10,
-        leaf: Literal["naive_bayes", "majority"] = "naive_bayes",
+        leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes",
         entropy: Literal["rows", "occurrences", "intended"] = "rows",
         grace_period: float = 200,
         delta: float = 1e-7,

@@ -171,7 +171,7 @@ class Chunks(Algorithm[State]):
         """Make the matrix that adds up over the nearest rows of the newest batch."""
         P = derived.points
         points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
-        found, _ = neighbours.nearest(P, points, self.k)
+        found = neighbours.nearest(P, points, self.k)
         return neighbours.selection(found, P.shape[0])
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:

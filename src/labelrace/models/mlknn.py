@@ -157,7 +157,7 @@ class MLkNN(Algorithm[State]):
 
     def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
         """Count each label among the neighbours of rows, (n, l), sparse."""
-        found, _ = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        found = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
         return scipy.sparse.csr_array(neighbours.selection(found, P.shape[0]) @ labels)
 
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
