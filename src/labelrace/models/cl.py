@@ -25,8 +25,9 @@ Zhou, T., Tao, D. and Wu, X.: Compressed labeling on distilled labelsets for mul
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -258,34 +259,8 @@ class CompressedLabelingClassifier(CompressionClassifier):
         Whether a set's prior odds count in its test.
     encoder : (l, k) array-like or None, default=None
         The encoder; None draws it. With one that is given there can be no new labels.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the reference does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What the encoder is drawn from.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -303,6 +278,8 @@ class CompressedLabelingClassifier(CompressionClassifier):
     0.59
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"prior": False}
+
     def __init__(
         self,
         *,
@@ -317,22 +294,11 @@ class CompressedLabelingClassifier(CompressionClassifier):
         label_names: Any = None,
         random_state: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.prior = prior
         self.encoder = encoder
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
         self.random_state = random_state
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make the reconstructed published form: no prior odds; with the reference's regression, unscaled, λ = 0.1."""
-        settled = {"prior": False, "penalty": 0.1, "scaling": "none", "penalise_intercept": True}
-        return cls(**{**settled, **others})
 
     def _algorithm(self, seed: int) -> CompressedLabeling:
         parameters.check_flag("prior", self.prior)

@@ -78,10 +78,8 @@ class State(NamedTuple):
     ----------
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
-    shape : Shape
-        The nodes.
-    leaves : Leaf
-        The leaves.
+    shape, leaves
+        The nodes, and the leaves among them.
     inputs : Inputs
         Statistics of the features, for linear models.
     """
@@ -326,19 +324,6 @@ class ISOUPTreeClassifier(OnlineClassifier):
         not kept apart, either.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; they are compared as numbers.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
