@@ -44,6 +44,7 @@ PERMUTES = {
     "race": reorder,
     "eaht": keep,
     "rbm": keep,
+    "maniac": keep,
     "cssp": give(uniforms=DRAWN[:, 0]),
     "cs": give(encoder=DRAWN),
     "cl": give(encoder=DRAWN - 0.5),

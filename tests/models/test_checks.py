@@ -23,6 +23,7 @@ from labelrace import (
     ISOUPTreeClassifier,
     KCCAClassifier,
     LabelRaceClassifier,
+    MANIACClassifier,
     MBRChunksClassifier,
     MBRClassifier,
     MLHTClassifier,
@@ -73,6 +74,7 @@ ESTIMATORS = [
     EaHTClassifier(n_trees=3, random_state=0),
     ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
     RBMClassifier(epochs=5, random_state=0),
+    MANIACClassifier(epochs=2, random_state=0),
     ISOUPTreeClassifier(leaf="linear", grace_period=30, delta=0.1, tau=0.5),
 ]
 

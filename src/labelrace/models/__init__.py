@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labelrace.models.faie import FaIEClassifier
     from labelrace.models.isoup import ISOUPTreeClassifier
     from labelrace.models.kcca import KCCAClassifier
+    from labelrace.models.maniac import MANIACClassifier
     from labelrace.models.mbr import MBRClassifier
     from labelrace.models.mbr_chunks import MBRChunksClassifier
     from labelrace.models.mlht import MLHTClassifier
@@ -49,6 +50,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -77,6 +79,7 @@ _HOMES = {
     "ISOUPTreeClassifier": "isoup",
     "KCCAClassifier": "kcca",
     "LabelRaceClassifier": "default",
+    "MANIACClassifier": "maniac",
     "MBRChunksClassifier": "mbr_chunks",
     "MBRClassifier": "mbr",
     "MLHTClassifier": "mlht",

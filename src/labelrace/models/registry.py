@@ -117,6 +117,7 @@ _MODELS = {
     "cl": _compression(
         "cl:CompressedLabelingClassifier", "compressed labeling: random bits, tests for distilled label sets"
     ),
+    "maniac": _compression("maniac:MANIACClassifier", "autoencoder of the labels, trained on the first batch"),
     "mbr": _online(
         "mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
     ),
