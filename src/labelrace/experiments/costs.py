@@ -91,7 +91,7 @@ _COSTS: dict[str, Callable[[_Size], Cost]] = {
     "kcca": lambda size: _sums(size, lambda s: 5e-11 * (s.l + 64) ** 3),
     "cs": lambda size: _sums(size, lambda s: 1e-8 * s.b * s.l * s.y),
     "cl": lambda size: _sums(size, lambda s: 1e-7 * min(s.n, 2000) ** 2),
-    "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 1e-7 * s.b**2 * s.l**2 / s.n),
+    "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 3e-7 * s.b**2 * s.l**2 / s.n),
     "bmad": lambda size: Cost(4e-7 * size.n * size.l + _naive_bayes(size._replace(l=20)).seconds, 480 * size.m),
     "mlknn": _neighbours,
     "mlknn-prequential": lambda size: _neighbours(size, again=0.0),

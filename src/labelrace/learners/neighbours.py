@@ -29,6 +29,7 @@ __all__ = [
     "in_window",
     "joined",
     "nearest",
+    "newest",
     "points",
     "ranks",
     "selection",
@@ -93,6 +94,26 @@ def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
 def taken(matrix: AnyMatrix, chosen: IntArray | slice) -> Rows:
     """Store some of the rows of a matrix."""
     return stored(matrix[chosen])
+
+
+def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
+    """Put further rows behind stored ones, and keep the newest; as `joined` and `taken`, without a detour by matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> newest(stored(np.array([[1.0], [2.0]])), np.array([[3.0]]), 2).dense
+    array([[2.],
+           [3.]])
+    """
+    if rows.dense is not None or not scipy.sparse.issparse(X):
+        return taken(joined(rows, X), slice(-count, None))
+    X = scipy.sparse.csr_array(X)
+    first = max(0, len(rows.indptr) - 1 + X.shape[0] - count)  # type: ignore[arg-type]
+    indptr = np.concatenate([rows.indptr, X.indptr[1:] + rows.indptr[-1]])[first:]  # type: ignore[index]
+    start = int(indptr[0])
+    data = np.concatenate([rows.data, X.data])[start:].astype(float, copy=False)
+    return Rows(None, data, np.concatenate([rows.indices, X.indices])[start:], indptr - start)
 
 
 class Scale(NamedTuple):
