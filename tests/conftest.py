@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+# The workers of pytest-xdist share the processors: more BLAS threads than one make each wait for the other. NumPy reads
+# this when it is first imported, and so do the commands that the tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A shell that starts a command in the background has it ignore Ctrl-C, and so would every command that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
