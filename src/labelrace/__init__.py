@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
         RidgeClassifier,
     )
     from labelrace.models.persistence import load
@@ -64,6 +65,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
     "Tagger",
     "__version__",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from labelrace.models.mwc import MWCClassifier
     from labelrace.models.plst import PLSTClassifier
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+    from labelrace.models.rbm import RBMClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
     from labelrace.models.ridge import RidgeClassifier
 
@@ -57,6 +58,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
 ]
 
@@ -84,6 +86,7 @@ _HOMES = {
     "OfflineRACEClassifier": "race",
     "PLSTClassifier": "plst",
     "RACEClassifier": "race",
+    "RBMClassifier": "rbm",
     "RidgeClassifier": "ridge",
 }
 

@@ -390,8 +390,6 @@ class LabelRaceClassifier(OnlineClassifier):
         first rows.
     n_random_features : int, default=128
         Random features of dense data: absolute values along random directions. 0 for linear models.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
     label_names : sequence of str or None, default=None
         Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
@@ -414,14 +412,6 @@ class LabelRaceClassifier(OnlineClassifier):
         The penalty.
     n_drifts_ : int
         Drifts found so far.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
