@@ -34,7 +34,8 @@ from labelrace.core.schema import Schema
 from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
 from labelrace.learners import columns, rls, scaling
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import RLS, RLSState, WarmUp
+from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
@@ -156,7 +157,7 @@ class LabelRace(BankAlgorithm[State]):
             return state
         learners = state.learners
         if learners.rows == 0:
-            first, others = rls.first_rows(X.shape[0])
+            first, others = first_rows(X.shape[0])
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
