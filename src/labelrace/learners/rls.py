@@ -215,6 +215,12 @@ class RLS(Bank[RLSState]):
             WarmUp.empty(),
         )
 
+    def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
+        """Count the columns that the first rows need weights for."""
+        if scaling.is_sparse(X):
+            return len(np.unique(scipy.sparse.csr_array(X).indices))
+        return columns.width(state.scaling.n_values) + self.n_random_features
+
     def transform(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Compute the columns that the linear models use."""
         return scaling.transform(derived.scaling, X, derived.scales)
