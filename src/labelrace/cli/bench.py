@@ -84,7 +84,10 @@ def paper(
 def quality(
     models: Annotated[
         str | None,
-        typer.Option(help="Which models, separated by commas; by default all online ones.", show_default=False),
+        typer.Option(
+            help="Which models, separated by commas; by default all online ones. Also vowpal-wabbit, river-logistic.",
+            show_default=False,
+        ),
     ] = None,
     data: Data = None,
     datasets: Annotated[
@@ -99,6 +102,9 @@ def quality(
         bool, typer.Option("--synthetic", help="Add synthetic streams, with each kind of drift and without.")
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Show rivals also at the best of a grid on each dataset, in hindsight.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare online models on every available dataset: measures, calibration, time and ranks.
@@ -110,6 +116,8 @@ def quality(
     labelrace bench quality
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
+
+    labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
     from labelrace.experiments import quality_document, quality_records, run_quality
     from labelrace.report.write import write_document
@@ -127,6 +135,7 @@ def quality(
             resume=resume,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
+            tuned=tuned,
             on_plan=bar.set_plan,
             on_progress=bar.show,
             on_summary=lambda so_far: write_document(

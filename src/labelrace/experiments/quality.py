@@ -14,6 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, prequential, rank
+from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
 from labelrace.experiments.parts import Part, run_part
@@ -53,11 +54,12 @@ class QualityRow:
 
 
 class QualityBlock(NamedTuple):
-    """One dataset: its rows by model, the reference's last, and the rank of each model by measure."""
+    """One dataset: its rows by model, the reference's last, ranks by measure, and settings chosen in hindsight."""
 
     source: Source
     rows: dict[str, QualityRow]
     ranks: dict[str, dict[str, float]]
+    chosen: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def run_quality(
     resume: bool = False,
     synthetic: bool = False,
     synthetic_rows: int = 4000,
+    tuned: bool = False,
     on_plan: Callable[[Sequence[Part]], object] | None = None,
     on_progress: Callable[[Part, Progress], object] | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
@@ -95,7 +98,8 @@ def run_quality(
     out : path
         The folder for the records of all runs.
     models : iterable of str or None, default=None
-        Names for `labelrace.make_model`; None for all that are online.
+        Names for `labelrace.make_model`, or of `labelrace.experiments.baselines`; None for all that are online, and
+        those baselines that are installed and quick.
     data : iterable of paths, default=()
         Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
     datasets : sequence of str, default=()
@@ -108,6 +112,8 @@ def run_quality(
         Whether to add synthetic streams, without drift and with each kind of it.
     synthetic_rows : int, default=4000
         Rows of each such stream.
+    tuned : bool, default=False
+        Whether to run also the grids of the models that have one, and to show the best setting on each dataset.
     on_plan : callable, default=None
         Called once with what is going to be run.
     on_progress : callable, default=None
@@ -122,7 +128,7 @@ def run_quality(
     FileExistsError, ValueError
         If the folder holds runs already and they are not to be resumed, or are others; if a model is not known.
     """
-    specs = quality_models(models)
+    specs = quality_models(models, tuned=tuned)
     found = find_datasets(map(Path, data), datasets)
     sources = [*found.sources, *(drifting_streams(synthetic_rows, seed) if synthetic else ())]
     plan = [Part(source, tuple(specs), {"calibration": True}) for source in sources]
@@ -145,17 +151,18 @@ def run_quality(
     return summary
 
 
-def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
-    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`."""
-    chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
+def quality_models(names: Iterable[str] | None = None, *, tuned: bool = False) -> list[ModelSpec]:
+    """Return the models to compare after the reference, the default `RACEClassifier`; tuned ones with their grids."""
+    chosen = list(dict.fromkeys(names)) if names is not None else [*model_names(online=True), *available()]
     for name in chosen:
-        if not is_online(name):
+        if name not in BASELINES and not is_online(name):
             raise ValueError(f"models must learn batch by batch, and {name} learns all data at once; leave it out")
     if not chosen:
         raise ValueError("there must be models to run, got no models")
     defaults = RACEClassifier().get_params(deep=False)
     reference = ModelSpec("race-cls-fixed", {name: defaults[name] for name in _PUBLISHED}, REFERENCE)
-    return [reference, *map(ModelSpec, chosen)]
+    grids = [spec for name in chosen for spec in settings(name)] if tuned else []
+    return [reference, *map(spec_of, chosen), *grids]
 
 
 def lower_is_better(measure: str) -> bool:
@@ -179,8 +186,11 @@ def _read_block(source: Source, manifest: Mapping[str, Any], records: Sequence[M
     runs = group_records(manifest, records)
     described = {model["name"]: model for model in summarize(manifest, records)["models"]}
     models = [name for name in described if name != REFERENCE]
-    rows = {name: _row(source, described[name], runs[name], runs[REFERENCE]) for name in (*models, REFERENCE)}
-    return QualityBlock(source, rows, {m: _places([rows[model] for model in models], m) for m in MEASURES})
+    every = {name: _row(source, described[name], runs[name], runs[REFERENCE]) for name in models}
+    rows, chosen = best_in_hindsight(every)
+    ranks = {measure: _places(list(rows.values()), measure) for measure in MEASURES}
+    rows[REFERENCE] = _row(source, described[REFERENCE], runs[REFERENCE], runs[REFERENCE])
+    return QualityBlock(source, rows, ranks, chosen)
 
 
 def _row(
@@ -274,7 +284,14 @@ def _notes(blocks: Sequence[QualityBlock], found: Found, planned: int) -> list[s
     notes += found.unreadable
     if any(block.source.synthetic for block in blocks):
         notes.append("Synthetic streams are marked, and ranked by themselves.")
+    if any(block.chosen for block in blocks):
+        notes.append(
+            "The best of a grid is the setting with the highest example F1 on the dataset, chosen after the fact: what "
+            "tuning could have reached."
+        )
     for block in blocks:
+        if block.chosen:
+            notes.append(f"Best in hindsight on {block.source.title}: {'; '.join(block.chosen.values())}.")
         if not any(row.values[PAPER_MEASURES[0]] for row in block.rows.values()):
             notes.append(f"{block.source.title} gave no values: it has no second batch, or every model failed.")
         failed = [row for row in block.rows.values() if row.failed]
