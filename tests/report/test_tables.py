@@ -39,7 +39,7 @@ def written(summary, folder, form):
 
 def test_terminal(summary):
     text = printed(summary)
-    race = next(line for line in text.splitlines() if line.strip().startswith("race"))
+    race = next(line for line in text.splitlines() if line.strip().startswith("race   "))
     assert race.split() == ["race", "0.500", "±0.000", "(1)", "0.100", "±0.000", "(1)", "1.00", "0.900"]
     assert "failed †" in text
     assert "Not started: absent." in text
