@@ -19,7 +19,7 @@ from labelrace import limits
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
-from labelrace.exceptions import GrowthError
+from labelrace.exceptions import GrowthError, LimitError
 from labelrace.learners import columns
 from labelrace.models import naming
 from labelrace.models.labels import first_labels, next_labels
@@ -344,5 +344,10 @@ def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
             f"X must hold codes 0, 1, 2, … in a column of categorical_features, got {values[wrong].flat[0]:g}: use "
             "sklearn.preprocessing.OrdinalEncoder."
         )
-    # Larger codes are identifiers or noise.
-    limits.VALUES.check(int(np.fmax.reduce(values, axis=None, initial=-1.0)) + 1, "X")
+    highest = np.fmax.reduce(values, axis=None, initial=0.0)
+    if highest >= limits.VALUES.value:
+        raise LimitError(
+            f"X must hold codes 0, 1, 2, … below {limits.VALUES.value:,} in a column of categorical_features, got "
+            f"{highest:g}, which is rather an identifier: leave it out, or set the environment variable "
+            f"{limits.VALUES.variable} to allow for more."
+        )
