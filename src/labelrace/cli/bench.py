@@ -178,7 +178,7 @@ def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: 
         return
     console = Console()
     print_document(document, console)
-    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True)
+    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def _keeping(out: Path) -> Iterator[None]:
 def _bars() -> Iterator[Bars]:
     """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TaskProgressColumn(),
         TimeElapsedColumn(),

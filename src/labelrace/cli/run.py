@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from labelrace.cli.options import (
+    FAILED,
     Category,
     Date,
     Delimiter,
@@ -141,9 +142,9 @@ def run(
     else:
         console = Console()
         print_report(summary, console)
-        console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
-    if not any(record["kind"] == "done" for record in records):
-        raise typer.Exit(1)  # each model has failed, and the report says why
+        console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True, markup=False)
+    if any(record["kind"] == "failed" for record in records):
+        raise typer.Exit(FAILED)  # the report says which and why
 
 
 def _demo(batch_size: int) -> Any:

@@ -135,6 +135,8 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
+        if self.bank.must_begin_anew(state.learners):
+            state = self._empty(_no_encoder(Y.shape[1]), state.learners.scaling.n_values)
         learners = state.learners
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
 from labelrace.report.tables import Table
-from labelrace.report.text import plural
+from labelrace.report.text import plural, printable
 
 _SCRIPTS = ("theme.js", "table.js")
 # Charts that answer to the pointer, for documents that have data for them.
@@ -91,6 +91,8 @@ def render_page(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        # Whatever a name holds is shown, and steers nothing: not even the direction of what follows.
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     return environment.get_template("page.html").render(
         document=document,
