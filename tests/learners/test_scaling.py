@@ -308,9 +308,7 @@ def test_features_that_were_zero(seed, before, after, n_random):
     np.testing.assert_allclose(transformed[:, m_new:], then[:, m_old:], atol=1e-12)
     np.testing.assert_array_equal(np.delete(transformed[:, :m_new], place, axis=1), 0)
     none = np.zeros(m_new)
-    known = grown._replace(
-        rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none
-    )
+    known = grown._replace(rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none)
     known = scaling.update(known, padded)
     for got, expected in zip(grown, known, strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)

@@ -361,7 +361,13 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     directions[kept] = state.directions
     grown = state._replace(n_values=n_values, directions=directions)
     # New columns have been zero for as long as others are known.
-    moments = {"rows": state.rows.max(initial=0.0), "mean": 0.0, "square": 0.0, "recent_mean": 0.0, "recent_square": 0.0}
+    moments = {
+        "rows": state.rows.max(initial=0.0),
+        "mean": 0.0,
+        "square": 0.0,
+        "recent_mean": 0.0,
+        "recent_square": 0.0,
+    }
     for name, value in moments.items():
         wider = np.full(m, value)
         wider[kept] = getattr(state, name)
