@@ -303,7 +303,7 @@ def _draw_series(on: Axes, series: Series) -> None:
     alone = series.line and not series.marker and len(y) == 1
     (drawn,) = on.plot(series.x, y, color=shade, lw=1.5, zorder=3, **style | ({"marker": "o"} if alone else {}))
     if series.tips:
-        drawn.set_gid(_TIPS + "\n".join(series.tips))
+        drawn.set_gid(_TIPS + "\n".join(map(printable, series.tips)))
     if series.spread is None:
         return
     if series.line:
