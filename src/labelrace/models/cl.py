@@ -255,7 +255,7 @@ class _Residuals:
         self._rows = self._weights @ self._contains
 
     def most_common(self) -> FloatArray:
-        """Return the residual with the most labels in rows that contain it, of equals the first in order; or nothing."""
+        """Return the residual with the most labels in rows that contain it, the first of equals; or nothing."""
         worth = np.where(self._rows >= 2, self._rows * self._sizes, 0.0)
         if not worth.any():
             return np.zeros(0)
