@@ -158,7 +158,7 @@ def run_quality(
     for part in plan:
         manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
         blocks.append(_read_block(part, manifest, records))
-        summary = _summarize(blocks, specs, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
+        summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
         if on_summary is not None:
             on_summary(summary)
     return summary
@@ -298,14 +298,13 @@ def _places(rows: Sequence[QualityRow], measure: str) -> dict[str, float]:
 
 def _summarize(
     blocks: Sequence[QualityBlock],
-    specs: Sequence[ModelSpec],
     manifest: Mapping[str, Any],
     notes: Sequence[str],
     missing: Sequence[str],
     planned: int,
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
-    models = tuple(spec.label for spec in specs if spec.label != REFERENCE)
+    models = tuple(dict.fromkeys(name for block in blocks for name in block.rows if name != REFERENCE))
     ranks = []
     for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
