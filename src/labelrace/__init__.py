@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelrace.models import (
+        AdaGradClassifier,
+        AROWClassifier,
         BinaryRelevanceClassifier,
         BMaDClassifier,
         ClassifierChainsClassifier,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from labelrace.tagger import Tagger
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",

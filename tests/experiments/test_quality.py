@@ -113,11 +113,43 @@ def test_random_models_get_the_seed_of_the_run(compared):
     assert {name: row.values[name].mean for name in values} == pytest.approx(values, abs=1e-12)
 
 
+def test_the_best_of_a_grid_in_hindsight(tmp_path, monkeypatch):
+    """It is the setting with the highest example F, ranked as one model beside the untuned one, and said so."""
+    monkeypatch.setenv("LABELRACE_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
+    write_dataset(make_dataset(), tmp_path / "enron.arff")
+    models = ["majority", "arow", "river-logistic"]
+    summary = run_quality(tmp_path / "out", models=models, data=[tmp_path], tuned=True)
+    [block] = summary.blocks
+    best = ["arow, best of 5", "river-logistic, best of 4"]
+    assert sorted(block.rows) == sorted([*models, *best, REFERENCE])
+    assert list(block.rows)[-1] == REFERENCE
+    assert set(block.ranks["example_f1"]) == set(summary.models) == {*models, *best}
+    assert not any(row.failed for row in block.rows.values())
+    found = {}
+    for r in (0.1, 0.3, 1.0, 3.0, 10.0):
+        model = labelrace.make_model("arow", r=r)
+        found[r] = by_hand(model, open_stream(tmp_path / "enron.arff"), 100)[0]["example_f1"]
+    assert block.rows[best[0]].values["example_f1"].mean == pytest.approx(max(found.values()), abs=1e-12)
+    assert block.rows["arow"].values["example_f1"].mean == pytest.approx(found[1.0], abs=1e-12)
+    chosen = max(found, key=found.get)
+    assert f"Best in hindsight on enron: arow, r = {chosen:g}; river-logistic, rate = " in " ".join(summary.notes)
+    assert "after the fact" in " ".join(summary.notes)
+
+
+def test_baselines_that_are_not_installed_are_refused(monkeypatch):
+    monkeypatch.setattr("labelrace.experiments.baselines.find_spec", lambda package: None)
+    assert "vowpal-wabbit" not in [spec.label for spec in quality_models()]
+    with pytest.raises(ValueError, match="vowpal-wabbit needs vowpalwabbit: pip install"):
+        quality_models(["vowpal-wabbit"])
+
+
 def test_the_reference_is_the_default_race_classifier(summary):
     reference = quality_models(["obr"])[0]
     assert reference.make(3).get_params() == labelrace.RACEClassifier(random_state=3).get_params()
     for block in summary.blocks:
-        assert list(block.rows) == [*MODELS, REFERENCE]
+        assert sorted(block.rows) == sorted([*MODELS, REFERENCE])
+        assert list(block.rows)[-1] == REFERENCE
         assert block.rows[REFERENCE].ratio == 1
         for row in block.rows.values():
             assert row.ratio == pytest.approx(row.seconds / block.rows[REFERENCE].seconds)

@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelrace
 from labelrace import (
+    AdaGradClassifier,
+    AROWClassifier,
     BinaryRelevanceClassifier,
     BMaDClassifier,
     ClassifierChainsClassifier,
@@ -63,6 +65,8 @@ ESTIMATORS = [
     BMaDClassifier(random_state=0),
     BMaDClassifier(search="local", warm_up=30, random_state=0),
     OfflineRACEClassifier(random_state=0),
+    AROWClassifier(),
+    AdaGradClassifier(),
     MBRClassifier(),
     MBRChunksClassifier(n_stacks=3),
     MBRChunksClassifier(weights="static"),
@@ -102,7 +106,7 @@ def expected_failures(estimator):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
-    if isinstance(estimator, (ConstantClassifier, MWCClassifier)):
+    if isinstance(estimator, (AROWClassifier, AdaGradClassifier, ConstantClassifier, MWCClassifier)):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     return expected
 

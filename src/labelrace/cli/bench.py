@@ -90,7 +90,9 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that end today.", show_default=False
+            help="Which models, separated by commas; by default all online ones that end today. Also vowpal-wabbit, "
+            "river-logistic.",
+            show_default=False,
         ),
     ] = None,
     data: Data = None,
@@ -107,6 +109,9 @@ def quality(
         bool, typer.Option("--synthetic", help="Add synthetic streams, with each kind of drift and without.")
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Show rivals also at the best of a grid on each dataset, in hindsight.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare online models on every available dataset: measures, calibration, time, memory and ranks.
@@ -119,6 +124,8 @@ def quality(
     labelrace bench quality
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
+
+    labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
     from labelrace.experiments import quality_document, quality_records, run_quality
     from labelrace.report.write import write_document
@@ -137,6 +144,7 @@ def quality(
             everything=everything,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
+            tuned=tuned,
             on_plan=bar.set_plan,
             on_progress=bar.show,
             on_summary=lambda so_far: write_document(
@@ -179,7 +187,7 @@ def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: 
         return
     console = Console()
     print_document(document, console)
-    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True)
+    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -197,7 +205,7 @@ def _keeping(out: Path) -> Iterator[None]:
 def _bars() -> Iterator[Bars]:
     """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TaskProgressColumn(),
         TimeElapsedColumn(),

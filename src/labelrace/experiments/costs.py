@@ -74,8 +74,16 @@ def _tree(size: _Size, per_cell: float, state: float) -> Cost:
     return Cost(per_cell * n * m * labels + 1e-7 * n * m, 5 * state * m * labels)
 
 
+def _linear(size: _Size) -> Cost:
+    """Weights of each feature for each label, with a step size each."""
+    return Cost(1e-8 * size.n * size.z * size.l, 16 * size.m * size.l)
+
+
 _COSTS: dict[str, Callable[[_Size], Cost]] = {
     "obr": _naive_bayes,
+    "arow": _linear,
+    "adagrad-logistic": _linear,
+    "adagrad-squared": _linear,
     "occ": lambda size: _chains(size, 1),
     "oecc": lambda size: _chains(size, 5),
     "mbr": lambda size: _naive_bayes(size, 2.5),

@@ -157,7 +157,7 @@ def _table_section(table: PaperTable) -> Section:
     )
     if table.number == "related":
         hint = (
-            "The paper names these methods and does not run them. Each batch is tested, then learned. Of what is left "
+            "Methods that the paper names, or might, and does not run. Each batch is tested, then learned. Of what is left "
             "out, the notes tell what it would take. Ranks are those of methods that ran on all datasets."
         )
     if table.ranks:

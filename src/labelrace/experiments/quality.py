@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, memory_meter, prequential, rank
+from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
 from labelrace.experiments.parts import Part, run_part, within
@@ -58,11 +59,12 @@ class QualityRow:
 
 
 class QualityBlock(NamedTuple):
-    """One dataset: its rows by model, the reference's last, and the rank of each model by measure."""
+    """One dataset: its rows by model, the reference's last, ranks by measure, and settings chosen in hindsight."""
 
     source: Source
     rows: dict[str, QualityRow]
     ranks: dict[str, dict[str, float]]
+    chosen: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def run_quality(
     everything: bool = False,
     synthetic: bool = False,
     synthetic_rows: int = 4000,
+    tuned: bool = False,
     on_plan: Callable[[Sequence[Part]], object] | None = None,
     on_progress: Callable[[Part, Progress], object] | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
@@ -101,7 +104,8 @@ def run_quality(
     out : path
         The folder for the records of all runs.
     models : iterable of str or None, default=None
-        Names for `labelrace.make_model`; None for all that are online, without those that take long.
+        Names for `labelrace.make_model`, or of `labelrace.experiments.baselines`; None for all that are online, and
+        those baselines that are installed, without those that take long.
     data : iterable of paths, default=()
         Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
     datasets : sequence of str, default=()
@@ -117,6 +121,8 @@ def run_quality(
         Whether to add synthetic streams, without drift and with each kind of it.
     synthetic_rows : int, default=4000
         Rows of each such stream.
+    tuned : bool, default=False
+        Whether to run also the grids of the models that have one, and to show the best setting on each dataset.
     on_plan : callable, default=None
         Called once with what is going to be run.
     on_progress : callable, default=None
@@ -132,7 +138,7 @@ def run_quality(
         If the folder holds runs already and they are not to be resumed, or are others; if a model is not known.
     """
     names = None if models is None else list(models)
-    specs = quality_models(names)
+    specs = quality_models(names, tuned=tuned)
     found = find_datasets(map(Path, data), datasets)
     sources = [*found.sources, *(drifting_streams(synthetic_rows, seed) if synthetic else ())]
     plan = [Part(source, tuple(specs), {"calibration": True}) for source in sources]
@@ -152,23 +158,24 @@ def run_quality(
     for part in plan:
         manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
         blocks.append(_read_block(part, manifest, records))
-        summary = _summarize(blocks, specs, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
+        summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
         if on_summary is not None:
             on_summary(summary)
     return summary
 
 
-def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
-    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`."""
-    chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
+def quality_models(names: Iterable[str] | None = None, *, tuned: bool = False) -> list[ModelSpec]:
+    """Return the models to compare after the reference, the default `RACEClassifier`; tuned ones with their grids."""
+    chosen = list(dict.fromkeys(names)) if names is not None else [*model_names(online=True), *available()]
     for name in chosen:
-        if not is_online(name):
+        if name not in BASELINES and not is_online(name):
             raise ValueError(f"models must learn batch by batch, and {name} learns all data at once; leave it out")
     if not chosen:
         raise ValueError("there must be models to run, got no models")
     defaults = RACEClassifier().get_params(deep=False)
     reference = ModelSpec("race-cls-fixed", {name: defaults[name] for name in _PUBLISHED}, REFERENCE)
-    return [reference, *map(ModelSpec, chosen)]
+    grids = [spec for name in chosen for spec in settings(name)] if tuned else []
+    return [reference, *map(spec_of, chosen), *grids]
 
 
 def lower_is_better(measure: str) -> bool:
@@ -189,15 +196,16 @@ def _warm_up(specs: Iterable[ModelSpec]) -> None:
 
 def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
     """Read the records of all models on a dataset, and rank the models."""
+    source = part.source
     runs = group_records(manifest, records)
     described = {model["name"]: model for model in summarize(manifest, records)["models"]}
     models = [name for name in described if name != REFERENCE]
     memory = _memory(part)
-    rows = {
-        name: _row(part.source, described[name], runs[name], runs[REFERENCE], memory.get(name))
-        for name in (*models, REFERENCE)
-    }
-    return QualityBlock(part.source, rows, {m: _places([rows[model] for model in models], m) for m in MEASURES})
+    every = {name: _row(source, described[name], runs[name], runs[REFERENCE], memory.get(name)) for name in models}
+    rows, chosen = best_in_hindsight(every)
+    ranks = {measure: _places(list(rows.values()), measure) for measure in MEASURES}
+    reference = _row(source, described[REFERENCE], runs[REFERENCE], runs[REFERENCE], memory.get(REFERENCE))
+    return QualityBlock(source, {**rows, REFERENCE: reference}, ranks, chosen)
 
 
 def _memory(part: Part) -> dict[str, int | None]:
@@ -290,14 +298,13 @@ def _places(rows: Sequence[QualityRow], measure: str) -> dict[str, float]:
 
 def _summarize(
     blocks: Sequence[QualityBlock],
-    specs: Sequence[ModelSpec],
     manifest: Mapping[str, Any],
     notes: Sequence[str],
     missing: Sequence[str],
     planned: int,
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
-    models = tuple(spec.label for spec in specs if spec.label != REFERENCE)
+    models = tuple(dict.fromkeys(name for block in blocks for name in block.rows if name != REFERENCE))
     ranks = []
     for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
@@ -333,7 +340,14 @@ def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequen
     notes += found
     if any(block.source.synthetic for block in blocks):
         notes.append("Synthetic streams are marked, and ranked by themselves.")
+    if any(block.chosen for block in blocks):
+        notes.append(
+            "The best of a grid is the setting with the highest example F1 on the dataset, chosen after the fact: what "
+            "tuning could have reached."
+        )
     for block in blocks:
+        if block.chosen:
+            notes.append(f"Best in hindsight on {block.source.title}: {'; '.join(block.chosen.values())}.")
         if not any(row.values[PAPER_MEASURES[0]] for row in block.rows.values()):
             notes.append(f"{block.source.title} gave no values: it has no second batch, or every model failed.")
         failed = [row for row in block.rows.values() if row.failed]

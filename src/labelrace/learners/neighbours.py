@@ -45,6 +45,8 @@ _CELLS = 2**18
 _GATHERED = 2**21
 # Whole numbers whose squares add up exactly.
 _EXACT = 2.0**20
+# Coordinates beyond this have no square, nor have the inverses of widths below its inverse.
+_FARTHEST = 1e100
 
 
 class Rows(NamedTuple):
@@ -161,13 +163,16 @@ def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> A
 
     ``n_values`` counts the values of nominal features, new ones included: more than two become an indicator each.
     """
-    inverse = np.divide(1.0, scale.width, out=np.zeros_like(scale.width), where=scale.width > 0)
+    # The inverse of less would be infinite.
+    varies = scale.width > 1.0 / _FARTHEST
+    inverse = np.divide(1.0, scale.width, out=np.zeros_like(scale.width), where=varies)
     if sparse:
         # Where all rows have the same origin it does not matter, and zeros stay zeros.
         result = scipy.sparse.csr_array(X)
-        result = scipy.sparse.csr_array((result.data * inverse[result.indices], result.indices, result.indptr), X.shape)
+        scaled = _near(result.data * inverse[result.indices])
+        result = scipy.sparse.csr_array((scaled, result.indices, result.indptr), X.shape)
     else:
-        result = (columns.dense(X) - scale.low) * inverse
+        result = _near((columns.dense(X) - scale.low) * inverse)
     many = np.flatnonzero(n_values > 2)
     if not len(many):
         return result
@@ -178,6 +183,11 @@ def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> A
     if sparse:
         return scipy.sparse.hstack([result, *parts], format="csr")
     return np.hstack([result, *parts])
+
+
+def _near(values: FloatArray) -> FloatArray:
+    """Cut coordinates to what has a square."""
+    return np.clip(values, -_FARTHEST, _FARTHEST, out=values)
 
 
 def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:

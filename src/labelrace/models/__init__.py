@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelrace.models.adagrad import AdaGradClassifier
+    from labelrace.models.arow import AROWClassifier
     from labelrace.models.bmad import BMaDClassifier
     from labelrace.models.chains import ClassifierChainsClassifier
     from labelrace.models.cl import CompressedLabelingClassifier
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from labelrace.models.ridge import RidgeClassifier
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -65,6 +69,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AROWClassifier": "arow",
+    "AdaGradClassifier": "adagrad",
     "BMaDClassifier": "bmad",
     "BinaryRelevanceClassifier": "relevance",
     "CPLSTClassifier": "cplst",

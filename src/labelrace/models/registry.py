@@ -118,6 +118,13 @@ _MODELS = {
         "cl:CompressedLabelingClassifier", "compressed labeling: random bits, tests for distilled label sets"
     ),
     "maniac": _compression("maniac:MANIACClassifier", "autoencoder of the labels, trained on the first batch"),
+    "arow": _online("arow:AROWClassifier", "AROW: linear models with a confidence in each weight of each label"),
+    "adagrad-logistic": _online(
+        "adagrad:AdaGradClassifier", "logistic regression of every label with AdaGrad's step sizes", loss="logistic"
+    ),
+    "adagrad-squared": _online(
+        "adagrad:AdaGradClassifier", "least squares of every label with AdaGrad's step sizes", loss="squared"
+    ),
     "mbr": _online(
         "mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
     ),
