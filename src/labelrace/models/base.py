@@ -294,8 +294,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         fitted, rows = self._rows(X)
         best: list[list[tuple[Any, float]]] = []
         for block in _blocks(rows, fitted.schema.n_labels):
-            scores = fitted.algorithm.scores(fitted.derived, block)
-            likely = fitted.algorithm.probabilities(fitted.derived, block)
+            scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, block)
             order = _most_likely_first(likely, scores, min(k, fitted.schema.n_labels))
             likely = np.take_along_axis(likely, order, axis=1)
             names = (fitted.schema.names_of(row) for row in order)
