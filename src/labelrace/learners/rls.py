@@ -460,7 +460,8 @@ class RLS(Bank[RLSState]):
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of numeric features of sparse data."""
-        if not _is_table(state.weights) or not columns.all_numeric(state.scaling.n_values):
+        # Also where they are arrays, as in a model that was just loaded.
+        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
             return state
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])
