@@ -81,7 +81,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 class _Watched(io.RawIOBase):
-    """A file that is read, with an eye on its lines and on how much unpacks from it."""
+    """A file that is read; checks the length of its lines and how much unpacks from it."""
 
     def __init__(self, raw: IO[bytes], path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path

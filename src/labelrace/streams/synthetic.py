@@ -2,7 +2,7 @@
 
 A row has hidden factors, standard normal numbers. Label ``j`` is present where its score, a unit combination of the
 factors and of chance, exceeds a threshold. The score is standard normal whatever the combination, so the threshold
-that gives the label its frequency is known exactly, in every concept and on the way from one to the next.
+that gives the label its frequency is known exactly, in every concept and between one and the next.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SyntheticStream:
     most_frequent : float, default=0.9
         Frequency that no label exceeds.
     drift : {"none", "sudden", "gradual", "incremental", "recurring"}, default="none"
-        A new concept takes over at one row; in ever more of the rows; by and by, through all that lies between the
+        A new concept takes over at one row; in ever more of the rows; steadily, through all that lies between the
         two; or in turns with the old one.
     drift_at : float, sequence of float or None, default=None
         Where in the stream it drifts, as shares of its rows. By default in the middle, and after each quarter for

@@ -111,7 +111,7 @@ def open_table(path: Path, **options: Any) -> Table:
 
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
-    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number."""
+    """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
     text = "".join(filter(None, cells))
     # float() would take other scripts' digits, and pass over underscores.
     if not text.isascii() or "_" in text:
@@ -315,7 +315,7 @@ class ArrowTable(Table):
         kind = "Parquet" if self._is_parquet else "Arrow"
         with seekable_data(self.path) as file, foreign(self.path, kind):
             if self._is_parquet:
-                from pyarrow.parquet import ParquetFile  # here, as it takes a while
+                from pyarrow.parquet import ParquetFile  # here, as importing it is slow
 
                 yield ParquetFile(file, pre_buffer=False)
             else:

@@ -114,7 +114,7 @@ def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: st
 def _arrow_writer(file: Any, path: Path, schema: Any) -> Any:
     if plain_path(path).suffix.lower() != ".parquet":
         return pa.ipc.new_file(file, schema)
-    from pyarrow.parquet import ParquetWriter  # here, as it takes a while
+    from pyarrow.parquet import ParquetWriter  # here, as importing it is slow
 
     return ParquetWriter(file, schema)
 
