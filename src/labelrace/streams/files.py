@@ -26,7 +26,7 @@ _COMPRESSED = (".gz", ".bz2")
 _BUFFER, _SMALL = 1 << 18, 1 << 26
 # The parsers that take a block of lines at a time pay from the first size on. NumPy's arrays for a block of the second
 # one stay in the processor's cache.
-_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 18
+_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
 
 
 class Place(NamedTuple):
