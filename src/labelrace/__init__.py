@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelrace.models import (
+        AdaGradClassifier,
+        AROWClassifier,
         BinaryRelevanceClassifier,
         BMaDClassifier,
         ClassifierChainsClassifier,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
         RidgeClassifier,
     )
     from labelrace.models.persistence import load
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from labelrace.tagger import Tagger
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -64,6 +69,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
     "Tagger",
     "__version__",

@@ -74,7 +74,7 @@ def test_records_follow_the_schema(settings, tmp_path):
         *("kind", "model", "run", "seed", "batch", "start", "end", "whole", "measures", "seconds", "memory"),
     ]
     assert list(batch["seconds"]) == ["predict", "learn", "measure"]
-    assert list(labels) == ["kind", "model", "run", "frequency", "f1"]
+    assert list(labels) == ["kind", "model", "run", "frequency", "f1", "rows", "first"]
     assert len(labels["frequency"]) == len(labels["f1"]) == 6
     assert list(done) == ["kind", "model", "run", "rows", "seconds", "memory"]
     assert done["rows"] == 60

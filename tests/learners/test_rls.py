@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import products, rls
-from labelrace.learners.rls import ALPHAS, RLS
+from labelrace.learners.penalty import ALPHAS
+from labelrace.learners.rls import RLS
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 128, 300, 511, 600]), min_size=1, max_size=4)

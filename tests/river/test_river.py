@@ -348,16 +348,19 @@ def test_bad_rows_are_refused_before_anything_changes(stream, x, y, message):
     assert pickle.dumps(model) == before
 
 
-def test_a_batch_that_cannot_be_learned_is_left_out(stream):
+def test_a_row_that_cannot_be_learned_is_left_out(stream):
     model = taught(stream[:32])
     for x, y in stream[32:47]:
         model.learn_one(x, y)
     with pytest.raises(FloatingPointError):
         model.learn_one({"f0": 1e300}, {"a"})
-    assert_alike(model, taught(stream[:32]), stream[:5])
+    twin = taught(stream[:47])
+    twin.flush()
+    assert_alike(model, twin, stream[:5])
     for x, y in stream[:16]:
         model.learn_one(x, y)
-    assert_alike(model, taught([*stream[:32], *stream[:16]]), stream[:5])
+        twin.learn_one(x, y)
+    assert_alike(model, twin, stream[:5])
 
 
 def test_rows_before_the_first_label_wait(stream):
@@ -449,12 +452,49 @@ def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
     model = RiverClassifier(seed=0)
     for i in range(16):
         model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
-    before = model.predict_proba_one({"a": 1.0})
     for i in range(15):
         model.learn_one({"a": 1e200 if i == 3 else 1.0}, {"x"})
-    with pytest.raises(DivergenceError):
+    with pytest.raises(DivergenceError, match="Row 20 cannot be learned, and is left out"):
         model.learn_one({"a": 1.0}, {"x"})
-    assert model.predict_proba_one({"a": 1.0}) == before
-    for i in range(16):
-        model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
+    assert model.classifier._fitted.state.learners.rows == 31
+    model.learn_one({"a": 1.0}, {"x"})
     assert model.classifier._fitted.state.learners.rows == 32
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_that_cannot_be_learned_costs_that_row_alone(first):
+    """Where it is in the first batch or in a later one; the error names it, and the others are learned."""
+    model, twin = (RiverClassifier("obr", batch_size=8) for _ in range(2))
+    at = 5 if first else 21
+    for i in range(1, 33):
+        row, labels = {"a": float(i % 5), "b": float(i % 3)}, {"x"} if i % 2 else {"y"}
+        if i == at:
+            model.learn_one({**row, "a": 1e200}, labels)
+            continue
+        twin.learn_one(row, labels)
+        if i == (8 if first else 24):
+            with pytest.raises(
+                DivergenceError, match=rf"Row {at} cannot be learned, and is left out: X must hold numbers"
+            ):
+                model.learn_one(row, labels)
+        else:
+            model.learn_one(row, labels)
+    for one in (model, twin):
+        one.flush()
+    assert model.classifier._fitted.state.learners.rows[-1] == twin.classifier._fitted.state.learners.rows[-1] == 31
+    asked = {"a": 2.0, "b": 1.0}
+    found, expected = (one.predict_proba_one(asked)["x"][True] for one in (model, twin))
+    assert found == pytest.approx(expected)
+
+
+def test_several_rows_that_cannot_be_learned():
+    model = RiverClassifier("obr", batch_size=4)
+    for i in range(3):
+        model.learn_one({"a": float(i)}, {"x"} if i else {"y"})
+    model.learn_one({"a": 3.0}, {"x"})
+    for _ in range(2):
+        model.learn_one({"a": 1e200}, {"x"})
+    with pytest.raises(DivergenceError, match=r"Row 5 cannot be learned.*Nor can 1 others"):
+        model.flush()
+    assert model.classifier._fitted.state.learners.rows[-1] == 4
+    model.flush()

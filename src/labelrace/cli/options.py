@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 # What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
+# The exit status of a run that is complete but for models that failed.
+FAILED = 3
+
 __all__ = [
+    "FAILED",
     "REPORT_FORMATS",
     "Delimiter",
     "Interrupted",

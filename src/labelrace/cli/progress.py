@@ -32,7 +32,7 @@ _SHOWN = ("example_f1", "micro_f1", "hamming_loss")
 def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
     """Show one bar for everything and one for each model at work; yields what `run` calls."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

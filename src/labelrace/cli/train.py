@@ -193,13 +193,16 @@ def _best(pairs: list[tuple[Any, float]]) -> dict[str, Any]:
 
 def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
     """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
+    from labelrace.report.text import literal
+
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
             writer.writerow(rows[0])
         for row in rows:
             if as_csv:
-                writer.writerow([";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()])
+                cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
+                writer.writerow(map(literal, cells))
             else:
                 file.write(json.dumps(row) + "\n")
         file.flush()

@@ -253,6 +253,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
         n_features, n_labels = int(X.shape[1]), int(Y.shape[1])
     in_memory = isinstance(data, Dataset)
     cardinality = data.Y.sum() / max(len(data), 1) if in_memory else getattr(data, "cardinality", None)
+    spent = getattr(data, "feature_seconds", None)
     return {
         "name": getattr(data, "name", type(data).__name__),
         "kind": "synthetic" if isinstance(data, SyntheticStream) else "file",
@@ -262,6 +263,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
         "labels": n_labels,
         "cardinality": None if cardinality is None else float(cardinality),
         "label_names": None if names is None else list(map(str, names)),
+        **({} if spent is None else {"feature_seconds": spent}),
     }
 
 

@@ -37,7 +37,7 @@ _CRC_LENGTH = len(',"crc":"00000000"}')
 # Seconds to wait for a folder that another process writes into.
 _PATIENCE = 2.0
 # What may differ between the beginning of a run and its end: it does not change a measure.
-_MAY_DIFFER = ("created", "machine")
+_MAY_DIFFER = ("created", "machine", "feature_seconds")
 # Characters of a value in a message.
 _SHOWN = 100
 

@@ -20,7 +20,7 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["Table"]
+__all__ = ["Table", "product_of", "replaced_rows", "rows_of"]
 
 
 class _Version:
@@ -195,3 +195,20 @@ def _restore(taken: Array, places: IntArray, version: _Version) -> None:
     found = np.minimum(np.searchsorted(version.places, places), len(version.places) - 1)
     same = version.places[found] == places
     taken[same] = version.rows[found[same]]
+
+
+def rows_of(array: Any, places: IntArray | slice) -> Array:
+    """Take some rows of a table, or all of an array."""
+    if isinstance(array, Table) and not isinstance(places, slice):
+        return array.rows(places)
+    return np.asarray(np.asarray(array)[places])
+
+
+def replaced_rows(array: Any, places: IntArray | slice, rows: Array, kept: Array) -> Any:
+    """Make a table with other rows at some places, where ``kept`` are now; at all places it is an array."""
+    return rows if isinstance(places, slice) else Table.of(array).replaced(places, rows, kept)
+
+
+def product_of(Z: AnyMatrix, array: Any) -> Array:
+    """Compute the product of some rows with a table or an array."""
+    return array.times(Z) if isinstance(array, Table) else np.asarray(Z @ array)

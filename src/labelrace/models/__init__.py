@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelrace.models.adagrad import AdaGradClassifier
+    from labelrace.models.arow import AROWClassifier
     from labelrace.models.bmad import BMaDClassifier
     from labelrace.models.chains import ClassifierChainsClassifier
     from labelrace.models.cl import CompressedLabelingClassifier
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
     from labelrace.models.mwc import MWCClassifier
     from labelrace.models.plst import PLSTClassifier
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+    from labelrace.models.rbm import RBMClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
     from labelrace.models.ridge import RidgeClassifier
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -57,10 +62,13 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
 ]
 
 _HOMES = {
+    "AROWClassifier": "arow",
+    "AdaGradClassifier": "adagrad",
     "BMaDClassifier": "bmad",
     "BinaryRelevanceClassifier": "relevance",
     "CPLSTClassifier": "cplst",
@@ -84,6 +92,7 @@ _HOMES = {
     "OfflineRACEClassifier": "race",
     "PLSTClassifier": "plst",
     "RACEClassifier": "race",
+    "RBMClassifier": "rbm",
     "RidgeClassifier": "ridge",
 }
 

@@ -157,7 +157,7 @@ class MLkNN(Algorithm[State]):
 
     def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
         """Count each label among the neighbours of rows, (n, l), sparse."""
-        found, _ = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        found = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
         return scipy.sparse.csr_array(neighbours.selection(found, P.shape[0]) @ labels)
 
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
@@ -243,19 +243,6 @@ class MLkNNClassifier(OnlineClassifier):
         Which of rows at the same distance is taken for the nearer one.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; two values differ by 1.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -295,7 +295,8 @@ class ArrowTable(Table):
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-        _check_names(self.schema.names, path)
+            names = list(self.schema.names)  # here, where names that are not text are refused as damage
+        _check_names(names, path)
 
     def types(self) -> dict[str, Any]:
         """Return the types that the file declares."""
