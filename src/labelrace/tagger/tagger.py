@@ -42,7 +42,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. A list of names are
         columns of 0 and 1, one for each tag. None if tags are always given beside the table.
     text, category, number, date, id, drop : str or list of str, default=None
-        Columns that hold such, whatever they look like; ``id`` and ``drop`` are not learned from.
+        Columns to read as such, in place of what is detected; ``id`` and ``drop`` are not learned from.
     separator : str, default=None
         What separates tags in a text. By default it is found in the data: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
