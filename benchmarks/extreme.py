@@ -1,8 +1,8 @@
 """A million labels, as ratios in one run: hashed RACE beside a bare product and Vowpal Wabbit's label tree.
 
 A synthetic stream whose labels follow Zipf's law, each with words of its own among noise: 10⁵ features, 50 non-zeros
-and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best labels of one
-row and of 100, the product of 100 rows of codes with all labels, and the bytes of the state. With the package
+and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best labels of
+one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the package
 ``vowpalwabbit`` installed, the same of ``--plt``. Usage:
 
     python benchmarks/extreme.py

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelrace.models import (
+        AdaGradClassifier,
+        AROWClassifier,
         BinaryRelevanceClassifier,
         BMaDClassifier,
         ClassifierChainsClassifier,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         ISOUPTreeClassifier,
         KCCAClassifier,
         LabelRaceClassifier,
+        MANIACClassifier,
         MBRChunksClassifier,
         MBRClassifier,
         MLHTClassifier,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
         RidgeClassifier,
     )
     from labelrace.models.persistence import load
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     from labelrace.tagger import Tagger
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -57,6 +63,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -66,6 +73,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
     "Tagger",
     "__version__",

@@ -10,7 +10,7 @@ together do not give go to the table.
 *Missing labels teach nothing*: their error is zero. Rows without a known label are left out.
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
-start, the leave-one-out scores are taken. They are counted (`labelrace.core.thresholds`): thresholds, offsets and
+start, the leave-one-out scores are taken. They are counted (`labelrace.core.monitoring`): thresholds, offsets and
 probabilities come from that. Their errors go to a detector (`labelrace.core.drift`); when it finds drift, most of the
 past is forgotten at once.
 
@@ -29,13 +29,14 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import drift, hashed_codes, missing_labels, thresholds
-from labelrace.core.drift import DriftState
+from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
-from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
-from labelrace.learners import code_decoder, columns, residual_table, rls, scaling
+from labelrace.core.thresholds import Rule
+from labelrace.learners import code_decoder, columns, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import RLS, RLSState, WarmUp
+from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import hashed, inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
@@ -44,8 +45,7 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
-# The monitored sample of a batch: scores at the most, and rows at the least; of the start there are more.
-_MOST_SCORES, _FEWEST_ROWS = 10_000, 32
+# Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
 # Scores that are computed at once where labels are compressed.
 _CELLS = 4_000_000
@@ -53,17 +53,10 @@ _CELLS = 4_000_000
 _KEPT = 0.02
 # Share of the budget from which on recent rows are kept, and how many: the decoder is fitted to them.
 _NEARLY_FULL, _RECENT_ROWS = 0.5, 1024
-# Rows that the predictions of recent ones stand for in the decoder, at the most.
-_WORTH_ROWS = 4000.0
+# Recent rows that there must be for that, and rows that they stand for in the decoder at the most.
+_FEWEST_ROWS, _WORTH_ROWS = 32, 4000.0
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
 _SAMPLE, _FILLED = 64, 0.5
-
-
-class Waiting(NamedTuple):
-    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
-
-    scores: FloatArray
-    labels: FloatArray
 
 
 class Recent(NamedTuple):
@@ -81,14 +74,8 @@ class State(NamedTuple):
     ----------
     learners : RLSState
         The linear models of the labels; without any where labels are compressed.
-    monitor : Monitor
-        Counts of scores, and offsets, for thresholds and probabilities.
-    waiting : Waiting
-        Monitored rows that are not counted yet.
-    by_label : LabelHistograms
-        Counts for each label, where thresholds are the labels' own.
-    drift : DriftState
-        Errors of recent batches.
+    watch : Watch
+        What rows have shown that were predicted before they were learned.
     n_drifts : float
         Drifts found so far.
     recent : Recent
@@ -98,10 +85,7 @@ class State(NamedTuple):
     """
 
     learners: RLSState
-    monitor: Monitor
-    waiting: Waiting
-    by_label: LabelHistograms
-    drift: DriftState
+    watch: Watch
     n_drifts: float
     recent: Recent
     compressed: tuple[hashed.State, ...]
@@ -157,10 +141,7 @@ class LabelRace(BankAlgorithm[State]):
         """Make the state of a model that has seen nothing."""
         return State(
             self.bank.init(n_values, n_labels),
-            thresholds.new_monitor(n_labels),
-            Waiting(np.zeros((0, n_labels)), np.zeros((0, n_labels))),
-            thresholds.new_label_histograms(n_labels if self.aim == "macro_f1" else 0),
-            drift.empty(),
+            monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
             0.0,
             _no_rows(),
             (),
@@ -179,10 +160,12 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
+        if self.bank.must_begin_anew(state.learners):
+            state = self._empty(state.learners.scaling.n_values, Y.shape[1])
         learners = state.learners
         if learners.rows == 0:
-            first, others = rls.first_rows(X.shape[0])
-            if not self._fits(_columns_in_use(X[first], state, self.bank), Y.shape[1]):
+            first, others = first_rows(X.shape[0])
+            if not self._fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
                 return self._become(
                     self.compressing.update(self.compressing.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
                 )
@@ -204,46 +187,43 @@ class LabelRace(BankAlgorithm[State]):
         start = self.bank.start(state.learners, X, filled)
         buffer = WarmUp.empty().with_batch(X, Y).used()
         state = state._replace(learners=start.state._replace(warm_up=buffer))
-        some = _monitored_rows(Y, _MOST_FIRST_SCORES)
-        scores = start.left_out(_dense(filled), some)
-        return self._counted(state, scores, _dense(Y[some]))._replace(drift=drift.empty())
+        some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
+        watch = monitoring.add_together(state.watch, start.left_out(_dense(filled), some), _dense(Y[some]))
+        return state._replace(watch=watch._replace(drift=drift.empty()))
+
+    def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Do as `_continue` for one row of numbers, without making matrices of it."""
+        row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
+        before, labels = state.watch, _dense(Y)
+        state = state._replace(watch=monitoring.add(before, row.scores[None], labels))
+        if self._found_drift(before, state.watch):
+            state = self._forgotten(state, X)
+        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])), X)
+
+    def _found_drift(self, before: Watch, after: Watch) -> bool:
+        return self.detects_drift and after.drift is not before.drift and drift.found(after.drift)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
+        if X.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
+            return self._continue_row(state, X, Y, derived)
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
         Z = self.bank.transform(linear, X)
-        some = _monitored_rows(Y)
+        some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        before, scores = state, self.bank.predict_transformed(linear, monitored)
-        state = self._monitor(state, scores, _dense(labels))
-        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
+        before, scores = state.watch, self.bank.predict_transformed(linear, monitored)
+        state = state._replace(watch=monitoring.add(before, scores, _dense(labels)))
+        if self._found_drift(before, state.watch):
             state, Z = self._forgotten(state, X), None
         learners = self.bank.learn(state.learners, X, Y, Z)
         return self._within_memory(state._replace(learners=learners), X)
 
-    def _monitor(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
-        """Record how some rows are predicted before they are learned; few rows wait until there are more."""
-        if len(state.waiting.scores):
-            scores = np.concatenate([state.waiting.scores, scores])
-            labels = np.concatenate([state.waiting.labels, labels])
-        if len(scores) < _FEWEST_ROWS:
-            return state._replace(waiting=Waiting(scores.astype(float), labels))
-        none = np.zeros((0, scores.shape[1]))
-        return self._counted(state, scores, labels)._replace(waiting=Waiting(none, none))
-
-    def _counted(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
-        """Count the scores of some rows."""
-        if self.aim == "macro_f1":
-            by_label = thresholds.add_label_scores(state.by_label, thresholds.adjusted(scores), labels)
-            state = state._replace(by_label=by_label)
-        watched = drift.add(state.drift, drift.clipped_errors(scores, labels))
-        return state._replace(monitor=thresholds.monitor(state.monitor, scores, labels), drift=watched)
-
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
         learners = self.bank.forget(self.bank.rescale(state.learners, X), _KEPT)
-        return state._replace(learners=learners, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
+        watch = state.watch._replace(drift=drift.empty())
+        return state._replace(learners=learners, watch=watch, n_drifts=state.n_drifts + 1.0)
 
     def _fits(self, n_columns: int, n_labels: int) -> bool:
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
@@ -278,13 +258,17 @@ class LabelRace(BankAlgorithm[State]):
             rows = min(state.learners.rows, _WORTH_ROWS, 8.0 * len(U))
             sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
         else:
-            sums = code_decoder.from_frequencies(codes, np.maximum(state.monitor.present, 1e-3))
+            sums = code_decoder.from_frequencies(codes, np.maximum(state.watch.monitor.present, 1e-3))
         table = residual_table.init(len(empty.table))
         importance = np.sqrt(state.learners.fading * np.asarray(state.learners.gained)[:, 0])
         for features, labels, values in _lost(weights, np.asarray(coded.weights), sums, importance, len(table)):
             table = residual_table.added(table, features, labels, values)
         return empty._replace(
-            learners=coded, decoder=sums, table=table, counts=state.monitor.histograms.none, n_drifts=state.n_drifts
+            learners=coded,
+            decoder=sums,
+            table=table,
+            counts=state.watch.monitor.histograms.none,
+            n_drifts=state.n_drifts,
         )
 
     def derive(self, state: State) -> Derived:
@@ -292,11 +276,9 @@ class LabelRace(BankAlgorithm[State]):
         if state.compressed:
             inner = self.compressing.derive(state.compressed[0])
             return Derived(inner.learners, np.zeros(0), inner.rule, inner)
-        # Thresholds of the labels' own leave nothing to the offsets.
-        share = 0 if self.aim == "macro_f1" else thresholds.best_share(state.monitor)
-        rule = thresholds.make_rule(self.aim, state.monitor.histograms[share], state.by_label)
-        offsets = (thresholds.SHARES[share] * state.monitor.offsets).astype(state.learners.weights.dtype)
-        return Derived(self.bank.derive(state.learners), offsets, rule, None)
+        offsets, rule = monitoring.decide(state.watch, self.aim)
+        linear = self.bank.derive(state.learners)
+        return Derived(linear, offsets.astype(state.learners.weights.dtype), rule, None)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         return thresholds.adjusted(self.bank.predict(derived.learners, X), derived.offsets)
@@ -318,6 +300,14 @@ class LabelRace(BankAlgorithm[State]):
         if derived.compressed is not None:
             return self.compressing.probabilities(derived.compressed, X)
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
+
+    def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute the raw scores once for both."""
+        if derived.compressed is not None:
+            return super().scores_and_probabilities(derived, X)
+        adjusted = self._adjusted(derived, X)
+        likely = thresholds.probabilities(derived.rule, adjusted).astype(float, copy=False)
+        return np.subtract(adjusted, derived.rule.threshold, dtype=float), likely
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix | None:
         """Choose label sets without scores of all labels, where these are compressed."""
@@ -347,16 +337,12 @@ class LabelRace(BankAlgorithm[State]):
         """Add labels that were absent so far."""
         if state.compressed:
             return state._replace(compressed=(self.compressing.grow_labels(state.compressed[0], n_labels, rng),))
-        n_new = n_labels - len(state.learners.intercepts)
-        if self.aim == "macro_f1":
-            state = state._replace(by_label=thresholds.grow_label_histograms(state.by_label, n_labels))
         if not self._fits(int(state.learners.in_use), n_labels) and state.learners.rows:
             # Weights of the new labels, which would not fit, are never made.
             return self.grow_labels(self._become(self._compress(state, _rows(state.recent, state))), n_labels, rng)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),
-            monitor=thresholds.grow_monitor(state.monitor, n_labels),
-            waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in state.waiting)),
+            watch=monitoring.grow(state.watch, n_labels),
         )
 
 
@@ -405,20 +391,6 @@ def _lost(
         values = lost(labels)
         features, places = np.nonzero(matters(values) >= least)
         yield features, labels[places], values[features, places]
-
-
-def _columns_in_use(X: AnyMatrix, state: State, bank: RLS) -> int:
-    """Count the columns that the first rows need weights for."""
-    if scaling.is_sparse(X):
-        return len(np.unique(scipy.sparse.csr_array(X).indices))
-    return columns.width(state.learners.scaling.n_values) + bank.n_random_features
-
-
-def _monitored_rows(Y: AnyMatrix, most: int = _MOST_SCORES) -> slice | IntArray:
-    """Choose the rows of a batch that are monitored: from all over it, as it may be sorted."""
-    n, n_labels = Y.shape
-    n_rows = min(n, max(_FEWEST_ROWS, most // max(n_labels, 1)))
-    return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
 def _dense(Y: AnyMatrix) -> FloatArray:

@@ -29,14 +29,15 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import drift, hashed_codes, missing_labels, thresholds
+from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
 from labelrace.learners import code_decoder, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import RLS, RLSState, WarmUp
+from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.table import Table
+from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -53,8 +54,6 @@ __all__ = [
 
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
-# The monitored sample of a chunk: scores at the most, and rows at the least.
-_MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 # Labels of each row that are the best of all labels, exactly.
 _EXACT = 16
 # Share of the past that is kept when there was a drift.
@@ -191,9 +190,11 @@ class HashedRace(BankAlgorithm[State]):
         if Y.shape[0] == 0:
             return state
         Y = scipy.sparse.csr_array(Y)
+        if self.bank.must_begin_anew(state.learners):
+            state = self.empty(state.learners.scaling.n_values, Y.shape[1])
         learners = state.learners
         if learners.rows == 0:
-            first, others = rls.first_rows(X.shape[0])
+            first, others = first_rows(X.shape[0])
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
@@ -236,8 +237,7 @@ class HashedRace(BankAlgorithm[State]):
         U = self.bank.predict_transformed(derived.learners, Z).astype(float)
         asked = code_decoder.queries(derived.decoder, U)
         n = X.shape[0]
-        n_monitored = min(n, max(_FEWEST_ROWS, _MOST_SCORES // self._n_candidates(Y.shape[1])))
-        some = np.arange(n_monitored) * n // n_monitored
+        some = monitoring.sample((n, self._n_candidates(Y.shape[1])))
         before = state
         state = self._monitored(state, self._scored(derived, asked.some(some), Z[some]), Y[some])
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
