@@ -149,14 +149,14 @@ class LabelRace(BankAlgorithm[State]):
 
     def _become(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
-        return self._empty(np.zeros(0, np.intp), 0)._replace(compressed=(compressed,))
+        return self._empty(compressed.learners.scaling.n_values, 0)._replace(compressed=(compressed,))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
         if state.compressed:
             [before] = state.compressed
             learned = self.compressing.update(before, X, Y, None if derived is None else derived.compressed)
-            return state if learned is before else state._replace(compressed=(learned,))
+            return state if learned is before else self._become(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
@@ -324,19 +324,19 @@ class LabelRace(BankAlgorithm[State]):
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         if state.compressed:
-            return state._replace(compressed=(self.compressing.reset_features(state.compressed[0], columns),))
+            return self._become(self.compressing.reset_features(state.compressed[0], columns))
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
         if state.compressed:
-            return state._replace(compressed=(self.compressing.grow_features(state.compressed[0], n_values),))
+            return self._become(self.compressing.grow_features(state.compressed[0], n_values))
         return super().grow_features(state, n_values)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         if state.compressed:
-            return state._replace(compressed=(self.compressing.grow_labels(state.compressed[0], n_labels, rng),))
+            return self._become(self.compressing.grow_labels(state.compressed[0], n_labels, rng))
         if not self._fits(int(state.learners.in_use), n_labels) and state.learners.rows:
             # Weights of the new labels, which would not fit, are never made.
             return self.grow_labels(self._become(self._compress(state, _rows(state.recent, state))), n_labels, rng)
