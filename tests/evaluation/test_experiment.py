@@ -245,7 +245,7 @@ def wait_for_change(path, before, process):
 
 
 @needs_kill
-@pytest.mark.parametrize(("jobs", "kills"), [(1, 18), (2, 2)])
+@pytest.mark.parametrize(("jobs", "kills"), [(1, 10), (2, 2)])
 def test_killed_at_any_moment(settings, tmp_path, jobs, kills):
     """A run that is killed again and again can be read each time, and ends up as if nothing had happened."""
     settings |= {"batch_size": 6, "runs": 4}

@@ -81,7 +81,7 @@ Delimiter = Annotated[
 
 
 def _columns(what: str) -> Any:
-    text = f"With --tags: columns that hold {what}, whatever they look like; repeatable, or with commas between."
+    text = f"With --tags: columns to read as {what}, in place of what is detected; repeatable, or with commas between."
     return Annotated[list[str] | None, typer.Option(help=text, show_default=False)]
 
 

@@ -89,7 +89,7 @@ def add(watch: Watch, scores: FloatArray, labels: FloatArray) -> Watch:
         scores = np.concatenate([watch.waiting.scores, scores])
         labels = np.concatenate([watch.waiting.labels, labels])
     if len(scores) < _FEWEST_ROWS:
-        return watch._replace(waiting=Waiting(scores.astype(float), labels))
+        return watch._replace(waiting=Waiting(scores.astype(float, copy=False), labels))
     return add_together(watch, scores, labels)._replace(waiting=_none(scores.shape[1]))
 
 

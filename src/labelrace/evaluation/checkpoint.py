@@ -152,7 +152,7 @@ def _traced_peak() -> int:
 class BatchTest:
     """Measures a model's predictions of a batch, and computes only what the measures need.
 
-    Where labels are sets of names, ``model.predict_labels`` is asked (``predict``, where there is none), and the labels
+    Where labels are sets of names, ``model.predict_labels`` is called (``predict``, if it has none), and the labels
     that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in the batch.
     The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch, untimed.
     """

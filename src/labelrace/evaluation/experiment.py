@@ -272,7 +272,7 @@ def _rows_digest(data: Dataset) -> str:
     for matrix in (data.X, data.Y):
         digest.update(repr(matrix.shape).encode())
         parts = [matrix]
-        if scipy.sparse.issparse(matrix):  # SciPy indexes with 32 or 64 bits as it sees fit
+        if scipy.sparse.issparse(matrix):  # SciPy's indices may have 32 or 64 bits
             parts = [matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)]
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())

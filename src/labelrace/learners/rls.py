@@ -44,7 +44,7 @@ from labelrace.learners.bank import Bank, Task
 from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
 from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.steps import Work, check_finite, learn_block
+from labelrace.learners.steps import Row, Work, check_finite, learn_block
 from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -319,6 +319,39 @@ class RLS(Bank[RLSState]):
         """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
         return scaling.has_become_dense(state.scaling)
 
+    def row(self, state: RLSState, X: AnyMatrix, scales: FloatArray | None = None) -> Row:
+        """Take in one row of numeric features, for `learn_row`; ``scales`` are those of `derive`, if there are any."""
+        values, places = scaling.transform_row(state.scaling, X, scales)
+        weights, gained = rows_of(state.weights, places), rows_of(state.gained, places)
+        return Row(values, places, weights, gained, values @ weights + state.intercepts.astype(self._dtype))
+
+    def learn_row(self, state: RLSState, X: AnyMatrix, row: Row, h: FloatArray) -> RLSState:
+        """Do as `learn` for one row, which `row` has taken in, and its labels."""
+        h = h.astype(self._dtype)
+        if np.isinf(state.first_rows[h > 0]).any():
+            state = self._with_generations(state, h[None])
+        if state.fading < _LEAST_FADING:
+            state = _multiplied_out(state)
+            row = row._replace(gained=rows_of(state.gained, row.places))
+        errors, keep, young = steps.hinged(h - row.scores, h), self.factor(1), state.young.nonzero()[0]
+        before = Work(row.weights, row.gained * state.fading, state.intercepts, state.intercept_gained)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
+        check_finite(after.intercepts)
+        fading = max(state.fading * keep, _LEAST_FADING**2)
+        gained = after.gained / fading
+        used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
+        return state._replace(
+            scaling=scaling.update(state.scaling, X, keep),
+            weights=replaced_rows(state.weights, row.places, after.weights, row.weights),
+            intercepts=after.intercepts,
+            gained=replaced_rows(state.gained, row.places, gained, row.gained),
+            fading=fading,
+            in_use=state.in_use + float(used),
+            intercept_gained=after.intercept_gained,
+            rows=state.rows + 1.0,
+        )
+
     def _with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
         new = np.isinf(state.first_rows) & (H > 0).any(axis=0)
@@ -367,7 +400,7 @@ class RLS(Bank[RLSState]):
                 z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
                 learn_block(work, state.alpha, z, h, young, keep=self.factor(len(h)), binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
-        check_finite(weights[:0] if self.binary else weights, work.intercepts)
+        check_finite(*(() if self.binary else (weights,)), work.intercepts)
         fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)
         gained /= fading
         learned = state._replace(
@@ -388,6 +421,9 @@ class RLS(Bank[RLSState]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
+        if X.shape[0] == 1 and columns.all_numeric(derived.scaling.n_values):
+            values, places = scaling.transform_row(derived.scaling, X, derived.scales)
+            return (values @ rows_of(derived.weights, places) + derived.intercepts)[None]
         return self.predict_transformed(derived, self.transform(derived, X))
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
@@ -424,7 +460,8 @@ class RLS(Bank[RLSState]):
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of numeric features of sparse data."""
-        if not _is_table(state.weights) or not columns.all_numeric(state.scaling.n_values):
+        # Also where they are arrays, as in a model that was just loaded.
+        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
             return state
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])

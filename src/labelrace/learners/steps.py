@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,17 @@ from labelrace.learners import products
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Work", "check_finite", "hinged", "learn_block", "marginal"]
+__all__ = ["Row", "Work", "check_finite", "hinged", "learn_block", "learn_row", "marginal"]
+
+
+class Row(NamedTuple):
+    """One row as the learners see it: its values, their columns, what is known of these, and the row's scores."""
+
+    values: Array
+    places: IntArray | slice
+    weights: Array
+    gained: FloatArray
+    scores: Array
 
 
 class Work(NamedTuple):
@@ -76,6 +87,37 @@ def learn_block(
     np.add(work.intercepts, shift, out=work.intercepts)
 
 
+def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray, *, keep: float) -> Work:
+    """Compute what one row teaches, as `learn_block` does it, in new arrays.
+
+    Of one row ``M`` is a number, and the precision it leaves is ``d + z² / (M - z²/d)``. ``errors`` are those of the
+    row, hinged where they are to be.
+    """
+    n_generations = 2 if len(young) else 1
+    gained, intercept_gained = work.gained * keep, work.intercept_gained * keep
+    # A product of one or two vectors each is the quickest way to add them up.
+    directions = np.empty((n_generations, len(z)), z.dtype)
+    pulls = np.zeros((n_generations, len(errors)), z.dtype)
+    squares, freedoms = np.square(z, dtype=float), []
+    for generation in range(n_generations):
+        precision = gained[:, generation] + alpha
+        share = squares / precision
+        freedom = 1.0 / (INTERCEPT + float(intercept_gained[generation]))
+        middle = float(share.sum()) + freedom + 1.0
+        gained[:, generation] += squares / (middle - share)
+        intercept_gained[generation] = 1.0 / (freedom * (1.0 - freedom / middle)) - INTERCEPT
+        np.divide(z, precision, out=directions[generation], casting="same_kind")
+        if generation:
+            # These are for the young generation, with its own precision.
+            pulls[0, young], pulls[1, young] = 0.0, errors[young] * (1.0 / middle)
+        else:
+            np.multiply(errors, 1.0 / middle, out=pulls[0])
+        freedoms.append(freedom)
+    weights = directions.T @ pulls
+    weights += work.weights
+    return Work(weights, gained, work.intercepts + freedoms @ pulls, intercept_gained)
+
+
 def _spread(values: FloatArray, touched: IntArray | slice, z: AnyMatrix) -> Array:
     """Put the values of the columns that occur where these are among all."""
     if isinstance(touched, slice):
@@ -100,9 +142,9 @@ def marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> Float
     return np.clip(left, precision, precision + squares)
 
 
-def check_finite(weights: Array, intercepts: Array) -> None:
+def check_finite(*arrays: Array) -> None:
     """Refuse what has overflowed."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = weights.sum(dtype=float) + intercepts.sum(dtype=float)
-    if not np.isfinite(total):
+        total = sum(float(array.sum(dtype=float)) for array in arrays)
+    if not isfinite(total):
         raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")

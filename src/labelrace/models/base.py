@@ -316,12 +316,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         fitted, rows = self._rows(X)
         best: list[list[tuple[Any, float]]] = []
         for block in _blocks(rows, fitted.schema.n_labels):
-            scores = fitted.algorithm.scores(fitted.derived, block)
-            likely = fitted.algorithm.probabilities(fitted.derived, block)
-            order = _most_likely_first(likely, scores, min(k, fitted.schema.n_labels))
-            likely = np.take_along_axis(likely, order, axis=1)
-            names = (fitted.schema.names_of(row) for row in order)
-            best += [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+            best += _most_likely(fitted, block, min(k, fitted.schema.n_labels))
         return best
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
@@ -532,6 +527,15 @@ def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
     size = max(1, _CELLS // n_labels)
     for start in range(0, rows.shape[0], size):
         yield rows[start : start + size]
+
+
+def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+    """List the ``k`` most likely labels of some rows with their probabilities."""
+    scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
+    order = _most_likely_first(likely, scores, k)
+    likely = np.take_along_axis(likely, order, axis=1)
+    names = (fitted.schema.names_of(row) for row in order)
+    return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 
 
 def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:

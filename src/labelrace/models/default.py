@@ -45,8 +45,6 @@ __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
-# Scores that are computed at once where labels are filled in.
-_MOST_FILLED = 4_000_000
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
 # Share of the past that a batch leaves in the decoder at the least, however long the batch and short the half-life.
@@ -167,8 +165,22 @@ class LabelRace(BankAlgorithm[State]):
         watch = monitoring.add_together(state.watch, scores, _dense(Y[some]))
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
+    def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Do as `_continue` for one row of numbers whose labels are not compressed, without making matrices of it."""
+        row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
+        before, labels = state.watch, _dense(Y)
+        state = state._replace(watch=monitoring.add(before, row.scores[None], labels))
+        if self._found_drift(before, state.watch):
+            state = self._forgotten(state, X)
+        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])))
+
+    def _found_drift(self, before: Watch, after: Watch) -> bool:
+        return self.detects_drift and after.drift is not before.drift and drift.found(after.drift)
+
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
+        if X.shape[0] == 1 and _is_uncompressed(state) and columns.all_numeric(state.learners.scaling.n_values):
+            return self._continue_row(state, X, Y, derived)
         if derived is None:
             linear, beta = self.bank.derive(state.learners), self._beta(state)
         else:
@@ -180,8 +192,8 @@ class LabelRace(BankAlgorithm[State]):
         before, scores = state.watch, self._decode(self.bank.predict_transformed(linear, monitored), beta)
         state = state._replace(watch=monitoring.add(before, scores, _dense(labels)))
         if beta is not None:
-            Y = self._filled(linear, beta, Z, Y)
-        if self.detects_drift and state.watch.drift is not before.drift and drift.found(state.watch.drift):
+            Y = missing_labels.fill_with_scores(Y, lambda rows: self.bank.predict_transformed(linear, Z[rows]) @ beta)
+        if self._found_drift(before, state.watch):
             state, Z = self._forgotten(state, X), None
         U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
         learners = self._bank(state).learn(state.learners, X, U, Z)
@@ -204,20 +216,6 @@ class LabelRace(BankAlgorithm[State]):
         sums = decoder.forget(state.decoder, _KEPT)
         watch = state.watch._replace(drift=drift.empty())
         return state._replace(learners=learners, decoder=sums, watch=watch, n_drifts=state.n_drifts + 1.0)
-
-    def _filled(self, learners: rls.Derived, beta: FloatArray, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
-        """Put predictions where labels are missing."""
-        missing = missing_labels.find(Y)
-        if missing is None:
-            return Y
-        rows, labels = missing
-        values, n_rows = [], max(1, _MOST_FILLED // Y.shape[1])
-        # Some rows at a time: all scores of a batch may be more than there is room for.
-        for start in range(0, Y.shape[0], n_rows):
-            here = slice(*np.searchsorted(rows, [start, start + n_rows]))
-            scores = self.bank.predict_transformed(learners, Z[start : start + n_rows]) @ beta
-            values.append(scores[rows[here] - start, labels[here]])
-        return missing_labels.fill(Y, missing, np.concatenate(values))
 
     def _fits(self, n_columns: int, n_labels: int) -> bool:
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
@@ -270,6 +268,12 @@ class LabelRace(BankAlgorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
+
+    def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute the raw scores once for both."""
+        adjusted = self._adjusted(derived, X)
+        likely = thresholds.probabilities(derived.rule, adjusted).astype(float, copy=False)
+        return np.subtract(adjusted, derived.rule.threshold, dtype=float), likely
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged."""

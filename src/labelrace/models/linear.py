@@ -192,6 +192,11 @@ class LinearAlgorithm(Algorithm[State]):
         """Estimate probabilities by how often labels with such scores were present recently."""
         return thresholds.probabilities(derived.decision.rule, self._adjusted(derived, X))
 
+    def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute the adjusted scores once for both."""
+        rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
+        return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
+
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged."""
         return "what they have learned depends on the order of the rows"

@@ -71,7 +71,7 @@ _INDEX = re.compile(r"([^\s,{}]+)\s+")
 def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
     r"""Open an ARFF file as a stream.
 
-    The header is read at once, and the file is gone through for its encoding: UTF-8, or else Latin-1. X is sparse if
+    The header is read at once, and the file is scanned for its encoding: UTF-8, or else Latin-1. X is sparse if
     the rows are. Nominal features hold the index of the value in its declaration, missing values are NaN.
 
     Parameters

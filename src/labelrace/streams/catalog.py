@@ -271,7 +271,7 @@ def _is_complete(path: Path, checksum: str, force: bool) -> bool:
 
 def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress | None) -> None:
     """Download a file into a folder; it gets its name there only after its checksum was verified."""
-    import pooch  # type: ignore[import-untyped]  # here, as it takes a while and few need it
+    import pooch  # type: ignore[import-untyped]  # here, as importing it is slow and few need it
 
     url = f"{base_url.rstrip('/')}/{file.path}"
     downloader = pooch.HTTPDownloader(

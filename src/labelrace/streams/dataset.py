@@ -17,7 +17,7 @@ from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
-# Rows that are looked at together where all are gone through, and that are joined together where all are kept.
+# Rows in a batch where a stream is scanned, and where it is collected.
 _SCANNED_ROWS, _JOINED_ROWS = 1 << 12, 1 << 16
 
 
@@ -117,7 +117,7 @@ def check_batch_size(size: int) -> None:
 
 @runtime_checkable
 class Stream(Protocol):
-    """Rows with features and labels, to be had in batches, as often as one likes.
+    """Rows with features and labels, in batches; it can be iterated over repeatedly.
 
     `labelrace.streams.Dataset` is one, and so is what `labelrace.streams.open_stream` returns.
     """

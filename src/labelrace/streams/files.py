@@ -26,7 +26,7 @@ _COMPRESSED = (".gz", ".bz2")
 _BUFFER, _SMALL = 1 << 18, 1 << 26
 # The parsers that take a block of lines at a time pay from the first size on. NumPy's arrays for a block of the second
 # one stay in the processor's cache.
-_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 18
+_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
 
 
 class Place(NamedTuple):
@@ -81,7 +81,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 class _Watched(io.RawIOBase):
-    """A file that is read, with an eye on its lines and on how much unpacks from it."""
+    """A file that is read; checks the length of its lines and how much unpacks from it."""
 
     def __init__(self, raw: IO[bytes], path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path

@@ -324,7 +324,7 @@ def _columns(rows: Any, names: Sequence[str], layout: _Layout) -> FloatArray:
 
 
 def _numbers(column: Any, name: str, layout: _Layout) -> Any:
-    """Return a column as numbers, NaN where there are none."""
+    """Return a column as numbers, NaN for missing ones."""
     texts = layout.codes.get(name)
     if texts is None:
         fits = column.type == pa.float64() or (pa.types.is_boolean(column.type) and not column.null_count)
