@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ISOUPTreeClassifier,
         KCCAClassifier,
         LabelRaceClassifier,
+        MANIACClassifier,
         MBRChunksClassifier,
         MBRClassifier,
         MLHTClassifier,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
         RidgeClassifier,
     )
     from labelrace.models.persistence import load
@@ -59,6 +61,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -68,6 +71,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
     "Tagger",
     "__version__",

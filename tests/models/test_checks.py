@@ -25,6 +25,7 @@ from labelrace import (
     ISOUPTreeClassifier,
     KCCAClassifier,
     LabelRaceClassifier,
+    MANIACClassifier,
     MBRChunksClassifier,
     MBRClassifier,
     MLHTClassifier,
@@ -34,6 +35,7 @@ from labelrace import (
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RBMClassifier,
     RidgeClassifier,
 )
 from labelrace.models.base import OnlineClassifier
@@ -75,6 +77,9 @@ ESTIMATORS = [
     MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
     EaHTClassifier(n_trees=3, random_state=0),
     ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
+    RBMClassifier(epochs=5, random_state=0),
+    MANIACClassifier(epochs=2, random_state=0),
+    ISOUPTreeClassifier(leaf="linear", grace_period=30, delta=0.1, tau=0.5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"

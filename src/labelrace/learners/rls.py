@@ -227,6 +227,8 @@ class RLS(Bank[RLSState]):
 
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
+        if self.must_begin_anew(state):
+            state = self.init(state.scaling.n_values, H.shape[1])
         if state.rows == 0:
             first, others = first_rows(X.shape[0])
             buffer = WarmUp.empty().with_batch(X[first], H[first])
@@ -293,9 +295,29 @@ class RLS(Bank[RLSState]):
             state = self._with_generations(state, H)
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, Z, H)
-        return learned._replace(
-            scaling=scaling.update(state.scaling, X, self.factor(X.shape[0])), rows=state.rows + X.shape[0]
-        )
+        learned = learned._replace(rows=state.rows + X.shape[0])
+        return self._rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+
+    def _rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
+        """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
+        revised = scaling.revised(scaled)
+        is_wrong = revised.square != scaled.square
+        if not is_wrong.any():
+            return state._replace(scaling=revised)
+        before = scaling.scale(scaled)
+        ratio = np.where(is_wrong, scaling.scale(revised) / before, 1.0)
+        shift = np.where(is_wrong, (revised.mean - scaled.mean) / before, 0.0)
+        m, weights, gained = len(ratio), state.weights.copy(), state.gained.copy()
+        intercepts = state.intercepts + shift @ weights[:m]
+        # Random features are made of all columns.
+        weights[:m] *= ratio[:, None]
+        weights[m:] *= 1.0 - is_wrong.mean()
+        gained[:m][is_wrong], gained[m:] = 0.0, 0.0
+        return state._replace(scaling=revised, weights=weights, intercepts=intercepts, gained=gained)
+
+    def must_begin_anew(self, state: RLSState) -> bool:
+        """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
+        return scaling.has_become_dense(state.scaling)
 
     def row(self, state: RLSState, X: AnyMatrix, scales: FloatArray | None = None) -> Row:
         """Take in one row of numeric features, for `learn_row`; ``scales`` are those of `derive`, if there are any."""
@@ -438,7 +460,8 @@ class RLS(Bank[RLSState]):
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of numeric features of sparse data."""
-        if not _is_table(state.weights) or not columns.all_numeric(state.scaling.n_values):
+        # Also where they are arrays, as in a model that was just loaded.
+        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
             return state
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])

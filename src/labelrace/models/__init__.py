@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from labelrace.models.faie import FaIEClassifier
     from labelrace.models.isoup import ISOUPTreeClassifier
     from labelrace.models.kcca import KCCAClassifier
+    from labelrace.models.maniac import MANIACClassifier
     from labelrace.models.mbr import MBRClassifier
     from labelrace.models.mbr_chunks import MBRChunksClassifier
     from labelrace.models.mlht import MLHTClassifier
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from labelrace.models.mwc import MWCClassifier
     from labelrace.models.plst import PLSTClassifier
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+    from labelrace.models.rbm import RBMClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
     from labelrace.models.ridge import RidgeClassifier
 
@@ -52,6 +54,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -61,6 +64,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
 ]
 
@@ -81,6 +85,7 @@ _HOMES = {
     "ISOUPTreeClassifier": "isoup",
     "KCCAClassifier": "kcca",
     "LabelRaceClassifier": "default",
+    "MANIACClassifier": "maniac",
     "MBRChunksClassifier": "mbr_chunks",
     "MBRClassifier": "mbr",
     "MLHTClassifier": "mlht",
@@ -90,6 +95,7 @@ _HOMES = {
     "OfflineRACEClassifier": "race",
     "PLSTClassifier": "plst",
     "RACEClassifier": "race",
+    "RBMClassifier": "rbm",
     "RidgeClassifier": "ridge",
 }
 

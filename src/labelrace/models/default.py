@@ -133,6 +133,8 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
+        if self.bank.must_begin_anew(state.learners):
+            state = self._empty(_no_encoder(Y.shape[1]), state.learners.scaling.n_values)
         learners = state.learners
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])
@@ -340,8 +342,6 @@ class LabelRaceClassifier(OnlineClassifier):
         first rows.
     n_random_features : int, default=128
         Random features of dense data: absolute values along random directions. 0 for linear models.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
     label_names : sequence of str or None, default=None
         Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
@@ -364,14 +364,6 @@ class LabelRaceClassifier(OnlineClassifier):
         The penalty.
     n_drifts_ : int
         Drifts found so far.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
