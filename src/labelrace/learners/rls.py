@@ -301,19 +301,11 @@ class RLS(Bank[RLSState]):
     def _rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
         """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
         revised = scaling.revised(scaled)
-        is_wrong = revised.square != scaled.square
-        if not is_wrong.any():
+        if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
-        before = scaling.scale(scaled)
-        ratio = np.where(is_wrong, scaling.scale(revised) / before, 1.0)
-        shift = np.where(is_wrong, (revised.mean - scaled.mean) / before, 0.0)
-        m, weights, gained = len(ratio), state.weights.copy(), state.gained.copy()
-        intercepts = state.intercepts + shift @ weights[:m]
-        # Random features are made of all columns.
-        weights[:m] *= ratio[:, None]
-        weights[m:] *= 1.0 - is_wrong.mean()
-        gained[:m][is_wrong], gained[m:] = 0.0, 0.0
-        return state._replace(scaling=revised, weights=weights, intercepts=intercepts, gained=gained)
+        work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
+        moved = steps.follow_scaling(work, scaled, revised, is_wrong)
+        return state._replace(scaling=revised, weights=moved.weights, intercepts=moved.intercepts, gained=moved.gained)
 
     def must_begin_anew(self, state: RLSState) -> bool:
         """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
@@ -341,8 +333,7 @@ class RLS(Bank[RLSState]):
         fading = max(state.fading * keep, _LEAST_FADING**2)
         gained = after.gained / fading
         used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
-        return state._replace(
-            scaling=scaling.update(state.scaling, X, keep),
+        learned = state._replace(
             weights=replaced_rows(state.weights, row.places, after.weights, row.weights),
             intercepts=after.intercepts,
             gained=replaced_rows(state.gained, row.places, gained, row.gained),
@@ -351,6 +342,7 @@ class RLS(Bank[RLSState]):
             intercept_gained=after.intercept_gained,
             rows=state.rows + 1.0,
         )
+        return self._rescaled(learned, scaling.update(state.scaling, X, keep))
 
     def _with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
