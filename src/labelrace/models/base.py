@@ -23,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
@@ -273,7 +274,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
             present, dtype = fitted.algorithm.predict(fitted.derived, rows), fitted.schema.label_dtype
             # Types of one byte need no copy.
             return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
-        parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
+        parts = [sparse_marks(part) for part in self._predicted_blocks(fitted, rows)]
         return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
 
     def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
