@@ -101,6 +101,8 @@ FOR_NO_MULTI_LABEL_CLASSIFIER = {
     "check_estimator_sparse_matrix": ONE_COLUMN,
 }
 
+CHOSEN_BY_ROW = (AROWClassifier, AdaGradClassifier, ConstantClassifier, HashedRACEClassifier, MWCClassifier)
+
 
 def expected_failures(estimator):
     expected = dict(FOR_NO_MULTI_LABEL_CLASSIFIER)
