@@ -304,8 +304,8 @@ class RLS(Bank[RLSState]):
         if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
         work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
-        moved = steps.follow_scaling(work, scaled, revised, is_wrong)
-        return state._replace(scaling=revised, weights=moved.weights, intercepts=moved.intercepts, gained=moved.gained)
+        weights, gained, intercepts, _ = steps.follow_scaling(work, scaled, revised, is_wrong)
+        return state._replace(scaling=revised, weights=weights, gained=gained, intercepts=intercepts)
 
     def must_begin_anew(self, state: RLSState) -> bool:
         """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
@@ -327,9 +327,7 @@ class RLS(Bank[RLSState]):
             row = row._replace(gained=rows_of(state.gained, row.places))
         errors, keep, young = steps.hinged(h - row.scores, h), self.factor(1), state.young.nonzero()[0]
         before = Work(row.weights, row.gained * state.fading, state.intercepts, state.intercept_gained)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
-        check_finite(after.intercepts)
+        after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
         fading = max(state.fading * keep, _LEAST_FADING**2)
         gained = after.gained / fading
         used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
@@ -358,7 +356,7 @@ class RLS(Bank[RLSState]):
         founded = state._replace(
             first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
-        is_table = _is_table(state.gained)
+        is_table = not state.scaling.length
         return _as_tables(founded, None, gained) if is_table else founded._replace(gained=gained)
 
     def factor(self, n_rows: int) -> float:
@@ -432,7 +430,7 @@ class RLS(Bank[RLSState]):
         projected = state._replace(
             intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool), weights=weights
         )
-        return _as_tables(projected, weights, None) if _is_table(state.weights) else projected
+        return _as_tables(projected, weights, None) if not state.scaling.length else projected
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
@@ -444,7 +442,7 @@ class RLS(Bank[RLSState]):
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
-        return _as_tables(grown, weights, None) if _is_table(state.weights) else grown
+        return _as_tables(grown, weights, None) if not state.scaling.length else grown
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -475,12 +473,7 @@ class RLS(Bank[RLSState]):
         weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
         weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
         grown = state._replace(scaling=scaled, weights=weights, gained=gained)
-        return _as_tables(grown, weights, gained) if _is_table(state.weights) else grown
-
-
-def _is_table(array: Any) -> bool:
-    """Tell whether rows are those of a table, as they are of sparse data."""
-    return isinstance(array, Table)
+        return _as_tables(grown, weights, gained) if not state.scaling.length else grown
 
 
 def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
@@ -495,7 +488,7 @@ def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> 
 def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
     gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
-    return _as_tables(state, None, gained) if _is_table(state.gained) else state._replace(gained=gained)
+    return _as_tables(state, None, gained) if not state.scaling.length else state._replace(gained=gained)
 
 
 def _with_means(H: FloatArray) -> FloatArray:
