@@ -423,6 +423,10 @@ class RLS(Bank[RLSState]):
         product += derived.intercepts
         return product
 
+    def precision(self, state: RLSState, places: IntArray) -> FloatArray:
+        """Compute the precision of some columns' weights, of the old generation."""
+        return np.asarray(state.alpha + state.fading * rows_of(state.gained, places)[:, 0])
+
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
