@@ -41,7 +41,7 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
+from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
 from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.steps import Row, Work, check_finite, learn_block
@@ -250,7 +250,7 @@ class RLS(Bank[RLSState]):
         Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
         H = np.asarray(columns.dense(H), dtype=float)
         if self.binary:
-            H = _with_means(H)
+            H = with_means(H)
         with threads.limited(len(H)):
             return self._solved(scaled, Z, touched, H)
 
@@ -493,12 +493,3 @@ def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
     gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
     return _as_tables(state, None, gained) if not state.scaling.length else state._replace(gained=gained)
-
-
-def _with_means(H: FloatArray) -> FloatArray:
-    """Put each target's mean where it is not known, 0 where it never is."""
-    missing = np.isnan(H)
-    if not missing.any():
-        return H
-    means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, means, H)
