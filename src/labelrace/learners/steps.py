@@ -114,9 +114,12 @@ def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray
         else:
             np.multiply(errors, 1.0 / middle, out=pulls[0])
         freedoms.append(freedom)
-    weights = directions.T @ pulls
-    weights += work.weights
-    return Work(weights, gained, work.intercepts + freedoms @ pulls, intercept_gained)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = directions.T @ pulls
+        weights += work.weights
+        intercepts = work.intercepts + freedoms @ pulls
+    check_finite(intercepts)
+    return Work(weights, gained, intercepts, intercept_gained)
 
 
 def follow_scaling(work: Work, before: ScalingState, after: ScalingState, is_wrong: BoolArray) -> Work:
