@@ -115,10 +115,10 @@ def run(variant: Variant, data: Any, size: int, seed: int) -> Result:
     seconds, rows = 0.0, []
     with variant.change():
         for number, (X, Y) in enumerate(data.batches(size)):
-            start = time.perf_counter()
+            start = time.process_time()
             predicted = model.predict(X) if number else None
             model.partial_fit(X, Y)
-            seconds += time.perf_counter() - start
+            seconds += time.process_time() - start
             if predicted is not None and Y.shape[0] == size:
                 found = evaluate(Y, predicted, None, measures="paper")
                 rows.append([found[measure] for measure in MEASURES])

@@ -23,6 +23,7 @@ from sklearn.utils.metaestimators import available_if
 
 from labelrace import limits, parameters
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
@@ -276,7 +277,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         sets = fitted.algorithm.predict_sets(fitted.derived, rows)
         if sets is not None:
             return sets.astype(fitted.schema.label_dtype)
-        parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
+        parts = [sparse_marks(part) for part in self._predicted_blocks(fitted, rows)]
         return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
 
     def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
