@@ -131,7 +131,7 @@ def test_outliers_and_empty_rows_among_the_first():
 
 def test_columns_that_start_late_have_moments_from_then_on():
     rng = np.random.default_rng(0)
-    late = rng.normal(size=(30, 2)) + [50, 0]
+    late = rng.normal(loc=[50, 0], size=(30, 2))
     X = np.column_stack([rng.normal(size=100), np.full(100, 0.1), np.zeros(100)])
     state = scaling.update(dense_state(X), X)
     batch = np.column_stack([rng.normal(size=40), np.full(40, 0.1), np.zeros(40)])
@@ -308,9 +308,7 @@ def test_features_that_were_zero(seed, before, after, n_random):
     np.testing.assert_allclose(transformed[:, m_new:], then[:, m_old:], atol=1e-12)
     np.testing.assert_array_equal(np.delete(transformed[:, :m_new], place, axis=1), 0)
     none = np.zeros(m_new)
-    known = grown._replace(
-        rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none
-    )
+    known = grown._replace(rows=none, mean=none, square=none, recent_rows=0.0, recent_mean=none, recent_square=none)
     known = scaling.update(known, padded)
     for got, expected in zip(grown, known, strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)

@@ -475,7 +475,9 @@ def test_a_row_that_cannot_be_learned_costs_that_row_alone(first):
             continue
         twin.learn_one(row, labels)
         if i == (8 if first else 24):
-            with pytest.raises(DivergenceError, match=rf"Row {at} cannot be learned, and is left out: X must hold numbers"):
+            with pytest.raises(
+                DivergenceError, match=rf"Row {at} cannot be learned, and is left out: X must hold numbers"
+            ):
                 model.learn_one(row, labels)
         else:
             model.learn_one(row, labels)

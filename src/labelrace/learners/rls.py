@@ -33,7 +33,7 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -81,13 +81,13 @@ class WarmUp(NamedTuple):
         Number of rows that were last learned exactly; 0 where the buffer is not in use.
     """
 
-    values: FloatArray
-    indices: IntArray
-    indptr: IntArray
-    target_values: FloatArray
-    target_indices: IntArray
-    target_indptr: IntArray
-    n_used: float
+    values: Annotated[FloatArray, "_x", "nan"]
+    indices: Annotated[IntArray, "_x", "<m"]
+    indptr: Annotated[IntArray, "_n+1", "starts _x"]
+    target_values: Annotated[FloatArray, "_y", "nan"]
+    target_indices: Annotated[IntArray, "_y", "<w"]
+    target_indptr: Annotated[IntArray, "_n+1", "starts _y"]
+    n_used: Annotated[float, "<_n+1"]
 
     @classmethod
     def empty(cls) -> WarmUp:
@@ -155,18 +155,18 @@ class RLSState(NamedTuple):
     """
 
     scaling: ScalingState
-    alpha: float
-    weights: Array
-    intercepts: FloatArray
-    gained: FloatArray
-    fading: float
-    in_use: float
-    intercept_gained: FloatArray
-    rows: float
-    first_rows: FloatArray
-    young: BoolArray
-    founded: float
-    warm_up: WarmUp
+    alpha: Annotated[float, ">0"]
+    weights: Annotated[Array, "M+r t", "float"]
+    intercepts: Annotated[FloatArray, "t"]
+    gained: Annotated[FloatArray, "M+r 2"]
+    fading: Annotated[float, ">0"]
+    in_use: Annotated[float, ">=0"]
+    intercept_gained: Annotated[FloatArray, "2"]
+    rows: Annotated[float, ">=0"]
+    first_rows: Annotated[FloatArray, "t", "inf"]
+    young: Annotated[BoolArray, "t"]
+    founded: Annotated[float, "inf"]
+    warm_up: Annotated[WarmUp, "w~t"]
 
 
 class Derived(NamedTuple):

@@ -22,7 +22,7 @@ rows, the weights are ``O(m l)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -58,8 +58,8 @@ _DECODER_RIDGE = 1e-3
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: FloatArray
-    labels: FloatArray
+    scores: Annotated[FloatArray, "_n l"]
+    labels: Annotated[FloatArray, "_n l", "nan"]
 
 
 class State(NamedTuple):
@@ -86,13 +86,13 @@ class State(NamedTuple):
     """
 
     encoder: encoder.State
-    learners: RLSState
+    learners: Annotated[RLSState, "t=k|l", "w=l"]
     decoder: decoder.State
     monitor: Monitor
     waiting: Waiting
     by_label: LabelHistograms
     drift: DriftState
-    n_drifts: float
+    n_drifts: Annotated[float, ">=0"]
 
 
 class Derived(NamedTuple):

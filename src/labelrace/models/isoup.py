@@ -25,7 +25,7 @@ Learning 106 (2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -60,10 +60,10 @@ class Leaf(NamedTuple):
         The rows since the leaf began, by feature and value.
     """
 
-    rows: FloatArray
-    sums: FloatArray
-    old_rows: FloatArray
-    old_sums: FloatArray
+    rows: Annotated[FloatArray, ""]
+    sums: Annotated[FloatArray, "l"]
+    old_rows: Annotated[FloatArray, ""]
+    old_sums: Annotated[FloatArray, "l"]
     cuts: Cuts
 
 
@@ -80,9 +80,9 @@ class State(NamedTuple):
         The leaves.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     shape: Shape
-    leaves: Leaf
+    leaves: Annotated[Leaf, "stacked L"]
 
 
 class Derived(NamedTuple):
