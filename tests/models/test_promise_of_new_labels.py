@@ -16,8 +16,8 @@ Y = (X @ RNG.normal(size=(8, 10)) > 1.5).astype(float)
 Y[:400, 3:] = 0
 
 EXACT = {
-    "obr", "ridge", "moplms", "mbr", "mbr-chunks", "mlknn", "mlknn-prequential", "mwc", "mlht", "mlht-moa", "eaht", "isoup",
-    "majority", "negative",
+    "obr", "ridge", "moplms", "mbr", "mbr-chunks", "mlknn", "mlknn-prequential", "mwc", "mlht", "mlht-moa", "eaht",
+    "isoup", "majority", "negative",
 }  # fmt: skip
 # Exact in the number of codes that a model has, which by default the first labels settle.
 EXACT_IN_CODES = {"plst", "plst-meka", "cplst", "faie", "cssp", "cca", "kcca", "cs", "cl", "bmad"}

@@ -36,7 +36,7 @@ class Features(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    n_features : int
         How many there are.
     names : list of str or None
         Their names, if they have any.
@@ -44,7 +44,7 @@ class Features(NamedTuple):
         For nominal ones, by column, the texts that the codes 0, 1, 2, … stand for.
     """
 
-    count: int
+    n_features: int
     names: list[str] | None
     texts: dict[int, list[str]]
 
@@ -100,7 +100,7 @@ class _Match:
 
     def _by_position(self, n_given: int, *, lacks_some: bool) -> IntArray:
         """Find the place of each of the model's features among those of the file, -1 for those that it lacks."""
-        count = self._known.count
+        count = self._known.n_features
         if n_given != count and not (lacks_some and n_given < count):
             raise DataFormatError(f"{self._source} must have the model's {count} features, got {n_given}.")
         places = np.arange(count)
@@ -141,10 +141,14 @@ class _Match:
         if self._is_same:
             return X
         is_there = self._places >= 0
+        if not is_there.all() and not scipy.sparse.issparse(X):
+            raise DataFormatError(
+                f"{self._source} must have the model's {self._known.n_features} features, got {X.shape[1]}."
+            )
         if scipy.sparse.issparse(X):
             # Products with 0 and 1 put columns in their places; those that the model does not know have none.
             columns = np.flatnonzero(is_there)
-            shape = (X.shape[1], self._known.count)
+            shape = (X.shape[1], self._known.n_features)
             X = scipy.sparse.csr_array(X) @ scipy.sparse.csr_array(
                 (np.ones(len(columns)), (self._places[columns], columns)), shape=shape
             )
@@ -152,7 +156,7 @@ class _Match:
                 return X
             X = X.toarray()
         else:
-            X = np.where(is_there, X[:, self._places], 0.0)
+            X = X[:, self._places]
         for column, codes in self._codes.items():
             X[:, column] = self._recoded(column, X[:, column], codes)
         return X
@@ -186,13 +190,13 @@ def text_rows(lines: TextIO, known: Features, batch_size: int) -> Iterator[AnyMa
         return
     numbered = itertools.chain([first], filled)
     if first[1].lstrip().startswith(("{", "[")):
-        places = {str(place): place for place in range(known.count)}
+        places = {str(place): place for place in range(known.n_features)}
         places |= {name: place for place, name in enumerate(known.names or [])}
         rows: Iterable[Any] = (_json_row(line, number, places, known.texts) for number, line in numbered)
     else:
         rows = _csv_rows(numbered, known)
     while batch := list(itertools.islice(rows, batch_size)):
-        yield _stack(batch, known.count)
+        yield _stack(batch, known.n_features)
 
 
 def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[tuple[int, FloatArray]]:
@@ -218,12 +222,12 @@ def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[
 def _header_order(cells: list[str], known: Features) -> list[int] | None:
     """Return where the model's features are among the columns that a header names; None if it is no header."""
     if known.names is None or not set(cells) & set(known.names):
-        is_header = len(cells) == known.count and (known.names is None or _are_numbered(known.names))
+        is_header = len(cells) == known.n_features and (known.names is None or _are_numbered(known.names))
         if not is_header and not known.texts:
             raise DataFormatError(
                 f"standard input, line 1: the header must name the model's features, got {', '.join(cells)[:80]!r}."
             )
-        return list(range(known.count)) if is_header else None
+        return list(range(known.n_features)) if is_header else None
     missing = [name for name in known.names if name not in cells]
     if missing:
         raise DataFormatError(f"standard input, line 1: the header must name the feature {missing[0]!r}, too.")
