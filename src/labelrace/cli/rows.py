@@ -102,7 +102,7 @@ class _Match:
         """Find the place of each of the model's features among those of the file, -1 for those that it lacks."""
         count = self._known.n_features
         if n_given != count and not (lacks_some and n_given < count):
-            raise DataFormatError(f"{self._source} must have the model's {count} features, got {n_given}.")
+            raise DataFormatError(f"{self._source} must have the model's {count} features, got {n_given} features.")
         places = np.arange(count)
         return np.where(places < n_given, places, -1)
 
@@ -143,7 +143,7 @@ class _Match:
         is_there = self._places >= 0
         if not is_there.all() and not scipy.sparse.issparse(X):
             raise DataFormatError(
-                f"{self._source} must have the model's {self._known.n_features} features, got {X.shape[1]}."
+                f"{self._source} must have the model's {self._known.n_features} features, got {X.shape[1]} features."
             )
         if scipy.sparse.issparse(X):
             # Products with 0 and 1 put columns in their places; those that the model does not know have none.
