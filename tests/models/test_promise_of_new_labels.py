@@ -17,7 +17,7 @@ Y[:400, 3:] = 0
 
 EXACT = {
     "obr", "ridge", "moplms", "mbr", "mbr-chunks", "mlknn", "mlknn-prequential", "mwc", "mlht", "mlht-moa", "eaht",
-    "isoup", "majority", "negative",
+    "isoup", "isoup-linear", "maniac", "rbm", "adagrad-squared", "majority", "negative",
 }  # fmt: skip
 # Exact in the number of codes that a model has, which by default the first labels settle.
 EXACT_IN_CODES = {"plst", "plst-meka", "cplst", "faie", "cssp", "cca", "kcca", "cs", "cl", "bmad"}
@@ -25,6 +25,8 @@ EXACT_IN_CODES = {"plst", "plst-meka", "cplst", "faie", "cssp", "cca", "kcca", "
 EXACT_IN_DRAWS = {"race-cls-fixed", "race-reg-fixed", "occ", "oecc"}
 # The same, by `test_growth.test_race_is_the_model_that_knew`.
 ADAPTIVE = {"race-cls-adaptive", "race-reg-adaptive", "race-cls-adaptive-iter3"}
+# A label begins as one of which nothing is known, not as one that was absent.
+FROM_NOTHING = {"arow", "adagrad-logistic"}
 
 
 def learned(model, grows):
@@ -42,7 +44,7 @@ def gap(one, two):
 
 def test_every_online_model_has_a_promise():
     online = {name for name in labelrace.model_names() if labelrace.make_model(name).is_online}
-    assert online == EXACT | EXACT_IN_CODES | EXACT_IN_DRAWS | ADAPTIVE | {"race"}
+    assert online == EXACT | EXACT_IN_CODES | EXACT_IN_DRAWS | ADAPTIVE | FROM_NOTHING | {"race"}
 
 
 @pytest.mark.parametrize("name", sorted(EXACT | EXACT_IN_CODES))
@@ -63,6 +65,14 @@ def test_labels_that_appear_make_the_model_that_drew_the_same(name):
     else:
         two = labelrace.make_model(name, orders=one._fitted.state.orders)
     assert gap(one, learned(two, grows=False)) <= 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(FROM_NOTHING))
+def test_labels_that_begin_from_nothing(name):
+    one, two = (learned(labelrace.make_model(name), grows) for grows in (True, False))
+    f1 = [2 * (m.predict(X) * Y).sum() / (m.predict(X).sum() + Y.sum()) for m in (one, two)]
+    assert 0.01 < gap(one, two) < 2.0
+    assert abs(f1[0] - f1[1]) < 0.1, f1
 
 
 @pytest.mark.parametrize("aim", ["cardinality", "macro_f1"])

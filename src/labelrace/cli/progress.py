@@ -1,17 +1,31 @@
-"""A progress bar for runs: how far, what is running, and the measures so far."""
+"""Progress bars: of runs, with the measures so far, and of a model that learns a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
-from labelrace.evaluation import Progress
+from labelrace.exceptions import LabelraceError
 
-__all__ = ["run_bars"]
+if TYPE_CHECKING:
+    from labelrace.evaluation import Progress
+
+__all__ = ["learn_batches", "run_bars"]
+
+Item = TypeVar("Item")
 
 _SHOWN = ("example_f1", "micro_f1", "hamming_loss")
 
@@ -53,3 +67,26 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
 def _measures(measures: dict[str, float]) -> str:
     names = [name for name in _SHOWN if name in measures] or list(measures)[:2]
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
+
+
+def learn_batches(
+    batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]
+) -> tuple[int, BaseException | None]:
+    """Learn batch by batch and show, on standard error, how far it is, up to Ctrl-C or a batch that is wrong.
+
+    `learn` returns the rows of a batch, and what to show beside their number. Return the rows in all, and what has
+    stopped it.
+    """
+    rows, screen = 0, Console(stderr=True)
+    count, told = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
+    columns = SpinnerColumn(), count, TimeElapsedColumn(), told
+    with Bars(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        try:
+            for batch in batches:
+                learned, text = learn(batch)
+                rows += learned
+                bar.update(task, completed=rows, description=text)
+        except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as stopped:
+            return rows, stopped
+    return rows, None

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from labelrace.cli.options import Delimiter, Interrupted, as_names, as_parameters, default_model, end_early
-from labelrace.exceptions import LabelraceError
+from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model, end_early
+from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target
 
 if TYPE_CHECKING:
@@ -46,31 +44,17 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
 def train_tagger(
     source: str,
     out: Path,
-    *,
-    tags: str,
-    columns: dict[str, Any],
-    separator: str | None,
-    delimiter: str | None,
+    table: TagOptions,
     model: str | None,
     parameters: list[str] | None,
     batch_size: int,
     seed: int,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
-    from labelrace.tagger import Tagger
-
-    chosen = as_parameters(parameters)
-    name = model or default_model()
-    names = as_names(tags)
-    tagger = Tagger(
-        names[0] if len(names) == 1 else names,
-        **columns,
-        separator=separator,
-        model=_model(name, chosen) if chosen else name,
-        batch_size=batch_size,
-        random_state=seed,
-    )
-    stopped = _learn(tagger, tables_of(source, batch_size, delimiter), say_columns=True)
+    chosen, name = as_parameters(parameters), model or default_model()
+    learner = _model(name, chosen) if chosen else name
+    tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
+    stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
 
@@ -110,29 +94,17 @@ def update(
 
 def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> BaseException | None:
     """Learn batch by batch, after predicting each, up to Ctrl-C or a batch that is wrong. Return which it was."""
-    rows, screen = 0, Console(stderr=True)
-    stopped: BaseException | None = None
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed} rows"),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.description}"),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("", total=None)
-        try:
-            for table in tables:
-                tagger.prequential_fit(table)
-                if say_columns and tagger.is_fitted:
-                    _say_columns(tagger)
-                    say_columns = False
-                rows += table.n_rows
-                bar.update(task, completed=rows, description=_quality(tagger) if tagger.is_fitted else "")
-        except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as error:
-            stopped = error
+    to_say = say_columns
+
+    def learn(table: Table) -> tuple[int, str]:
+        nonlocal to_say
+        tagger.prequential_fit(table)
+        if to_say and tagger.is_fitted:
+            _say_columns(tagger)
+            to_say = False
+        return table.n_rows, _quality(tagger) if tagger.is_fitted else ""
+
+    rows, stopped = learn_batches(tables, learn)
     if isinstance(stopped, KeyboardInterrupt) and not tagger.is_fitted:
         raise Interrupted("Nothing was learned yet, and no file was written.")
     if stopped is not None and not isinstance(stopped, KeyboardInterrupt) and not rows:

@@ -13,36 +13,28 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from labelrace.cli import tagging
 from labelrace.cli.options import (
-    Category,
-    Date,
     Delimiter,
-    Drop,
-    Id,
     Interrupted,
     Labels,
-    Number,
     Seed,
-    Separator,
     Source,
-    Tags,
-    Text,
-    as_columns,
+    TagOptions,
     as_labels,
     as_parameters,
     default_model,
     end_early,
+    takes_tags,
 )
-from labelrace.exceptions import LabelraceError
+from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target, whole_file
 
 __all__ = ["predict", "train"]
 
 
+@takes_tags
 def train(
     source: Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.", show_default=False)],
@@ -56,15 +48,7 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
     ] = None,
-    tags: Tags = None,
-    text: Text = None,
-    category: Category = None,
-    number: Number = None,
-    date: Date = None,
-    id: Id = None,
-    drop: Drop = None,
-    separator: Separator = None,
-    delimiter: Delimiter = None,
+    table: TagOptions | None = None,
 ) -> None:
     """Let a model learn a stream, or a table with tags, and save it.
 
@@ -76,29 +60,15 @@ def train(
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
-    columns = as_columns(text=text, category=category, number=number, date=date, id=id, drop=drop)
     # Before long work, not after it.
     check_target(out)
-    if tags is not None:
+    if table is not None:
         if labels is not None:
             raise ValueError(
                 "--labels and --tags must not be given together: --tags is for tables, --labels for others."
             )
-        tagging.train_tagger(
-            source,
-            out,
-            tags=tags,
-            columns=columns,
-            separator=separator,
-            delimiter=delimiter,
-            model=model,
-            parameters=parameters,
-            batch_size=batch_size,
-            seed=seed,
-        )
+        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed)
         return
-    if any([*columns.values(), separator, delimiter]):
-        raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
     from labelrace.cli.rows import source_of
     from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
@@ -127,25 +97,12 @@ def train(
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
     """Learn batch by batch, up to the last batch before Ctrl-C or a row that is wrong. Return the rows, and which."""
-    rows, screen = 0, Console(stderr=True)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed} rows"),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
-    stopped: BaseException | None = None
-    with bar:
-        task = bar.add_task("", total=None)
-        try:
-            for X, Y in stream.batches(batch_size):
-                model.partial_fit(X, Y)
-                rows += X.shape[0]
-                bar.update(task, completed=rows)
-        except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as error:
-            stopped = error
+
+    def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
+        model.partial_fit(*batch)
+        return batch[0].shape[0], ""
+
+    rows, stopped = learn_batches(stream.batches(batch_size), learn)
     if not rows:
         if isinstance(stopped, KeyboardInterrupt):
             raise Interrupted("Nothing was learned yet, and no file was written.")

@@ -166,7 +166,12 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
+    if (
+        starts.dtype.kind not in "iu"
+        or len(starts) != n_starts + 1
+        or starts[0] != 0
+        or (starts[1:] < starts[:-1]).any()
+    ):
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
     if starts[-1] > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
@@ -184,7 +189,8 @@ def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
 
 def canonical(X: AnyMatrix) -> AnyMatrix:
     """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
-    X = scipy.sparse.csr_array(X)
+    if type(X) is not scipy.sparse.csr_array:
+        X = scipy.sparse.csr_array(X)
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)

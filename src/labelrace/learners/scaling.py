@@ -45,6 +45,7 @@ __all__ = [
     "scale",
     "start",
     "transform",
+    "transform_row",
     "update",
 ]
 
@@ -258,6 +259,8 @@ def revised(state: ScalingState) -> ScalingState:
 
 def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute the columns' means, and the sums of squared deviations from them."""
+    if len(X) == 1:
+        return X[0], np.zeros(X.shape[1])
     mean = X.mean(axis=0)
     apart = X - mean
     return mean, np.einsum("ij,ij->j", apart, apart)
@@ -305,6 +308,29 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
     return _standardised(state, columns.design(X, state.n_values), scale(state) if scales is None else scales)
 
 
+def transform_row(
+    state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None
+) -> tuple[Array, IntArray | slice]:
+    """Do as `transform` for one row of numeric features, without making a matrix: its values, and their columns."""
+    if state.length:
+        return _standardised(state, X, scale(state) if scales is None else scales)[0], slice(None)
+    if scipy.sparse.issparse(X):
+        places, values = X.indices, X.data
+    else:
+        places = np.flatnonzero(X[0])
+        values = X[0, places]
+    values = _damped(values)
+    length = float(values @ values) ** 0.5
+    # A row whose squares underflow to zero is not scaled.
+    return (values * (1.0 / length if length > 0 else 1.0)).astype(state.directions.dtype), places
+
+
+def _damped(values: FloatArray) -> FloatArray:
+    """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
+    damped = np.copysign(np.log1p(np.abs(values)), values)
+    return np.nan_to_num(damped, nan=0.0) if np.isnan(damped.sum()) else damped
+
+
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
     """Standardise dense columns and append the random features."""
     n_random = state.directions.shape[1]
@@ -335,8 +361,7 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     sparse = sparse if isinstance(sparse, scipy.sparse.csr_array) else scipy.sparse.csr_array(sparse)
     data = sparse.data
     if not columns.all_nominal(n_values):
-        data = np.nan_to_num(data, nan=0.0)
-        data = np.sign(data) * np.log1p(np.abs(data))
+        data = _damped(data)
     counts = np.diff(sparse.indptr)
     filled = np.flatnonzero(counts)
     lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)

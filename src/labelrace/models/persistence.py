@@ -297,14 +297,18 @@ class _StateReader:
     def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
         place = f"{path}.{name}"
         if hasattr(kind, "_fields"):
-            before = self._stack
+            before = self._stack, self._shapes
             for mark in marks:
                 if mark.startswith("stacked "):
                     self._stack = mark.split()[1]
+                elif mark.startswith("own "):
+                    self._shapes = self._shapes.own(path, mark.split()[1])
                 else:
                     self._shapes.equate(place, mark)
             made = self.read(kind, place)
-            self._stack = before
+            if self._shapes is not before[1]:
+                self._shapes.check()
+            self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
             return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))

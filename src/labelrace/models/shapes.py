@@ -29,6 +29,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
+``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features
 ====================================================== ===============================================================
 
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
@@ -46,6 +47,7 @@ import numpy as np
 
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, tree
+from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
 
 __all__ = ["Shapes"]
@@ -59,7 +61,7 @@ class _Entry(NamedTuple):
 
     path: str
     name: str
-    array: Array
+    array: Any
     marks: tuple[str, ...]
     is_there: bool
 
@@ -111,6 +113,11 @@ class Shapes:
     def add_missing(self, path: str, name: str) -> None:
         """Note an array that may be missing and is."""
         self._entries[f"{path}.{name}"] = _Entry(path, name, np.zeros(0), (), is_there=False)
+
+    def own(self, path: str, name: str) -> Shapes:
+        """Make the shapes of a state with names of its own, and as many numeric features as a name stands for."""
+        n_values = np.zeros(self._size(path, name), dtype=np.intp)
+        return Shapes(Schema(n_values, None, self._sizes["l"], None), self._settings)
 
     def equate(self, path: str, mark: str) -> None:
         """Let a name, which may belong to the NamedTuple at the path, stand for the size of another."""
@@ -199,6 +206,8 @@ class Shapes:
             if size > self._size(path, axis):
                 raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self._size(path, axis)}")
         for place, entry in self._entries.items():
+            if isinstance(entry.array, Table):
+                continue  # filled on demand, by what its maker has checked
             reason = self._why_wrong(entry)
             if reason:
                 raise ValueError(f"{place} {reason}")
