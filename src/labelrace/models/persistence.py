@@ -211,8 +211,20 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
     state = reader.read(algorithm.state_type, "state", algorithm.field_types())
     reader.check()
+    if not reader.all_declared:
+        _try_out(algorithm, schema, state, learns=model.is_online)
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
+
+
+def _try_out(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> None:
+    """Refuse arrays that do not fit and do not declare their shapes: a row must be predicted and learned."""
+    X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
+    derived = algorithm.derive(state)
+    if algorithm.scores(derived, X).shape != (1, schema.n_labels):
+        raise ValueError(f"its arrays are not those of {schema.n_labels} labels")
+    if learns:
+        algorithm.update(state, X, Y, derived)
 
 
 def _class(name: str) -> Any:
@@ -277,6 +289,7 @@ class _StateReader:
         self._shapes = shapes
         self._absent = absent
         self._parts = parts
+        self.all_declared = True
         # The axis before those that the fields declare, where arrays are those of several states.
         self._stack = ""
 
@@ -330,7 +343,10 @@ class _StateReader:
         is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
         if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        axes, *others = ["", *marks] if kind is float else marks
+        if not marks and kind is not float:
+            self.all_declared = False
+            return
+        axes, *others = ["", *(marks or ["nan"])] if kind is float else marks
         if self._stack and "values" not in marks:
             axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))
         self._shapes.add(path, name, found, axes, *others)
