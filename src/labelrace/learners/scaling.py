@@ -133,11 +133,11 @@ def is_sparse(X: AnyMatrix) -> bool:
 def _filled(X: AnyMatrix) -> tuple[int, int]:
     """Count the rows that hold anything, and their non-zeros; explicitly stored zeros are zeros."""
     if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X)
+        X = X if X.format == "csr" else scipy.sparse.csr_array(X)
         if np.count_nonzero(X.data) < X.nnz:
             X = X.copy()
             X.eliminate_zeros()
-        return int(np.count_nonzero(np.diff(X.indptr))), X.nnz
+        return int(np.count_nonzero(X.indptr[1:] > X.indptr[:-1])), X.nnz
     counts = np.count_nonzero(X, axis=1)
     return int(np.count_nonzero(counts)), int(counts.sum())
 

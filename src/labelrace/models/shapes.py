@@ -29,7 +29,8 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
-``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features
+``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
+                                                       ``"own m"`` is one with the same features
 ====================================================== ===============================================================
 
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
@@ -116,7 +117,7 @@ class Shapes:
 
     def own(self, path: str, name: str) -> Shapes:
         """Make the shapes of a state with names of its own, and as many numeric features as a name stands for."""
-        n_values = np.zeros(self._size(path, name), dtype=np.intp)
+        n_values = self._n_values if name == "m" else np.zeros(self._size(path, name), dtype=np.intp)
         return Shapes(Schema(n_values, None, self._sizes["l"], None), self._settings)
 
     def equate(self, path: str, mark: str) -> None:
