@@ -270,7 +270,7 @@ def test_batches_of_other_datasets_are_by_size(tiny):
 
 
 def test_a_model_that_fails_is_named_and_ranks_last(tiny, tmp_path, monkeypatch):
-    from labelrace.models import ConstantClassifier
+    from labelrace import ConstantClassifier
 
     def broken(self, X, *_):
         raise ValueError("a defect")
@@ -284,7 +284,7 @@ def test_a_model_that_fails_is_named_and_ranks_last(tiny, tmp_path, monkeypatch)
 
 
 def test_a_model_without_probabilities_has_no_calibration(tiny, tmp_path, monkeypatch):
-    from labelrace.models import ConstantClassifier
+    from labelrace import ConstantClassifier
 
     class Hidden:
         def __get__(self, instance, owner):

@@ -23,7 +23,7 @@ from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
-from labelrace.models import RACEClassifier
+from labelrace.models.race import RACEClassifier
 from labelrace.models.registry import is_online, model_names
 from labelrace.report import summarize
 from labelrace.report.runs import Run, group_records, value_of
