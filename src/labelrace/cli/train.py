@@ -25,10 +25,11 @@ from labelrace.cli.options import (
     as_labels,
     as_parameters,
     default_model,
+    end_early,
     takes_tags,
 )
 from labelrace.cli.progress import learn_batches
-from labelrace.files import whole_file
+from labelrace.files import check_target, whole_file
 
 __all__ = ["predict", "train"]
 
@@ -49,7 +50,9 @@ def train(
     ] = None,
     table: TagOptions | None = None,
 ) -> None:
-    """Let a model learn a stream, or a table with tags, and save it; Ctrl-C saves what it has learned so far.
+    """Let a model learn a stream, or a table with tags, and save it.
+
+    Ctrl-C saves what it has learned so far, and so does a row that cannot be read.
 
     [dim]Examples:[/dim]
 
@@ -57,6 +60,8 @@ def train(
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
+    # Before long work, not after it.
+    check_target(out)
     if table is not None:
         if labels is not None:
             raise ValueError(
@@ -74,9 +79,9 @@ def train(
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)
-    was_interrupted = False
+    stopped = None
     if is_online(name):
-        rows, was_interrupted = _learn(learner, stream, batch_size)
+        rows, stopped = _learn(learner, stream, batch_size)
     else:
         data = collect(stream)
         rows = len(data)
@@ -85,24 +90,24 @@ def train(
     learner.source_ = source_of(stream)
     learner.save(out)
     told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
-    if was_interrupted:
-        raise Interrupted(told)
+    if stopped is not None:
+        end_early(stopped, told)
     typer.echo(told)
 
 
-def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
-    """Learn batch by batch; return the rows, and whether Ctrl-C has stopped it."""
+def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
+    """Learn batch by batch, up to the last batch before Ctrl-C or a row that is wrong. Return the rows, and which."""
 
     def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
         model.partial_fit(*batch)
         return batch[0].shape[0], ""
 
-    rows, was_interrupted = learn_batches(stream.batches(batch_size), learn)
+    rows, stopped = learn_batches(stream.batches(batch_size), learn)
     if not rows:
-        if was_interrupted:
+        if isinstance(stopped, KeyboardInterrupt):
             raise Interrupted("Nothing was learned yet, and no file was written.")
-        raise ValueError("Nothing was learned: the source has no rows.")
-    return rows, was_interrupted
+        raise stopped or ValueError("Nothing was learned: the source has no rows.")
+    return rows, stopped
 
 
 def predict(
@@ -136,7 +141,7 @@ def predict(
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     import labelrace
-    from labelrace.cli.rows import file_rows, text_rows
+    from labelrace.cli.rows import file_rows, known_features, text_rows
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
@@ -149,12 +154,9 @@ def predict(
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return
     if source == "-":
-        source_names = getattr(model, "source_", {}).get("feature_names")
-        feature_names = getattr(model, "feature_names_in_", source_names)
-        known = None if feature_names is None else list(feature_names)
-        batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
+        batches = text_rows(sys.stdin, known_features(model), batch_size)
     else:
-        batches = file_rows(model, source, as_labels(labels), batch_size)
+        batches = file_rows(known_features(model), source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     _write_out(_predictions(model, batches, top), out, as_csv=as_csv)

@@ -6,7 +6,7 @@ go to a detector of drift (`labelrace.core.drift`). Few rows wait until there ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: FloatArray
-    labels: FloatArray
+    scores: Annotated[FloatArray, "_n l|_n 0"]
+    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
 
 
 class Watch(NamedTuple):

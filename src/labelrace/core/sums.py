@@ -22,7 +22,7 @@ Halko, N., Martinsson, P.-G. and Tropp, J. A.: Finding structure with randomness
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -42,12 +42,12 @@ _RELATIVE_RANK = 1e-12
 
 
 class Table(NamedTuple):
-    """A matrix of sums: dense, or, where it is large, in compressed rows; `matrix_of` tells which by its shape."""
+    """A matrix of sums: dense, or, where it is large, in compressed rows; the other arrays are empty then."""
 
-    dense: FloatArray
-    data: FloatArray
-    indices: IntArray
-    indptr: IntArray
+    dense: Annotated[FloatArray, "_r _c|0 0"]
+    data: Annotated[FloatArray, "_z"]
+    indices: Annotated[IntArray, "_z", "<_c"]
+    indptr: Annotated[IntArray, "_r+1|0", "starts _z", "instead dense"]
 
 
 class State(NamedTuple):
@@ -69,13 +69,13 @@ class State(NamedTuple):
         ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
     """
 
-    rows: float
-    shift: FloatArray
-    sum_x: FloatArray
-    sum_y: FloatArray
-    xx: FloatArray
-    xy: Table
-    yy: Table
+    rows: Annotated[float, ">=0"]
+    shift: Annotated[FloatArray, "f"]
+    sum_x: Annotated[FloatArray, "f"]
+    sum_y: Annotated[FloatArray, "y"]
+    xx: Annotated[FloatArray, "f f"]
+    xy: Annotated[Table, "_r=f", "_c=y"]
+    yy: Annotated[Table, "_r=y", "_c=@yy_columns(y)"]
 
 
 class LabelGram(NamedTuple):
@@ -254,10 +254,14 @@ class Sums:
     def _is_exact(self, n_labels: int) -> bool:
         return n_labels <= self.exact_labels
 
-    def _yy_shape(self, n_labels: int) -> tuple[int, int]:
+    def yy_columns(self, n_labels: int) -> int:
+        """Compute the number of columns of ``YᵀY``, or of its sketch; 0 if there is neither."""
         if not self.keeps_yy:
-            return n_labels, 0
-        return n_labels, n_labels if self._is_exact(n_labels) else self.sketch_size
+            return 0
+        return n_labels if self._is_exact(n_labels) else self.sketch_size
+
+    def _yy_shape(self, n_labels: int) -> tuple[int, int]:
+        return n_labels, self.yy_columns(n_labels)
 
     def _signs(self, n_labels: int) -> FloatArray:
         return draws.signs(self.seed, n_labels, self.sketch_size)
@@ -274,7 +278,7 @@ class Sums:
 
 def matrix_of(table: Table, shape: tuple[int, int]) -> AnyMatrix:
     """Return the matrix that a table of a shape holds."""
-    if _is_dense(shape):
+    if not len(table.indptr):
         return table.dense
     return scipy.sparse.csr_array((table.data, table.indices, table.indptr), shape=shape)
 

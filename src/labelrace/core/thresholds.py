@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -80,6 +80,8 @@ _FEWEST_SORTED = 32
 HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
+# As axes of saved arrays.
+_BINS_AXIS, _MERGED_AXES = str(_BINS), f"l {_BINS // _MERGED}|0 {_BINS // _MERGED}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -110,11 +112,11 @@ class ScoreHistogram(NamedTuple):
         Rows, and rows without a label.
     """
 
-    seen: FloatArray
-    present: FloatArray
-    best: FloatArray
-    rows: float
-    empty_rows: float
+    seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    rows: Annotated[float, ">=0"]
+    empty_rows: Annotated[float, ">=0"]
 
 
 def new_histogram() -> ScoreHistogram:
@@ -243,11 +245,11 @@ class Monitor(NamedTuple):
     """
 
     histograms: Histograms
-    offsets: FloatArray
-    present: FloatArray
-    rows: float
-    f1: FloatArray
-    f1_rows: float
+    offsets: Annotated[FloatArray, "l|0"]
+    present: Annotated[FloatArray, "l|0", ">=0"]
+    rows: Annotated[float, ">=0"]
+    f1: Annotated[FloatArray, "3"]
+    f1_rows: Annotated[float, ">=0"]
 
 
 def new_monitor(n_labels: int) -> Monitor:
@@ -311,8 +313,8 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
 class LabelHistograms(NamedTuple):
     """Counts for each label, (l, bins): of all scores, and of those where it was present."""
 
-    seen: FloatArray
-    present: FloatArray
+    seen: Annotated[FloatArray, _MERGED_AXES, ">=0"]
+    present: Annotated[FloatArray, _MERGED_AXES, ">=0", "with seen"]
 
 
 @dataclass(frozen=True)

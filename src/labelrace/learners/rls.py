@@ -33,7 +33,7 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -95,18 +95,18 @@ class RLSState(NamedTuple):
     """
 
     scaling: ScalingState
-    alpha: float
-    weights: Array
-    intercepts: FloatArray
-    gained: FloatArray
-    fading: float
-    in_use: float
-    intercept_gained: FloatArray
-    rows: float
-    first_rows: FloatArray
-    young: BoolArray
-    founded: float
-    warm_up: WarmUp
+    alpha: Annotated[float, ">0"]
+    weights: Annotated[Array, "M+r t", "float"]
+    intercepts: Annotated[FloatArray, "t"]
+    gained: Annotated[FloatArray, "M+r 2"]
+    fading: Annotated[float, ">0"]
+    in_use: Annotated[float, ">=0"]
+    intercept_gained: Annotated[FloatArray, "2"]
+    rows: Annotated[float, ">=0"]
+    first_rows: Annotated[FloatArray, "t", "inf"]
+    young: Annotated[BoolArray, "t"]
+    founded: Annotated[float, "inf"]
+    warm_up: Annotated[WarmUp, "w~t"]
 
 
 class Derived(NamedTuple):

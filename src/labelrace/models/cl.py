@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -53,12 +53,12 @@ _MARGIN = 1e-12
 class State(NamedTuple):
     """As `labelrace.models.compression.State`, with bits in the place of labels, and the label sets."""
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M"]
     sets: LabelSets
-    n_labels: float
+    n_labels: Annotated[float, "=l"]
 
 
 class Code(NamedTuple):

@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse.linalg
@@ -60,10 +60,10 @@ class State(NamedTuple):
         The sums.
     """
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M", "y=l"]
 
 
 class Code(NamedTuple):
@@ -259,6 +259,10 @@ class Compression(Algorithm[State]):
     def keeper(self) -> Sums:
         """The sums that are kept."""
         return Sums(keeps_yy=self.keeps_yy)
+
+    def yy_columns(self, n_targets: int) -> int:
+        """Compute the number of columns of ``YᵀY`` that are kept."""
+        return self.keeper.yy_columns(n_targets)
 
     @property
     def skips_missing(self) -> bool:

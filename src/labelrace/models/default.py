@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -62,9 +62,10 @@ _SAMPLE, _FILLED = 64, 0.5
 class Recent(NamedTuple):
     """Recent rows, in compressed-row form; none while there is room."""
 
+    # Without a declared shape: a row is tried out, as the learners may be of all labels or of none.
     values: FloatArray
-    indices: IntArray
-    indptr: IntArray
+    indices: Annotated[IntArray, "_z", "<m"]
+    indptr: Annotated[IntArray, "_n+1", "starts _z"]
 
 
 class State(NamedTuple):
@@ -84,9 +85,9 @@ class State(NamedTuple):
         The model that this one has become, if labels are compressed; otherwise empty.
     """
 
-    learners: RLSState
+    learners: Annotated[RLSState, "t=o", "w=l"]
     watch: Watch
-    n_drifts: float
+    n_drifts: Annotated[float, ">=0"]
     recent: Recent
     compressed: tuple[hashed.State, ...]
 

@@ -23,7 +23,7 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -115,7 +115,7 @@ class State(NamedTuple):
         Drifts found so far.
     """
 
-    learners: RLSState
+    learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
     table: Array
     counts: ScoreHistogram

@@ -27,7 +27,7 @@ Rahimi, A. and Recht, B.: Random features for large-scale kernel machines. NIPS 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -53,11 +53,11 @@ Rows = tuple[tuple[float, ...], ...]
 class State(NamedTuple):
     """As `labelrace.models.compression.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
-    width: float
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M", "y=l+@n_extra"]
+    width: Annotated[float, ">=0"]
 
 
 @dataclass(frozen=True)

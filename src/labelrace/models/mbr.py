@@ -21,7 +21,7 @@ Godbole, S. and Sarawagi, S.: Discriminative methods for multi-labeled classific
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -53,9 +53,9 @@ class State(NamedTuple):
         Rows for which the first level predicted each label.
     """
 
-    learners: NaiveBayesState
-    together: FloatArray
-    predicted: FloatArray
+    learners: Annotated[NaiveBayesState, "t=l"]
+    together: Annotated[FloatArray, "l l", ">=0"]
+    predicted: Annotated[FloatArray, "l", ">=0"]
 
 
 class Derived(NamedTuple):
