@@ -38,7 +38,7 @@ from labelrace.learners.rls import RLS, RLSState, WarmUp
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
@@ -314,16 +314,28 @@ class LabelRace(BankAlgorithm[State]):
         """Forget what was learned of features whose columns stand for others now."""
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
+    def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
+        """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""
+        if new.n_features > old.n_features:
+            state = self.grow_features(state, new.n_values)
+        if new.n_labels > old.n_labels:
+            state = self._with_labels(state, new.label_keys()[old.n_labels :], rng)
+        return state
+
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
-        n_new = n_labels - len(state.encoder.A)
+        return self._with_labels(state, np.arange(len(state.encoder.A), n_labels, dtype=np.uint64), rng)
+
+    def _with_labels(self, state: State, keys: Array, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far; where labels are compressed, their keys settle what is drawn for them."""
+        n_new, n_labels = len(keys), len(state.encoder.A) + len(keys)
         if self.aim == "macro_f1":
             state = state._replace(by_label=thresholds.grow_label_histograms(state.by_label, n_labels))
         if _is_uncompressed(state):
             rows = np.zeros((n_new, 0))
             state = state._replace(learners=self.bank.grow_components(state.learners, n_labels))
         else:
-            rows = encoder.draw_rows(state.encoder, n_new, rng)
+            rows = encoder.draw_rows(state.encoder, keys, rng)
         return state._replace(
             encoder=encoder.grow(state.encoder, rows),
             decoder=decoder.grow(state.decoder, n_new),
