@@ -9,10 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.exceptions import MergeError
 from labelrace.learners.ridge import Ridge
+from labelrace.measures import evaluate
+from labelrace.models import shards
+from labelrace.streams.synthetic import SyntheticStream
 
 LABELS = [f"label {i}" for i in range(7)]
 WORDS = [f"word {i}" for i in range(6)]
@@ -113,3 +117,67 @@ def test_what_cannot_be_put_in_another_order():
     adaptive = labelrace.make_model("race-cls-adaptive", random_state=0).fit(rows, sets)
     with pytest.raises(MergeError, match="adaptive"):
         adaptive.emptied()
+
+
+# The default merges well, not exactly.
+
+
+def f1(model, X, Y):
+    return evaluate(Y, model.predict(X), measures=["example_f1"])["example_f1"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_memory": 1, "n_components": 16}, {"half_life": None, "optimise": "macro_f1"}]
+)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_shards_of_the_default_come_close_to_one_pass(kind, settings):
+    stream = SyntheticStream(n_rows=4000, n_features=30, n_labels=24, seed=1)
+    parts = list(stream.batches(500))
+    if kind == "sparse":
+        parts = [(csr_array(X * (X > 0.9)), Y) for X, Y in parts]
+    whole, start = (labelrace.LabelRaceClassifier(random_state=0, **settings) for _ in range(2))
+    for X, Y in parts[:7]:
+        whole.partial_fit(X, Y)
+    start.partial_fit(*parts[0])
+    gains, (held_X, held_Y) = [], parts[6]
+    for X, Y in parts[1:6]:
+        shard = shards.started(start).partial_fit(X, Y)
+        gains.append(shards.gained(start, shard))
+    total = shards.added(shards.added(gains[0], gains[1]), shards.added(shards.added(gains[2], gains[3]), gains[4]))
+    before = f1(start, *parts[7])
+    joint = shards.joined(start, total, held_X, held_Y)
+    assert joint._fitted.state.learners.rows == 3500
+    assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
+    # Without rows to search on it is half-way.
+    assert shards.joined(start, total)._fitted.state.learners.rows == 3000
+    # The start is what it was, and the joint model learns on.
+    assert f1(start, *parts[7]) == before
+    joint.partial_fit(*parts[7]).predict(parts[0][0])
+
+
+def test_two_models_of_the_default_that_met_other_labels():
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(1200, 40))) * (rng.random((1200, 40)) < 0.2)
+    names = np.array(list("abcdefgh"))
+    sets = [set(names[np.flatnonzero(row[:8] > 0.3)]) for row in X]
+    words = [f"w{i}" for i in range(40)]
+    rows = [{words[j]: row[j] for j in rng.permutation(np.flatnonzero(row))} for row in X]
+    whole = labelrace.LabelRaceClassifier(random_state=0).fit(rows[:1000], sets[:1000])
+    one = labelrace.LabelRaceClassifier(random_state=0).fit(rows[:500], [s - {"a"} for s in sets[:500]])
+    other = labelrace.LabelRaceClassifier(random_state=0).fit(rows[500:1000], [s - {"h"} for s in sets[500:1000]])
+    assert set(one.merge(other).label_names_) == set(names)
+    found = [len(p & s) for p, s in zip(one.predict_labels(rows[1000:]), sets[1000:], strict=True)]
+    best = [len(p & s) for p, s in zip(whole.predict_labels(rows[1000:]), sets[1000:], strict=True)]
+    assert sum(found) > 0.8 * sum(best)
+
+
+def test_models_of_the_default_that_make_no_sense_together():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 5)), rng.integers(2, size=(300, 3))
+    dense = labelrace.LabelRaceClassifier(random_state=0).fit(X, Y)
+    other_seed = labelrace.LabelRaceClassifier(random_state=1).fit(X, Y)
+    sparse = labelrace.LabelRaceClassifier(random_state=0).fit(X * (rng.random(X.shape) < 0.1), Y)
+    young = labelrace.LabelRaceClassifier(random_state=0).fit(X[:100], Y[:100])
+    for other, reason in ((other_seed, "parameters differ"), (sparse, "sparse"), (young, "too few rows")):
+        with pytest.raises(MergeError, match=reason):
+            dense.merge(other)

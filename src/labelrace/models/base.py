@@ -243,7 +243,11 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         if type(other) is not type(self):
             self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        return self._exchange(lambda _: self._checked_fitted().merged(other._checked_fitted(), columns))
+        return self._exchange(lambda _: self._merged(self._checked_fitted(), other._checked_fitted(), columns))
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        """Join what two models know."""
+        return one.merged(other, columns)
 
     def emptied(self) -> Self:
         """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.

@@ -32,12 +32,14 @@ from labelrace.core import decoder, drift, encoder, missing_labels, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
+from labelrace.exceptions import MergeError
 from labelrace.learners import columns, rls, scaling
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState, WarmUp
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
+from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
@@ -307,8 +309,42 @@ class LabelRace(BankAlgorithm[State]):
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
+        """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order."""
+        targets = labels if _is_uncompressed(state) else None
+        sums, by_label = decoder.fold(state.decoder), state.by_label
+        if len(by_label.seen):
+            by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
+        return state._replace(
+            encoder=state.encoder._replace(A=state.encoder.A[labels]),
+            learners=self.bank.reordered(state.learners, targets, features),
+            decoder=sums._replace(cross=sums.cross[labels]),
+            monitor=thresholds.reordered_monitor(state.monitor, labels),
+            waiting=Waiting(*(part[:, labels] for part in state.waiting)),
+            by_label=by_label,
+        )
+
+    def forgotten_all(self, state: State) -> State:
+        """Make a state of zero weights, with the same columns, encoder, scaling and penalty."""
+        learners = state.learners
+        zeros = self.bank.with_zeros(learners)
+        return self._empty(state.encoder, learners.scaling.n_values)._replace(learners=zeros)
+
+    def raw_scores(self, state: State, X: AnyMatrix) -> FloatArray:
+        """Compute the labels' scores before any threshold."""
+        return self._decode(self.bank.predict(self.bank.derive(state.learners), X), self._beta(state))
+
+    def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Count the scores of rows that were set aside, and then learn them."""
+        state = self._counted(state, scores, labels)
+        if missing_labels.find(Y) is not None:
+            Y = np.where(np.isnan(labels), scores, labels)
+        U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
+        learners = self._bank(state).learn(state.learners, X, U)
+        return self._within_memory(state._replace(learners=learners, decoder=sums))
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
@@ -489,6 +525,14 @@ class LabelRaceClassifier(OnlineClassifier):
         bank = RLS(alpha, self._rows_to_half(), self.n_random_features, seed, single=True, binary=True)
         memory = parameters.memory_size("max_memory", self.max_memory)
         return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, int(self.n_components))
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: joining knows this method, whose states it joins.
+        from labelrace.models import joining
+
+        if one.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        return joining.merged(one, other, columns)
 
     def _rows_to_half(self) -> float | None:
         if self.forgetting is None:

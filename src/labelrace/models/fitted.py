@@ -16,7 +16,7 @@ from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import MergeError
 from labelrace.typing import Array, IntArray
 
-__all__ = ["Fitted", "aligned"]
+__all__ = ["Fitted", "aligned", "joint_schema"]
 
 
 class Fitted:
@@ -46,6 +46,10 @@ class Fitted:
         self.state = state
         self.seed = seed
         self.parameters = parameters
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is derived is derived again where it is needed: it may be as large as all the rest.
+        return Fitted, (self.algorithm, self.schema, self.state, self.seed, self.parameters)
 
     @cached_property
     def derived(self) -> Any:
@@ -115,14 +119,33 @@ def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[F
         Where the columns of one have names and those of the other have none, where a feature is nominal in one and
         numeric in the other, or where a model that lacks some cannot take new ones.
     """
-    labels = _places("labels", one.schema.label_names, two.schema.label_names, two.schema.n_labels)
-    if places is None:
-        places = _places("features", one.schema.feature_names, two.schema.feature_names, two.schema.n_features)
-    first = _with_columns_of(one, two.schema, labels, places)
-    second = _in_places(two, first.schema, labels, places)
+    schema, labels, features = joint_schema(one.schema, two.schema, places)
+    first, second = _grown(one, schema), _in_places(two, schema, labels, features)
     if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
         raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
     return first, second
+
+
+def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:
+    """Append to a schema what only another one knows; return it with the places of the other one's labels and features.
+
+    Raises
+    ------
+    MergeError
+        Where the columns of one have names and those of the other have none.
+    """
+    labels = _places("labels", one.label_names, two.label_names, two.n_labels)
+    if places is None:
+        places = _places("features", one.feature_names, two.feature_names, two.n_features)
+    n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
+    n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
+    n_values = np.zeros(n_features, dtype=one.n_values.dtype)
+    n_values[places] = two.n_values
+    n_values[: one.n_features] = one.n_values
+    feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
+    label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
+    wider = one._replace(n_values=n_values, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
+    return wider, labels, places
 
 
 def _places(what: str, known: Array | None, others: Array | None, n_others: int) -> IntArray:
@@ -133,22 +156,6 @@ def _places(what: str, known: Array | None, others: Array | None, n_others: int)
         return np.arange(n_others)
     places = {name: place for place, name in enumerate(known)}
     return np.array([places.setdefault(name, len(places)) for name in others], dtype=np.intp)
-
-
-def _with_columns_of(one: Fitted, other: Schema, labels: IntArray, features: IntArray) -> Fitted:
-    """Grow a model by what only another one knows."""
-    schema = one.schema
-    n_labels = max(schema.n_labels, int(labels.max(initial=-1)) + 1)
-    n_features = max(schema.n_features, int(features.max(initial=-1)) + 1)
-    wider = Schema(
-        _spread(schema.n_values, other.n_values, features, n_features),
-        _spread_names(schema.feature_names, other.feature_names, features, n_features),
-        n_labels,
-        _spread_names(schema.label_names, other.label_names, labels, n_labels),
-        schema.sparse_labels,
-        schema.label_dtype,
-    )
-    return _grown(one, wider)
 
 
 def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray) -> Fitted:
@@ -186,15 +193,7 @@ def _grown(fitted: Fitted, schema: Schema) -> Fitted:
     return fitted.grown(schema)
 
 
-def _spread(known: IntArray, others: IntArray, places: IntArray, size: int) -> IntArray:
-    """Put the other model's entries that are new behind the known ones."""
-    spread = np.zeros(size, dtype=known.dtype)
-    spread[places] = others
-    spread[: len(known)] = known
-    return spread
-
-
-def _spread_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
+def _joint_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
     if known is None or others is None:
         return known
     names = np.empty(size, dtype=object)

@@ -13,6 +13,7 @@ from labelrace.features.kinds import Column
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary
 from labelrace.models import persistence
+from labelrace.tagger.state import TaggerState
 from labelrace.tagger.tags import TagCounts, TagNames
 from labelrace.typing import Array
 
@@ -68,8 +69,6 @@ def unpacked(
     header: dict[str, Any], tensors: dict[str, Array], encoders: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return the parameters of a tagger, its state, and its model."""
-    from labelrace.tagger.tagger import TaggerState
-
     wanted = header["encoders"]
     missing = [column for column in wanted if column not in (encoders or {})]
     if missing:
