@@ -27,7 +27,7 @@ import numpy as np
 from labelrace.learners.rls import _INTERCEPT, RLS, RLSState, WarmUp, _rows_of
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.table import Table
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved"]
 
@@ -99,11 +99,13 @@ class Gains(NamedTuple):
 class Joint(NamedTuple):
     """Two joint models: the sum's and the mean's weights of the columns ``touched``, and intercepts.
 
-    ``state`` has the start's weights, and all else of the joint model.
+    ``state`` has the start's weights and intercepts, and all else of the joint model; ``known`` are the start's weights
+    of those columns.
     """
 
     state: RLSState
     touched: IntArray
+    known: Array
     of_sum: Array
     mean: Array
     intercepts_of_sum: FloatArray
@@ -114,6 +116,17 @@ class Joint(NamedTuple):
         weights = self.mean + self.mean.dtype.type(share) * (self.of_sum - self.mean)
         intercepts = self.intercepts_mean + share * (self.intercepts_of_sum - self.intercepts_mean)
         return self.state._replace(weights=_replaced(self.state.weights, self.touched, weights), intercepts=intercepts)
+
+    def values(self, bank: RLS, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute what the mean and the sum predict for rows."""
+        derived = bank.derive(self.state)
+        Z = bank.transform(derived, X)
+        start, here = bank.predict_transformed(derived, Z).astype(float), Z[:, self.touched]
+        mean, of_sum = (
+            start + np.asarray(here @ (weights - self.known)) + (intercepts - self.state.intercepts)
+            for weights, intercepts in ((self.mean, self.intercepts_mean), (self.of_sum, self.intercepts_of_sum))
+        )
+        return mean, of_sum
 
 
 def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
@@ -145,6 +158,10 @@ def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
 def moved(gains: Gains, columns: IntArray, targets: IntArray | None, n_targets: int) -> Gains:
     """Give columns and targets other places, among ``n_targets``; None keeps the targets."""
     places = columns[gains.touched]
+    if targets is not None and n_targets == len(targets) and np.array_equal(targets, np.arange(n_targets)):
+        targets = None
+    if targets is None and np.array_equal(places, gains.touched):
+        return gains
     order = np.argsort(places)
     natural, intercepts, first_rows = gains.natural[order], gains.intercepts, gains.first_rows
     if targets is not None:
@@ -214,7 +231,7 @@ def joint(start: RLSState, gains: Gains) -> Joint:
         founded=gains.founded,
         warm_up=WarmUp.empty(),
     )
-    return Joint(state, gains.touched, models[0][0], models[1][0], models[0][1], models[1][1])
+    return Joint(state, gains.touched, weights, models[0][0], models[1][0], models[0][1], models[1][1])
 
 
 def _young(start: RLSState) -> BoolArray:

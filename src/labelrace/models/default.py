@@ -333,9 +333,9 @@ class LabelRace(BankAlgorithm[State]):
         zeros = self.bank.with_zeros(learners)
         return self._empty(state.encoder, learners.scaling.n_values)._replace(learners=zeros)
 
-    def raw_scores(self, state: State, X: AnyMatrix) -> FloatArray:
-        """Compute the labels' scores before any threshold."""
-        return self._decode(self.bank.predict(self.bank.derive(state.learners), X), self._beta(state))
+    def decoded(self, state: State, U: FloatArray) -> FloatArray:
+        """Compute the labels' scores, before any threshold, from what learners predict."""
+        return self._decode(U, self._beta(state))
 
     def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were set aside, and then learn them."""

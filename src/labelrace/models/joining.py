@@ -131,8 +131,7 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
 def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
     """Take the point between mean and sum with the least error on some rows, and learn these."""
     labels = np.asarray(columns.dense(Y), dtype=float)
-    mean = algorithm.raw_scores(state._replace(learners=both.between(0.0)), X).astype(float)
-    of_sum = algorithm.raw_scores(state._replace(learners=both.between(1.0)), X).astype(float)
+    mean, of_sum = (algorithm.decoded(state, values) for values in both.values(algorithm.bank, X))
     errors = [drift.clipped_errors(mean + share * (of_sum - mean), labels).sum() for share in SHARES]
     best = SHARES[int(np.argmin(errors))]
     found = state._replace(learners=both.between(best), monitor=thresholds.counted_anew(state.monitor))
