@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,10 +26,12 @@ from labelrace.cli.options import (
     ModelParameters,
     Models,
     Number,
+    Scheduler,
     Seed,
     Separator,
     Tags,
     Text,
+    Workers,
     as_columns,
     as_labels,
     as_measures,
@@ -61,9 +66,8 @@ def run(
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
     ] = "prequential",
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; by default as many as there are processors.", show_default=False)
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
@@ -118,7 +122,7 @@ def run(
     if tags is not None and source is not None:
         data = _tagged(source, as_names(tags), columns, separator, delimiter, batch_size)
     try:
-        with run_bars(Console(stderr=True)) as show:
+        with run_bars(Console(stderr=True)) as show, _performer(scheduler) as performer:
             manifest, records = evaluate_models(
                 data,
                 chosen,
@@ -129,9 +133,10 @@ def run(
                 runs=runs,
                 seed=seed,
                 measures=as_measures(measures),
-                jobs=jobs,
+                jobs=workers,
                 resume=resume,
                 on_progress=show,
+                performer=performer,
             )
     except KeyboardInterrupt:
         raise Interrupted(_kept(folder)) from None
@@ -145,6 +150,19 @@ def run(
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True)
     if not any(record["kind"] == "done" for record in records):
         raise typer.Exit(1)  # each model has failed, and the report says why
+
+
+@contextmanager
+def _performer(scheduler: str | None) -> Iterator[Any]:
+    """Give what does the tasks on a cluster; None for processes on this machine."""
+    if scheduler is None:
+        yield None
+        return
+    from labelrace.distributed.cluster import connected
+    from labelrace.distributed.evaluating import perform
+
+    with connected(scheduler=scheduler) as client:
+        yield partial(perform, client)
 
 
 def _demo(batch_size: int) -> Any:

@@ -53,6 +53,8 @@ def train_tagger(
     parameters: list[str] | None,
     batch_size: int,
     seed: int,
+    workers: int | None,
+    scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
     from labelrace.tagger import Tagger
@@ -68,6 +70,13 @@ def train_tagger(
         batch_size=batch_size,
         random_state=seed,
     )
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+
+        if delimiter is not None or source == "-":
+            raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
+        typer.echo(train_shared(tagger, name, source, out, None, batch_size, workers, scheduler))
+        return
     was_interrupted = _learn(tagger, tables_of(source, batch_size, delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", was_interrupted)

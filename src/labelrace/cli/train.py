@@ -26,11 +26,13 @@ from labelrace.cli.options import (
     Interrupted,
     Labels,
     Number,
+    Scheduler,
     Seed,
     Separator,
     Source,
     Tags,
     Text,
+    Workers,
     as_columns,
     as_labels,
     as_parameters,
@@ -38,7 +40,7 @@ from labelrace.cli.options import (
 )
 from labelrace.files import whole_file
 
-__all__ = ["predict", "train"]
+__all__ = ["predict", "predictions", "train"]
 
 
 def train(
@@ -63,12 +65,16 @@ def train(
     drop: Drop = None,
     separator: Separator = None,
     delimiter: Delimiter = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Let a model learn a stream, or a table with tags, and save it; Ctrl-C saves what it has learned so far.
 
     [dim]Examples:[/dim]
 
     labelrace train tickets.csv --tags tags -o tagger.labelrace
+
+    labelrace train 'tickets-*.parquet' --tags tags -o tagger.labelrace --workers 4
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
@@ -89,10 +95,21 @@ def train(
             parameters=parameters,
             batch_size=batch_size,
             seed=seed,
+            workers=workers,
+            scheduler=scheduler,
         )
         return
     if any([*columns.values(), separator, delimiter]):
         raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+        from labelrace.models.registry import make_model
+
+        name = model or default_model()
+        shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
+        told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
+        typer.echo(told)
+        return
     from labelrace.cli.rows import source_of
     from labelrace.evaluation import ModelSpec
     from labelrace.models.registry import is_online
@@ -166,6 +183,8 @@ def predict(
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
     delimiter: Delimiter = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Predict labels, or tags, with a saved model.
 
@@ -186,6 +205,12 @@ def predict(
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
     as_csv = out is not None and out.suffix.lower() == ".csv"
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import shared_predictions
+
+        rows = shared_predictions(model, source, as_labels(labels), batch_size, top, as_csv, workers, scheduler)
+        _write_out(rows, out, as_csv=as_csv)
+        return
     if isinstance(model, labelrace.Tagger):
         tables = tagging.tables_of(source, batch_size, delimiter)
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
@@ -199,7 +224,7 @@ def predict(
         batches = file_rows(model, source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    _write_out(_predictions(model, batches, top), out, as_csv=as_csv)
+    _write_out(predictions(model, batches, top), out, as_csv=as_csv)
 
 
 def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
@@ -213,7 +238,7 @@ def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, a
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
+def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)

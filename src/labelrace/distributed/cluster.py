@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import labelrace
+from labelrace import parameters
 from labelrace.exceptions import DistributedError
 
 __all__ = ["connected", "default_workers", "engine", "losses"]
@@ -59,9 +60,11 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
     DistributedError
         If there is no scheduler at the address, or a worker cannot be used.
     """
+    distributed = engine()
     import dask
 
-    distributed = engine()
+    if workers is not None:
+        parameters.check_whole("workers", workers, 1)
     if client is not None:
         _check_workers(client)
         yield client

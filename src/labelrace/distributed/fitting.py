@@ -21,7 +21,7 @@ from labelrace.distributed.sources import pieces_of
 from labelrace.exceptions import DistributedError
 from labelrace.tagger import Tagger
 
-__all__ = ["Progress", "fit", "plan"]
+__all__ = ["Progress", "fit", "plan", "reported"]
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
 ROUNDS = 16
@@ -153,7 +153,7 @@ def fit(
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger))
     _fix_seed(model)
     planned = plan(len(pieces), rounds, shares)
-    with connected(client, workers=workers, scheduler=scheduler) as connection, _reported(on_progress) as report:
+    with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
         _Run(connection, model, pieces, planned, Settings(batch_size, labels, _HELD)).run(report)
     return model
 
@@ -242,7 +242,7 @@ def _take_over(model: Any, learned: Any) -> None:
 
 
 @contextmanager
-def _reported(on_progress: Callable[[Progress], object] | bool | None) -> Iterator[Callable[[Progress], object]]:
+def reported(on_progress: Callable[[Progress], object] | bool | None) -> Iterator[Callable[[Progress], object]]:
     """Give what is called after every round: a user's function, a bar, or nothing."""
     if callable(on_progress):
         yield on_progress
