@@ -80,11 +80,12 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
                 "or leave out --scheduler to use processes on this machine."
             ) from None
         return
+    n_workers = default_workers() if workers is None else workers
     settings = {"distributed.scheduler.allowed-failures": _ALLOWED_FAILURES, "distributed.worker.daemon": True}
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=workers or default_workers(),
+            n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
@@ -93,6 +94,8 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
         ) as cluster,
         distributed.Client(cluster) as local,
     ):
+        # A worker's guard starts it again when it dies, but not if it dies while it starts: then there is a new one.
+        cluster.adapt(minimum=n_workers, maximum=n_workers)
         yield local
 
 
