@@ -6,7 +6,7 @@ VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
 PYTHON  := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 
-.PHONY: demo test lint smoke bench lock clean
+.PHONY: demo test lint smoke fuzz bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
@@ -23,6 +23,10 @@ lint: $(READY)
 # The wheel, without the development tools, on the other supported Pythons that are found.
 smoke: $(READY)
 	$(PYTHON) .ci/smoke.py
+
+# Sequences of calls and damaged files, for as long as one likes; `make test` has a minute or two of it.
+fuzz: $(READY)
+	LABELRACE_FUZZ=$(or $(EXAMPLES),5000) $(PYTHON) -m pytest -n auto tests/fuzz
 
 bench: $(READY)
 	$(PYTHON) benchmarks/speed.py

@@ -30,7 +30,7 @@ import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.core import encoder, thresholds
 from labelrace.experiments.datasets import find_datasets
-from labelrace.learners import rls
+from labelrace.learners import rls, steps, warm_up
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate
@@ -61,9 +61,9 @@ def unturned() -> AbstractContextManager[Any]:
 def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
     """Take a part of the design away."""
     changes: dict[str, tuple[Any, str, Any]] = {
-        "exact start": (rls, "EXACT_ROWS", 64),
-        "marginal precision": (rls, "_marginal", lambda precision, q, squares: precision + squares),
-        "hinge": (rls, "_hinged", lambda errors, h: np.nan_to_num(errors)),
+        "exact start": (warm_up, "EXACT_ROWS", 64),
+        "marginal precision": (steps, "marginal", lambda precision, q, squares: precision + squares),
+        "hinge": (steps, "hinged", lambda errors, h: np.nan_to_num(errors)),
         "generations": (rls.RLS, "_with_generations", lambda bank, state, H: state),
         "share of the best": (thresholds, "_OF_BEST", 0.0),
         "offsets": (thresholds, "_MOST_OFFSET", 0.0),

@@ -160,7 +160,7 @@ def arff_ratio() -> None:
     try:
         path = find_dataset("delicious")
     except FileNotFoundError:
-        print("liac-arff / labelrace on delicious.arff: the file is not at hand")
+        print("liac-arff / labelrace on delicious.arff: the file is not available")
         return
     import arff
 

@@ -54,7 +54,7 @@ def test_features():
 @pytest.mark.parametrize("code", [16_777_215.0, 2.0**16, 1e300])
 def test_codes(code):
     model = labelrace.make_model("obr", categorical_features=[0])
-    with pytest.raises(LimitError, match=r"at most 65,536 values in a column.*LABELRACE_MAX_VALUES"):
+    with pytest.raises(LimitError, match=r"below 65,536 in a column.*LABELRACE_MAX_VALUES"):
         model.fit(np.where(X[:, :1] > 0, code, 0.0), X)
     model.fit(X, X)
     with pytest.raises(LimitError, match="LABELRACE_MAX_VALUES"):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelrace.models import (
+        AdaGradClassifier,
+        AROWClassifier,
         BinaryRelevanceClassifier,
         BMaDClassifier,
         ClassifierChainsClassifier,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
         ISOUPTreeClassifier,
         KCCAClassifier,
         LabelRaceClassifier,
+        MANIACClassifier,
         MBRChunksClassifier,
         MBRClassifier,
         MLHTClassifier,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
         OfflineRACEClassifier,
         PLSTClassifier,
         RACEClassifier,
+        RBMClassifier,
         RidgeClassifier,
     )
     from labelrace.models.persistence import load
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from labelrace.tagger import Tagger
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -55,6 +61,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -64,6 +71,7 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
     "Tagger",
     "__version__",

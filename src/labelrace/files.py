@@ -88,7 +88,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     OSError
-        With a sentence that says what is in the way.
+        With a message that says why it cannot be written to.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():

@@ -43,6 +43,8 @@ DRAWN = np.random.default_rng(0).uniform(0.1, 0.9, (6, 5))
 PERMUTES = {
     "race": reorder,
     "eaht": keep,
+    "rbm": keep,
+    "maniac": keep,
     "cssp": give(uniforms=DRAWN[:, 0]),
     "cs": give(encoder=DRAWN),
     "cl": give(encoder=DRAWN - 0.5),

@@ -131,7 +131,7 @@ def test_run_killed_at_any_moment(start, works, files, tmp_path):
     works(*settings, "--out", "complete")
     expected = lasting(read_run("complete")[1])
     random, records = np.random.default_rng(0), tmp_path / "cut" / "records.jsonl"
-    for kill in range(6):
+    for kill in range(4):
         before = size(records)
         started = start(*settings, "--out", "cut", "--resume")
         if kill % 4:  # the others are killed while they begin

@@ -74,7 +74,7 @@ def test_records_follow_the_schema(settings, tmp_path):
         *("kind", "model", "run", "seed", "batch", "start", "end", "whole", "measures", "seconds", "memory"),
     ]
     assert list(batch["seconds"]) == ["predict", "learn", "measure"]
-    assert list(labels) == ["kind", "model", "run", "frequency", "f1"]
+    assert list(labels) == ["kind", "model", "run", "frequency", "f1", "rows", "first"]
     assert len(labels["frequency"]) == len(labels["f1"]) == 6
     assert list(done) == ["kind", "model", "run", "rows", "seconds", "memory"]
     assert done["rows"] == 60
@@ -245,7 +245,7 @@ def wait_for_change(path, before, process):
 
 
 @needs_kill
-@pytest.mark.parametrize(("jobs", "kills"), [(1, 18), (2, 2)])
+@pytest.mark.parametrize(("jobs", "kills"), [(1, 10), (2, 2)])
 def test_killed_at_any_moment(settings, tmp_path, jobs, kills):
     """A run that is killed again and again can be read each time, and ends up as if nothing had happened."""
     settings |= {"batch_size": 6, "runs": 4}

@@ -60,7 +60,7 @@ def make_model(
 
 def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any], ...] = ()) -> Outcome:
     """Return an outcome whose values are the paper's, where it has them, and a shift."""
-    table = {"variants": "2", "baselines": "3", "holdout": "4", "sweep": "2"}[part.kind]
+    table = {"variants": "2", "baselines": "3", "holdout": "4", "sweep": "2", "related": "related"}[part.kind]
     models = []
     for spec in part.models:
         means = {}

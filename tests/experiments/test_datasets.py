@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelrace.experiments.datasets import count_facts, find_paper_datasets
+from labelrace.experiments.datasets import counted, find_paper_datasets
 from labelrace.experiments.paper import make_plan
 from labelrace.experiments.published import paper_datasets
 from labelrace.streams.synthetic import like
@@ -51,7 +51,7 @@ def test_synthetic_streams_are_called_so_and_the_datasets_stay_missing(tiny):
 
 
 def test_facts_are_counted(tiny, source):
-    facts = count_facts(source("enron", tiny / "enron.arff"))
+    facts = counted(source("enron", tiny / "enron.arff")).facts
     assert facts[:3] == (250, 8, 5)
     assert facts.density == pytest.approx(facts.cardinality / 5)
     assert 1 < facts.label_sets <= 32
@@ -60,7 +60,7 @@ def test_facts_are_counted(tiny, source):
 def test_label_sets_do_not_depend_on_how_labels_are_stored(source):
     stream = like("CAL500", n_rows=30)
     distinct = len(np.unique(stream.load().Y.toarray(), axis=0))
-    assert count_facts(source("CAL500", stream)).label_sets == distinct
+    assert counted(source("CAL500", stream)).facts.label_sets == distinct
 
 
 def test_plan_has_the_papers_batch_sizes_and_protocols(all_sources):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
 from labelrace.experiments.comparison import HOLDOUT, Outcome, compare
-from labelrace.experiments.datasets import count_facts
+from labelrace.experiments.datasets import counted
 from labelrace.experiments.paper import make_plan
 from labelrace.experiments.parts import run_part
 from labelrace.models.base import OnlineClassifier
@@ -105,7 +105,7 @@ def test_synthetic_stream_is_run_and_marked(tmp_path, source):
     outcome = Outcome(stream, part.kind, summarize(*run_part(part, tmp_path, None, runs=1, jobs=1)))
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
     assert outcome.summary["manifest"]["source"]["kind"] == "synthetic"
-    summary = compare([outcome], {stream: count_facts(stream)}, ["CAL500"], ["2"])
+    summary = compare([outcome], {stream: counted(stream).facts}, ["CAL500"], ["2"])
     assert not summary.tables[0].verdicts()
     assert summary.tables[0].cells()[0].ours is not None
 

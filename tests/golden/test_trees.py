@@ -14,6 +14,8 @@ from labelrace.models.mlht import HoeffdingTree
 
 EAGER = {"grace_period": 100, "delta": 0.05, "tau": 0.2}
 MLHT = {
+    # MOA's default. Its leaves would change to pruned label sets after 1000 rows, which none has here.
+    "mlht_moa": {"leaf": "meka"},
     "mlht_majority": {},
     "mlht_majority_eager": EAGER,
     "mlht_majority_eager_entropy": {**EAGER, "entropy": "intended"},
@@ -65,6 +67,8 @@ def assert_same_splits(made, golden, name):
 @pytest.mark.parametrize("name", ["emotions", "CAL500", "enron"])
 def test_hoeffding_trees_of_label_sets(rival, splits, name, form):
     golden, data = rival(f"trees_{name}")
+    if f"{form}_predicted" not in golden:
+        pytest.skip(f"there is no run of {form} on {name}")
     model = MLHTClassifier.moa(**MLHT[form], categorical_features=data.categorical)
     predicted, _ = prequential(model, data, int(golden["batch"]))
     np.testing.assert_array_equal(predicted, golden[f"{form}_predicted"])

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import products, rls
-from labelrace.learners.rls import ALPHAS, RLS
+from labelrace.learners.penalty import ALPHAS
+from labelrace.learners.rls import RLS
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 128, 300, 511, 600]), min_size=1, max_size=4)
@@ -468,3 +469,27 @@ def test_single_precision_is_the_same_to_six_digits(kind):
     got = banks[1].predict(banks[1].derive(single), queries)
     np.testing.assert_allclose(got, expected, atol=5e-5 * np.abs(expected).max())
     assert (got != expected).any()
+
+
+@KINDS
+@pytest.mark.parametrize("single", [False, True])
+def test_the_short_way_of_one_row_is_that_of_a_block(kind, single):
+    """Also where labels are young, or not known, and where a row has nothing but zeros."""
+    [(X, _)] = some_batches(3, [300], kind)
+    rng = np.random.default_rng(0)
+    H = (rng.random((300, 6)) < 0.3).astype(float)
+    H[:200, 4:] = 0
+    H[rng.random(H.shape) < 0.1] = np.nan
+    X[260] = 0
+    bank = RLS(half_life=100.0, single=single, binary=True, n_random_features=5)
+    long = short = bank.update(bank.init(np.zeros(X.shape[1], int), 6), X[:200], H[:200])
+    for i in range(200, 300):
+        x = scipy.sparse.csr_array(X[i : i + 1]) if kind == "sparse" and i % 2 else X[i : i + 1]
+        row = bank.row(short, x)
+        expected = bank.predict_transformed(bank.derive(long), bank.transform(bank.derive(long), x))
+        np.testing.assert_allclose(row.scores, expected[0], atol=1e-4 if single else 1e-10)
+        np.testing.assert_allclose(bank.predict(bank.derive(short), x)[0], row.scores, atol=1e-6)
+        long, short = bank.learn(long, x, H[i : i + 1]), bank.learn_row(short, x, row, H[i])
+    assert long.young.any()
+    if not single:
+        assert_states_close(short, long)

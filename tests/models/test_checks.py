@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelrace
 from labelrace import (
+    AdaGradClassifier,
+    AROWClassifier,
     BinaryRelevanceClassifier,
     BMaDClassifier,
     ClassifierChainsClassifier,
@@ -23,6 +25,7 @@ from labelrace import (
     ISOUPTreeClassifier,
     KCCAClassifier,
     LabelRaceClassifier,
+    MANIACClassifier,
     MBRChunksClassifier,
     MBRClassifier,
     MLHTClassifier,
@@ -32,6 +35,7 @@ from labelrace import (
     OfflineRACEClassifier,
     PLSTClassifier,
     RACEClassifier,
+    RBMClassifier,
     RidgeClassifier,
 )
 from labelrace.models.base import OnlineClassifier
@@ -61,6 +65,8 @@ ESTIMATORS = [
     BMaDClassifier(random_state=0),
     BMaDClassifier(search="local", warm_up=30, random_state=0),
     OfflineRACEClassifier(random_state=0),
+    AROWClassifier(),
+    AdaGradClassifier(),
     MBRClassifier(),
     MBRChunksClassifier(n_stacks=3),
     MBRChunksClassifier(weights="static"),
@@ -71,6 +77,9 @@ ESTIMATORS = [
     MLHTClassifier.moa(grace_period=30, delta=0.1, tau=0.5),
     EaHTClassifier(n_trees=3, random_state=0),
     ISOUPTreeClassifier(grace_period=30, delta=0.1, tau=0.5),
+    RBMClassifier(epochs=5, random_state=0),
+    MANIACClassifier(epochs=2, random_state=0),
+    ISOUPTreeClassifier(leaf="linear", grace_period=30, delta=0.1, tau=0.5),
 ]
 
 TWO_CLASSES = "the check's labels are {1, 2}, the classes of a single target; here a label is 0 or 1"
@@ -97,7 +106,7 @@ def expected_failures(estimator):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
-    if isinstance(estimator, (ConstantClassifier, MWCClassifier)):
+    if isinstance(estimator, (AROWClassifier, AdaGradClassifier, ConstantClassifier, MWCClassifier)):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     return expected
 

@@ -159,7 +159,7 @@ def test_equals_the_naive_version(seed, sizes, half_life, kind, sparse, unknown)
         state = model.update(state, X, make(Y))
         naive.go_on(X, Y) if number else naive.begin(X, Y, A)
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
-    np.testing.assert_allclose(state.monitor.offsets, naive.monitor.offsets, atol=1e-9)
+    np.testing.assert_allclose(state.watch.monitor.offsets, naive.monitor.offsets, atol=1e-9)
     share = thresholds.best_share(naive.monitor)
     rule = thresholds.make_rule("cardinality", naive.monitor.histograms[share], None)
     derived = model.derive(state)
@@ -180,8 +180,8 @@ def test_few_rows_are_learned_again_until_there_are_enough(kind):
     for i in range(0, 512, 4):
         one = model.update(one, X[i : i + 4], Y[i : i + 4])
     whole = model.update(whole, X, Y)
-    np.testing.assert_allclose(one.monitor.offsets, whole.monitor.offsets, atol=1e-9)
-    np.testing.assert_allclose(one.monitor.histograms.none.seen, whole.monitor.histograms.none.seen)
+    np.testing.assert_allclose(one.watch.monitor.offsets, whole.watch.monitor.offsets, atol=1e-9)
+    np.testing.assert_allclose(one.watch.monitor.histograms.none.seen, whole.watch.monitor.histograms.none.seen)
     np.testing.assert_allclose(raw(model, one, X), raw(model, whole, X), atol=1e-9)
 
 
@@ -191,7 +191,7 @@ def test_first_scores_are_those_of_rows_left_out():
     (X, Y), (others, truth) = some_batches(4, [120, 2000], 6)
     state = model.update(state, X, Y)
     bins = thresholds.CENTRES
-    seen, present = state.monitor.histograms.none.seen, state.monitor.histograms.none.present
+    seen, present = state.watch.monitor.histograms.none.seen, state.watch.monitor.histograms.none.present
     counted = (seen * bins**2 - 2 * present * bins + present).sum() / seen.sum()
     lowered = [thresholds.adjusted(raw(model, state, x)) for x in (X, others)]
     fitted, fresh = (np.square(z - y).mean() for z, y in zip(lowered, (Y, truth), strict=True))
@@ -208,12 +208,12 @@ def test_of_many_labels_some_rows_are_monitored(sizes):
         n = 512 if number == 0 else 32
         if number:
             Y[[row for row in range(len(Y)) if row not in [i * len(Y) // 32 for i in range(32)]]] = 1.0
-        before = state.monitor
+        before = state.watch.monitor
         state = model.update(state, X, scipy.sparse.csr_array(Y))
         if number:
             watched = Y[[i * len(Y) // n for i in range(n)]]
             expected = 0.5 ** (n / 1000) * before.present + watched.sum(axis=0)
-            np.testing.assert_allclose(state.monitor.present, expected)
+            np.testing.assert_allclose(state.watch.monitor.present, expected)
 
 
 @KINDS
@@ -232,7 +232,7 @@ def test_drift_makes_it_forget(kind):
                 # All but 2 % are gone, the batch comes on top; the detector begins anew.
                 kept = 0.02 * before.learners.intercept_gained[0] * 0.5**0.3
                 assert state.learners.intercept_gained[0] < kept + 300
-                assert len(state.drift.means) == 0
+                assert len(state.watch.drift.means) == 0
         assert state.n_drifts == turned
         assert unaware.n_drifts == 0
     assert len(errors) > 3
@@ -295,8 +295,8 @@ def test_rows_nothing_is_known_of(kind, number):
         assert np.isfinite(part).all()
     if number == 1:
         rows = 0.5 ** (55 / 200) * 300
-        assert state.monitor.histograms.none.rows == pytest.approx(rows + 55)
-        assert state.drift.sizes.tolist() == [55]
+        assert state.watch.monitor.histograms.none.rows == pytest.approx(rows + 55)
+        assert state.watch.drift.sizes.tolist() == [55]
 
 
 @KINDS
@@ -330,7 +330,7 @@ def test_errors_watched_where_labels_are_not_known(kind):
     hidden[:, 0] = False
     likely = np.clip(raw(model, state, X), 0, 1)
     expected = np.where(hidden, likely * (1 - likely), np.square(likely - Y)).sum(axis=1).mean()
-    got = model.update(state, X, np.where(hidden, np.nan, Y)).drift.means[-1]
+    got = model.update(state, X, np.where(hidden, np.nan, Y)).watch.drift.means[-1]
     assert got == pytest.approx(expected, rel=1e-5)
 
 

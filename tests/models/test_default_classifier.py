@@ -298,7 +298,7 @@ def in_phase(phase):
         for number in range(20):
             model.partial_fit(*rows(number, 100, 12, turned=number >= 12))
         assert model.n_drifts_ == 1
-        assert len(model._fitted.state.drift.means)
+        assert len(model._fitted.state.watch.drift.means)
         return model, later
     changes = {
         "macro": {"optimise": "macro_f1"},

@@ -79,6 +79,11 @@ def test_a_batch_that_is_interrupted_changes_nothing(sparse, error):
             model = model_of(sparse)
     assert thrown > 100 // step
     np.testing.assert_array_equal(model.decision_function(queries), expected)
+    # A lock that was left behind lets its own thread in, but no other.
+    other = threading.Thread(target=model.partial_fit, args=(X, Y), daemon=True)
+    other.start()
+    other.join(timeout=60)
+    assert not other.is_alive()
 
 
 def test_threads_that_predict_see_whole_models():

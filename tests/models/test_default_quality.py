@@ -261,7 +261,9 @@ def test_few_labels_that_appear_are_as_if_known_all_along(density):
         batch = slice(start, start + 200)
         told.partial_fit(data.X[batch], Y[batch])
         grown.partial_fit(data.X[batch], Y[batch, : None if start >= 800 else (~late).sum()])
-        np.testing.assert_allclose(grown._fitted.state.drift.means, told._fitted.state.drift.means, rtol=1e-4)
+        np.testing.assert_allclose(
+            grown._fitted.state.watch.drift.means, told._fitted.state.watch.drift.means, rtol=1e-4
+        )
     np.testing.assert_allclose(grown.decision_function(data.X), told.decision_function(data.X), atol=1e-4)
 
 

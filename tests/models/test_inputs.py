@@ -226,8 +226,9 @@ def test_parameters_are_neither_changed_nor_kept(data):
 
 
 ONLINE = labelrace.model_names(online=True)
-# The default has random features of dense rows; when features become more, it is not the one that knew them.
-EXACT = [name for name in ONLINE if name != "race"]
+# The default's scaling divides dense rows by the root of the number of columns at the start, and has random features of
+# them; when features become more, a model that scales so is not the one that knew them.
+EXACT = [name for name in ONLINE if name not in ("race", "arow", "adagrad-logistic", "adagrad-squared")]
 
 
 def dicts(X, names=FEATURES):

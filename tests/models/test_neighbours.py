@@ -46,21 +46,19 @@ def test_nearest_rows(sparse, whole, newest_first):
     # Equal rows, at which products may round differently.
     P[20:] = P[:20]
     form = scipy.sparse.csr_array if sparse else np.asarray
-    found, squares = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
+    found = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
     for i, x in enumerate(Q):
         exact = ((P - x) ** 2).sum(axis=1)
         sign = -1 if newest_first else 1
         expected = sorted(range(40), key=lambda j, exact=exact, sign=sign: (exact[j], sign * j))[:7]
-        assert found[i].tolist() == expected
-        np.testing.assert_allclose(squares[i], exact[expected], atol=1e-12)
+        assert found[i].tolist() == sorted(expected)
 
 
 def test_nearest_rows_without_itself_and_fewer_than_wanted():
     P = np.array([[0.0], [1.0], [5.0]])
-    found, squares = neighbours.nearest(P, P, 9, itself=np.arange(3))
-    assert found.tolist() == [[1, 2], [0, 2], [1, 0]]
-    assert squares.tolist() == [[1.0, 25.0], [1.0, 16.0], [16.0, 25.0]]
-    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1))[0].shape == (1, 0)
+    assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert neighbours.nearest(P, P, 1, itself=np.arange(3)).tolist() == [[1], [0], [1]]
+    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1)).shape == (1, 0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -15,6 +15,7 @@ MODELS = {
     "mlht-moa": MLHTClassifier.moa(**EAGER),
     "mlht-intended": MLHTClassifier.moa(**{**EAGER, "entropy": "intended"}),
     "isoup": ISOUPTreeClassifier(**EAGER),
+    "isoup-linear": ISOUPTreeClassifier(leaf="linear", **EAGER),
     "isoup-moa": ISOUPTreeClassifier.moa(**EAGER),
     "eaht": EaHTClassifier(n_trees=3, random_state=0, **EAGER),
     "eaht-moa": EaHTClassifier.moa(n_trees=3, random_state=0, **EAGER),
@@ -168,7 +169,7 @@ def test_trees_of_an_ensemble_differ_and_can_be_repeated(stream):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (MLHTClassifier(leaf="mean"), "leaf must be one of 'naive_bayes', 'majority', got 'mean'"),
+        (MLHTClassifier(leaf="mean"), "leaf must be one of 'naive_bayes', 'majority', 'meka', got 'mean'"),
         (MLHTClassifier(entropy="gini"), "entropy must be one of"),
         (MLHTClassifier(grace_period=0), "grace_period must be a number above 0"),
         (MLHTClassifier(delta=2), "delta must be a number above 0 and at most 1"),

@@ -92,27 +92,42 @@ def test_curves_end_at_the_tables_values(visit, race):
 
 def test_hover_and_keys_tell_values(visit, race):
     page = visit(race)
-    for chart, word in (("curves", "At row"), ("labels", "Label")):
-        element, status = page.locator(f"#{chart}"), page.locator(f"#{chart}-status")
-        before = page.locator(f"#{chart}-legend .number").all_inner_texts()
-        element.press("ArrowLeft")
-        first = status.inner_text()
-        element.press("ArrowLeft")
-        assert first.startswith(word)
-        assert status.inner_text() not in ("", first)
-        element.hover(position={"x": 200, "y": 200})
-        assert page.locator(f"#{chart}-legend .number").all_inner_texts() != before
+    element, status = page.locator("#curves"), page.locator("#curves-status")
+    before = page.locator("#curves-legend .number").all_inner_texts()
+    element.press("ArrowLeft")
+    first = status.inner_text()
+    element.press("ArrowLeft")
+    assert first.startswith("At row")
+    assert status.inner_text() not in ("", first)
+    element.hover(position={"x": 200, "y": 200})
+    assert page.locator("#curves-legend .number").all_inner_texts() != before
 
 
-@pytest.mark.parametrize("chart", ["curves", "labels"])
-def test_legend_hides_models(visit, race, chart):
+def test_what_happened_is_told_at_its_row(visit, race):
+    manifest, records = race
+    plain = visit((manifest, records)).evaluate(IMAGE, "#curves")
+    for record in records:
+        if record["kind"] == "labels":
+            record |= {"rows": 6000, "first": [0, *[6050] * 12, *[None] * 40]}
+        if record["kind"] == "batch" and record["model"] == "obr":
+            record["drifts"] = int(record["batch"] >= 60)
+    page = visit((manifest, records))
+    assert page.evaluate(IMAGE, "#curves") != plain
+    page.locator("#curves").press("ArrowLeft")
+    page.locator("#curves").press("ArrowLeft")
+    assert page.locator("#curves-status").inner_text() == (
+        "At row 6,100; 12 labels appeared: 1, 2, 3, 4, 5, 6, 7, 8, …; drift found by obr"
+    )
+
+
+def test_legend_hides_models(visit, race):
     page = visit(race)
-    full = page.evaluate(IMAGE, f"#{chart}")
-    button = page.locator(f"#{chart}-legend button").first
+    full = page.evaluate(IMAGE, "#curves")
+    button = page.locator("#curves-legend button").first
     button.click()
     page.mouse.move(0, 0)
     assert button.get_attribute("aria-pressed") == "false"
-    page.wait_for_function(f"full => ({IMAGE})('#{chart}') !== full", arg=full)
+    page.wait_for_function(f"full => ({IMAGE})('#curves') !== full", arg=full)
     button.press("Enter")
     assert button.get_attribute("aria-pressed") == "true"
 

@@ -124,8 +124,10 @@ def test_label_names_are_shown(race):
     manifest, records = race
     names = [f"topic {number}" for number in range(53)]
     manifest["source"]["label_names"] = names
-    data = json.loads(Page(page_of(manifest, records)).texts["script"][0])
-    assert data["labels"]["names"] == names
+    page = Page(page_of(manifest, records))
+    listed = [text for text in page.texts["span"] if text.startswith("topic ")]
+    assert len(listed) == 16
+    assert set(listed) <= set(names)
 
 
 def test_size(make):

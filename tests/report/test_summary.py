@@ -84,11 +84,11 @@ def test_times_and_ratios(make):
     summary = summarize(manifest, records)
     assert summary["reference"] == "race-cls-fixed"
     obr, negative = model(summary, "obr"), model(summary, "negative")
-    assert obr["seconds"] == {"predict": 6.0, "learn": 4.0, "measure": 99.0, "total": 10.0}
+    assert obr["seconds"] == {"features": 0.0, "predict": 6.0, "learn": 4.0, "measure": 99.0, "total": 10.0}
     assert obr["ms_per_row"]["total"] == pytest.approx(50)
     assert negative["ms_per_row"]["total"] == pytest.approx(0.5)
     assert [m["fastest"] for m in summary["models"]] == [False, True, False]
-    assert [m["log10_time_ratio"]["total"] for m in summary["models"]] == pytest.approx([1.0, 0.0, -1.0])
+    assert [m["log10_time_ratio"] for m in summary["models"]] == pytest.approx([1.0, 0.0, -1.0])
 
 
 def test_reference_is_found_by_the_kind_of_a_named_model(make):
@@ -135,7 +135,7 @@ def test_a_model_that_learns_all_at_once_is_a_point_at_the_end(make):
     records = one_run(make, "a", [0.1, 0.2, 0.3])
     records += [make.batch("offline", 0, {"micro_f1": 0.9}) | {"end": 400}, make.done("offline")]
     summary = summarize(manifest, records)
-    assert summary["curves"]["values"]["micro_f1"]["batch"][1] == [None, None, 0.9]
+    assert summary["curves"]["values"]["micro_f1"]["batch"][0] == [None, None, 0.9]
     assert "held out" in summary["headline"]
 
 
@@ -172,8 +172,8 @@ def test_unfinished_models_are_shown_but_not_ranked(make):
     records += one_run(make, "c", [0.8], done=False)
     records.append({"kind": "failed", "model": "c", "run": 0, "error": "MemoryError: too large"})
     summary = summarize(manifest, records)
-    assert [m["measures"]["micro_f1"]["mean"] for m in summary["models"]] == [0.1, 0.2, 0.8, None]
-    assert [m["measures"]["micro_f1"]["rank"] for m in summary["models"]] == [2, 1, None, None]
+    assert [m["measures"]["micro_f1"]["mean"] for m in summary["models"]] == [0.2, 0.1, 0.8, None]
+    assert [m["measures"]["micro_f1"]["rank"] for m in summary["models"]] == [1, 2, None, None]
     assert not summary["complete"]
     assert summary["failures"] == [{"model": "c", "run": 0, "batches": 1, "error": "MemoryError: too large"}]
     text = "\n".join(summary["notes"])
@@ -216,3 +216,46 @@ def test_headline(make):
     )
     unknown = make.manifest(source={"rows": None, "cardinality": None})
     assert "an unknown number of rows, 1,001 features, 53 labels. " in summarize(unknown, [])["headline"]
+
+
+def test_the_best_comes_first_and_is_said_to_have_won(make):
+    manifest = make.manifest(["a", "b", "c"], ["micro_f1", "hamming_loss"])
+    records = []
+    for name, good, loss in (("a", 0.4, 0.3), ("b", 0.5, 0.1), ("c", 0.45, 0.2)):
+        records += [make.batch(name, 1, {"micro_f1": good, "hamming_loss": loss}), make.done(name)]
+    summary = summarize(manifest, records)
+    assert [m["name"] for m in summary["models"]] == ["b", "c", "a"]
+    assert [line[0] for line in summary["curves"]["values"]["micro_f1"]["batch"]] == [0.5, 0.45, 0.4]
+    assert summary["verdict"] == (
+        "b won on enron: micro F1 0.500, 0.050 above c, the second (average rank 1.00 against 2.00 over 2 measures)."
+    )
+    tied = summarize(make.manifest(["a", "b"], ["micro_f1"]), [*one_run(make, "a", [0.2]), *one_run(make, "b", [0.2])])
+    assert tied["verdict"] == "a and b share the best average rank on enron: their micro F1 is 0.200 and 0.200."
+    alone = summarize(make.manifest(["a"], ["micro_f1"]), one_run(make, "a", [0.2]))
+    assert alone["verdict"] == "a reached a micro F1 of 0.200 on enron."
+    assert summarize(make.manifest(["a"], ["micro_f1"]), [])["verdict"] == ""
+
+
+def test_labels_that_appeared_drifts_and_the_best_and_worst_labels(make):
+    manifest = make.manifest(["a"], ["micro_f1"], source={"label_names": ["oven", "egg", "rare", "old", "never"]})
+    records = one_run(make, "a", [0.1, 0.2, 0.3])
+    for record, drifts in zip(records, (0, 1, 1), strict=False):
+        record["drifts"] = drifts
+    known = {"frequency": [0.5, 0.2, 0.01, 0.3, 0.0], "f1": [0.9, 0.1, 1.0, 0.4, None], "rows": 300}
+    records.append({"kind": "labels", "model": "a", "run": 0, **known, "first": [3, 250, 260, 310, None]})
+    summary = summarize(manifest, records)
+    assert summary["events"]["drifts"] == [{"model": "a", "rows": [200]}]
+    assert summary["events"]["labels"] == [
+        {"row": 250, "count": 2, "names": ["egg", "rare"]},
+        {"row": 310, "count": 1, "names": ["old"]},
+    ]
+    # Three rows are too few to say how well a label is known.
+    assert summary["extremes"] == {"best": [0, 3], "worst": [1]}
+
+
+def test_features_are_part_of_every_models_time(make):
+    manifest = make.manifest(["a", "b"], ["micro_f1"], source={"feature_seconds": 2.0})
+    records = [*one_run(make, "a", [0.1]), *one_run(make, "b", [0.1])]
+    for entry in summarize(manifest, records)["models"]:
+        assert entry["seconds"]["total"] == pytest.approx(2.9)
+        assert entry["ms_per_row"]["features"] == pytest.approx(1000 * 2.0 / 300)

@@ -47,7 +47,7 @@ def test_figures(tmp_path, make):
     names = {"race $x$": (0.4, 0.1, 0.1), **make.models}
     race = make.race(batches=5, runs=1, measures=("micro_f1", "coverage"), models=names)
     paths = write_report(summarize(*race), tmp_path, formats=["svg"])
-    assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg", "time.svg"]
+    assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())
     assert "race $x$" in paths["curves.svg"].read_text(encoding="utf-8")
 
@@ -56,7 +56,7 @@ def test_figures_of_little(make, tmp_path):
     manifest = make.manifest(["race"], ["micro_f1"])
     summary = summarize(manifest, [make.batch("race", 1, {"micro_f1": 0.3})])
     figures = write_report(summary, tmp_path, formats=["png"])
-    assert sorted(figures) == ["curves.png", "seconds.png", "time.png"]
+    assert sorted(figures) == ["curves.png", "seconds.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.values())
     assert write_report(summarize(manifest, []), tmp_path, formats=["png"]) == {}
 

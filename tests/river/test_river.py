@@ -82,16 +82,18 @@ def test_is_the_classifier_that_learns_the_same_batches(arrays, stream, name, ba
     classifier = labelrace.make_model(name)
     if "random_state" in classifier.get_params():
         classifier.set_params(random_state=0)
-    for row, (x, y) in enumerate(stream[:64]):
+    tested = slice(64, 72)
+    for n_rows, (x, y) in enumerate(stream[:64], start=1):
         model.learn_one(x, y)
-        if (row + 1) % batch_size == 0:
-            classifier.partial_fit(X[row + 1 - batch_size : row + 1], Y[row + 1 - batch_size : row + 1])
-            predicted = np.array([list(model.predict_one(x).values()) for x, _ in stream[64:80]])
+        if n_rows % batch_size == 0:
+            classifier.partial_fit(X[n_rows - batch_size : n_rows], Y[n_rows - batch_size : n_rows])
+        if n_rows in (1, 2, 16, 32, 64) and n_rows % batch_size == 0:
+            predicted = np.array([list(model.predict_one(x).values()) for x, _ in stream[tested]])
             # Row by row, as a product of many rows may be rounded otherwise, which decides ties.
-            np.testing.assert_array_equal(predicted, np.vstack([classifier.predict(row[None]) for row in X[64:80]]))
+            np.testing.assert_array_equal(predicted, np.vstack([classifier.predict(row[None]) for row in X[tested]]))
             # Probabilities rise in steps, which enlarge the rounding of scores in single precision.
-            likely = classifier.predict_proba(X[64:80])
-            np.testing.assert_allclose(probabilities(model, stream[64:80]), likely, atol=1e-3)
+            likely = classifier.predict_proba(X[tested])
+            np.testing.assert_allclose(probabilities(model, stream[tested]), likely, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 4, 8, 16])
@@ -346,16 +348,19 @@ def test_bad_rows_are_refused_before_anything_changes(stream, x, y, message):
     assert pickle.dumps(model) == before
 
 
-def test_a_batch_that_cannot_be_learned_is_left_out(stream):
+def test_a_row_that_cannot_be_learned_is_left_out(stream):
     model = taught(stream[:32])
     for x, y in stream[32:47]:
         model.learn_one(x, y)
     with pytest.raises(FloatingPointError):
         model.learn_one({"f0": 1e300}, {"a"})
-    assert_alike(model, taught(stream[:32]), stream[:5])
+    twin = taught(stream[:47])
+    twin.flush()
+    assert_alike(model, twin, stream[:5])
     for x, y in stream[:16]:
         model.learn_one(x, y)
-    assert_alike(model, taught([*stream[:32], *stream[:16]]), stream[:5])
+        twin.learn_one(x, y)
+    assert_alike(model, twin, stream[:5])
 
 
 def test_rows_before_the_first_label_wait(stream):
@@ -436,27 +441,60 @@ def test_works_at_the_end_of_a_pipeline(stream):
     assert set(model.predict_one(stream[0][0])) == set(LABELS)
 
 
-def test_without_river_the_error_names_the_extra():
-    code = "import sys; sys.modules['river'] = None; import labelrace.river"
+def test_river_is_imported_here_only_and_without_it_the_error_names_the_extra():
+    before = "import sys, labelrace.models.registry, labelrace.evaluation; assert 'river' not in sys.modules"
+    code = f"{before}; sys.modules['river'] = None; import labelrace.river"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'labelrace[river]'" in run.stderr
-
-
-def test_river_is_imported_here_only():
-    code = "import sys, labelrace.models.registry, labelrace.evaluation; assert 'river' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_row_that_cannot_be_learned_takes_no_learned_ones_with_it():
     model = RiverClassifier(seed=0)
     for i in range(16):
         model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
-    before = model.predict_proba_one({"a": 1.0})
     for i in range(15):
         model.learn_one({"a": 1e200 if i == 3 else 1.0}, {"x"})
-    with pytest.raises(DivergenceError):
+    with pytest.raises(DivergenceError, match="Row 20 cannot be learned, and is left out"):
         model.learn_one({"a": 1.0}, {"x"})
-    assert model.predict_proba_one({"a": 1.0}) == before
-    for i in range(16):
-        model.learn_one({"a": float(i % 2)}, {"x"} if i % 2 else {"z"})
+    assert model.classifier._fitted.state.learners.rows == 31
+    model.learn_one({"a": 1.0}, {"x"})
     assert model.classifier._fitted.state.learners.rows == 32
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_that_cannot_be_learned_costs_that_row_alone(first):
+    """Where it is in the first batch or in a later one; the error names it, and the others are learned."""
+    model, twin = (RiverClassifier("obr", batch_size=8) for _ in range(2))
+    at = 5 if first else 21
+    for i in range(1, 33):
+        row, labels = {"a": float(i % 5), "b": float(i % 3)}, {"x"} if i % 2 else {"y"}
+        if i == at:
+            model.learn_one({**row, "a": 1e200}, labels)
+            continue
+        twin.learn_one(row, labels)
+        if i == (8 if first else 24):
+            with pytest.raises(
+                DivergenceError, match=rf"Row {at} cannot be learned, and is left out: X must hold numbers"
+            ):
+                model.learn_one(row, labels)
+        else:
+            model.learn_one(row, labels)
+    for one in (model, twin):
+        one.flush()
+    assert model.classifier._fitted.state.learners.rows[-1] == twin.classifier._fitted.state.learners.rows[-1] == 31
+    asked = {"a": 2.0, "b": 1.0}
+    found, expected = (one.predict_proba_one(asked)["x"][True] for one in (model, twin))
+    assert found == pytest.approx(expected)
+
+
+def test_several_rows_that_cannot_be_learned():
+    model = RiverClassifier("obr", batch_size=4)
+    for i in range(3):
+        model.learn_one({"a": float(i)}, {"x"} if i else {"y"})
+    model.learn_one({"a": 3.0}, {"x"})
+    for _ in range(2):
+        model.learn_one({"a": 1e200}, {"x"})
+    with pytest.raises(DivergenceError, match=r"Row 5 cannot be learned.*Nor can 1 others"):
+        model.flush()
+    assert model.classifier._fitted.state.learners.rows[-1] == 4
+    model.flush()

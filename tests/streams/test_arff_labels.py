@@ -71,7 +71,7 @@ def test_no_way_to_tell(path):
 
 @pytest.mark.parametrize("labels", [0, 5, -5])
 def test_count_out_of_range(path, labels):
-    with pytest.raises(DataFormatError, match=rf"test\.arff: labels={labels} does not fit.* 4 attributes"):
+    with pytest.raises(DataFormatError, match=rf"test\.arff: labels={labels} does not fit.* 4 columns"):
         load_dataset(path, labels)
 
 

@@ -151,7 +151,7 @@ def test_both_parsers_agree_on_sparse_rows(path, lines):
 @pytest.fixture
 def only_bulk(monkeypatch):
     """Refuse rows that are not read in bulk."""
-    for name in ("parse_dense_lines", "parse_sparse_lines"):
+    for name in ("parse_dense_row", "parse_sparse_row"):
         monkeypatch.setattr(arff, name, lambda *_: pytest.fail("a row was parsed alone"))
 
 

@@ -13,6 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream, svmlight
+from labelrace.streams.files import Place
 
 
 @pytest.fixture
@@ -200,9 +201,9 @@ PLAIN = st.tuples(
 @settings(max_examples=300, deadline=None)
 def test_both_parsers_agree(lines):
     encoded = [line.strip().encode() for line in lines]
-    fast = svmlight.parse_bulk(encoded)
+    fast = svmlight.parse_bulk(b"\n".join([*encoded, b""]))
     try:
-        slow = svmlight.parse_lines(encoded, list(range(len(encoded))), "test.svm")
+        slow = svmlight.join_rows([svmlight.parse_row(line, Place("test.svm", i)) for i, line in enumerate(encoded)])
     except DataFormatError:
         assert fast is None
         return
@@ -212,7 +213,7 @@ def test_both_parsers_agree(lines):
 
 
 def test_plain_rows_are_read_in_bulk():
-    assert svmlight.parse_bulk([b"1,2 3:4.5 6:7", b"", b"1", b"2:1e5", b"3\t4:nan"]) is not None
+    assert svmlight.parse_bulk(b"1,2 3:4.5 6:7\n\n1\n 2:1e5\n3\t4:nan \r\n") is not None
 
 
 def test_scan_needs_no_values(svm, monkeypatch):

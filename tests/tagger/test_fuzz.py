@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -114,6 +116,27 @@ def test_ten_thousand_columns():
     tagger = Tagger(tags="tags", random_state=0).fit(rows)
     assert len(tagger.columns_) == 10_000
     assert len(tagger.predict(rows)) == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell the peak of memory")
+def test_memory_stays_flat_over_a_file_ten_times_larger_than_what_it_takes(tmp_path):
+    path = tmp_path / "large.csv"
+    line = ",".join([" ".join(f"word{i}" for i in range(3000)), "oven egg"]) + "\n"
+    with path.open("w") as file:
+        file.write("body,tags\n")
+        for _ in range(100):
+            file.write(line * 60)
+    # A process of its own, as the peak is that of the whole process; what it takes must not depend on how far it is.
+    script = (
+        "import sys; from labelrace.evaluation.checkpoint import peak_resident\n"
+        "from labelrace.tagger import file_tables\n"
+        "peaks = [(peak_resident(), table.n_rows) for table in file_tables(sys.argv[1], 20)]\n"
+        "print(len(peaks), peaks[-1][0] - peaks[10][0])"
+    )
+    told = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True).stdout
+    n_tables, growth = map(int, told.split())
+    assert n_tables == 300
+    assert growth < path.stat().st_size / 10
 
 
 def test_a_cell_of_fifty_megabytes():

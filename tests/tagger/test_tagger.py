@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -321,3 +322,40 @@ def test_the_model_is_told_which_columns_stand_for_other_words():
         "body: young",
         "body: ones",
     }
+
+
+def test_a_column_that_is_used_again_knows_nothing_of_the_word_before(tmp_path):
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.csr_array(rng.random((1200, 60)) * (rng.random((1200, 60)) < 0.08))
+    Y = (X.toarray()[:, :3] > 0).astype(int)
+    model = labelrace.LabelRaceClassifier(random_state=0).partial_fit(X, Y)
+    rows, nothing = scipy.sparse.csr_array(np.eye(60)), scipy.sparse.csr_array((1, 60))
+    before, blank = model.decision_function(rows), model.decision_function(nothing)[0]
+    assert abs(before[1, 1] - blank[1]) > 0.1
+    model.save(tmp_path / "model")
+    # One that was just loaded has its weights in another form.
+    for one in (labelrace.load(tmp_path / "model"), model):
+        one.reset_features([1])
+        after = one.decision_function(rows)
+        np.testing.assert_array_equal(np.delete(after, 1, axis=0), np.delete(before, 1, axis=0))
+        np.testing.assert_allclose(after[1], blank)
+        one.partial_fit(X, Y)
+        assert one.decision_function(rows)[1, 1] > blank[1] + 0.1
+
+
+def test_polars(trained):
+    polars = pytest.importorskip("polars", reason="polars is not installed; it is too large for the development tools")
+    frame = polars.DataFrame(NEW).with_columns(
+        when=polars.lit("2024-05-06").str.to_date(),
+        price=polars.Series([1.5, None] * 100),
+        kind=polars.Series(["a"] * 200, dtype=polars.Categorical),
+    )
+    listed = [
+        {**row, "when": "2024-05-06", "price": price, "kind": "a"}
+        for row, price in zip(NEW, [1.5, None] * 100, strict=True)
+    ]
+    one, two = (Tagger(tags="tags", random_state=0).fit(table) for table in (frame, listed))
+    assert [(column.name, column.kind) for column in one.columns_] == [(c.name, c.kind) for c in two.columns_]
+    assert one.predict(frame.drop("tags")) == two.predict(listed)
+    with pytest.warns(UserWarning, match="new are ignored"):
+        assert trained.predict(frame) == trained.predict(NEW)

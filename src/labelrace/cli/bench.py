@@ -30,6 +30,9 @@ Data = Annotated[
     typer.Option(help="A folder with datasets, beside LABELRACE_DATA and the cache; repeatable.", show_default=False),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Run also what takes long, instead of telling what it would take.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 
 
@@ -38,10 +41,11 @@ def paper(
     data: Data = None,
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 10,
     seed: Seed = 0,
-    table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,sweep",
+    table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,related,sweep",
     workers: Workers = None,
     out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "paper",
     resume: Resume = False,
+    everything: Everything = False,
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Add a synthetic stream for each dataset that is not available.")
     ] = False,
@@ -50,7 +54,7 @@ def paper(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments and put the results beside its tables.
+    """Run the paper's experiments and put the results beside its tables, and the related work beside them.
 
     [dim]Examples:[/dim]
 
@@ -70,6 +74,7 @@ def paper(
             seed=seed,
             jobs=workers,
             resume=resume,
+            everything=everything,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
             on_plan=bar.set_plan,
@@ -82,7 +87,11 @@ def paper(
 def quality(
     models: Annotated[
         str | None,
-        typer.Option(help="Which models, separated by commas; by default all online ones.", show_default=False),
+        typer.Option(
+            help="Which models, separated by commas; by default all online ones that end today. Also vowpal-wabbit, "
+            "river-logistic.",
+            show_default=False,
+        ),
     ] = None,
     data: Data = None,
     datasets: Annotated[
@@ -95,14 +104,19 @@ def quality(
     ] = 1,
     out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "quality",
     resume: Resume = False,
+    everything: Everything = False,
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Add synthetic streams, with each kind of drift and without.")
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Show rivals also at the best of a grid on each dataset, in hindsight.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare online models on every available dataset: measures, calibration, time and ranks.
+    """Compare online models on every available dataset: measures, calibration, time, memory and ranks.
 
+    Without --models, what would take hours is left out, and the notes tell what it would take; --all runs it.
     After each dataset page and CSV files are written; --resume continues after Ctrl-C.
 
     [dim]Examples:[/dim]
@@ -110,6 +124,8 @@ def quality(
     labelrace bench quality
 
     labelrace bench quality --models race,obr,majority --datasets enron --synthetic --out quick
+
+    labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
     from labelrace.experiments import quality_document, quality_records, run_quality
     from labelrace.report.write import write_document
@@ -125,8 +141,10 @@ def quality(
             seed=seed,
             jobs=workers,
             resume=resume,
+            everything=everything,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
+            tuned=tuned,
             on_plan=bar.set_plan,
             on_progress=bar.show,
             on_summary=lambda so_far: write_document(
@@ -169,7 +187,7 @@ def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: 
         return
     console = Console()
     print_document(document, console)
-    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True)
+    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -187,7 +205,7 @@ def _keeping(out: Path) -> Iterator[None]:
 def _bars() -> Iterator[Bars]:
     """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TaskProgressColumn(),
         TimeElapsedColumn(),

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
+from rich.text import Text
 
 from labelrace.cli.options import Labels, Seed, Source, as_labels
 
@@ -23,6 +24,7 @@ def list_() -> None:
 
     [dim]Example:[/dim] labelrace data list
     """
+    from labelrace.report.text import printable
     from labelrace.streams.catalog import catalog
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -32,7 +34,7 @@ def list_() -> None:
     table.add_column("about")
     table.add_column("where", overflow="fold")
     for entry in catalog():
-        where = "[dim]not here[/dim]" if entry.found is None else str(entry.found)
+        where = Text("not here", style="dim") if entry.found is None else Text(printable(str(entry.found)))
         table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     Console().print(table)
 
@@ -45,6 +47,7 @@ def info(source: Source, labels: Labels = None) -> None:
     """
     import numpy as np
 
+    from labelrace.report.text import printable
     from labelrace.streams import load_dataset
 
     data = load_dataset(source, as_labels(labels))
@@ -64,7 +67,7 @@ def info(source: Source, labels: Labels = None) -> None:
     }
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in facts.items():
-        table.add_row(f"[dim]{name}[/dim]", value)
+        table.add_row(Text(name, style="dim"), Text(printable(value)))
     Console().print(table)
 
 

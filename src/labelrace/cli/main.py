@@ -60,7 +60,11 @@ def _global(
 
 
 def main() -> None:
-    """Run the command; the exit status is 0, 1 for an error, 2 for a wrong call, 130 after Ctrl-C."""
+    """Run the command; its status is 0, 1 for an error, 2 for a wrong call, 3 if a model failed, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a sign shows another; what has been done is not lost over it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
     kept = ""
     try:
@@ -109,4 +113,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _complain(text: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(text, style="red", markup=False)
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    Console(stderr=True, soft_wrap=True, highlight=False).print(shown, style="red", markup=False)

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
+    from labelrace.tagger import Tagger
 
 # What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
+# The exit status of a run that is complete but for models that failed.
+FAILED = 3
+
 __all__ = [
+    "FAILED",
     "REPORT_FORMATS",
-    "Category",
-    "Date",
     "Delimiter",
-    "Drop",
-    "Id",
     "Interrupted",
     "Labels",
     "ModelParameters",
     "Models",
-    "Number",
     "Seed",
-    "Separator",
     "Source",
-    "Tags",
-    "Text",
-    "as_columns",
+    "TagOptions",
     "as_labels",
     "as_measures",
     "as_names",
     "as_parameters",
     "as_specs",
     "default_model",
+    "takes_tags",
 ]
 
 Source = Annotated[
@@ -86,38 +87,81 @@ Scheduler = Annotated[
     typer.Option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.", show_default=False),
 ]
 
-Tags = Annotated[
-    str | None,
-    typer.Option(
-        help="The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names.",
-        show_default=False,
-    ),
-]
-
-
-def _columns(what: str) -> Any:
-    text = f"With --tags: columns that hold {what}, whatever they look like; repeatable, or with commas between."
-    return typer.Option(help=text, show_default=False)
-
-
-Text = Annotated[list[str] | None, _columns("texts")]
-Category = Annotated[list[str] | None, _columns("one of several values")]
-Number = Annotated[list[str] | None, _columns("numbers")]
-Date = Annotated[list[str] | None, _columns("dates or times")]
-Id = Annotated[list[str] | None, _columns("identifiers: not learned from, but written with predictions")]
-Drop = Annotated[list[str] | None, _columns("nothing to learn from")]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        help="With --tags: what separates tags, such as ';', or 'space'; by default it is found.", show_default=False
-    ),
-]
 Delimiter = Annotated[
     str | None,
     typer.Option(
         help="What separates the cells of a CSV table; by default a comma, for .tsv a tab.", show_default=False
     ),
 ]
+
+
+def _columns(what: str) -> Any:
+    text = f"With --tags: columns to read as {what}, in place of what is detected; repeatable, or with commas between."
+    return Annotated[list[str] | None, typer.Option(help=text, show_default=False)]
+
+
+_TAGS = "The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names."
+_SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; by default it is found."
+_COLUMN_OPTIONS = {
+    "text": _columns("texts"),
+    "category": _columns("one of several values"),
+    "number": _columns("numbers"),
+    "date": _columns("dates or times"),
+    "id": _columns("identifiers: not learned from, but written with predictions"),
+    "drop": _columns("nothing to learn from"),
+}
+_TAG_OPTIONS = {
+    "tags": Annotated[str | None, typer.Option(help=_TAGS, show_default=False)],
+    **_COLUMN_OPTIONS,
+    "separator": Annotated[str | None, typer.Option(help=_SEPARATOR, show_default=False)],
+    "delimiter": Delimiter,
+}
+
+
+class TagOptions(NamedTuple):
+    """What the command was told about a table with tags: which columns hold them, and what the others are."""
+
+    tags: list[str]
+    columns: dict[str, list[str] | None]
+    separator: str | None
+    delimiter: str | None
+
+    def tagger(self, **parameters: Any) -> Tagger:
+        """Make a tagger for the table."""
+        from labelrace.tagger import Tagger
+
+        tags = self.tags[0] if len(self.tags) == 1 else self.tags
+        return Tagger(tags, **self.columns, separator=self.separator, **parameters)  # type: ignore[arg-type]
+
+
+def takes_tags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options for tables with tags; it gets them as `table`, which is None without ``--tags``."""
+
+    @functools.wraps(command)
+    def with_table(**options: Any) -> None:
+        given = {name: options.pop(name) for name in _TAG_OPTIONS}
+        command(**options, table=_tag_options(**given))
+
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "table"]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    added = [inspect.Parameter(name, kind, default=None, annotation=note) for name, note in _TAG_OPTIONS.items()]
+    with_table.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    with_table.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
+    return with_table
+
+
+def _tag_options(
+    tags: str | None, separator: str | None, delimiter: str | None, **columns: list[str] | None
+) -> TagOptions | None:
+    if tags is None:
+        if any([*columns.values(), separator, delimiter]):
+            raise ValueError(
+                "--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags."
+            )
+        return None
+    named = {kind: None if texts is None else as_names(",".join(texts)) for kind, texts in columns.items()}
+    return TagOptions(as_names(tags), named, separator, delimiter)
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -143,20 +187,6 @@ def as_measures(text: str) -> str | list[str]:
 def as_names(text: str) -> list[str]:
     """Turn names with commas between them into a list."""
     return [name for part in text.split(",") if (name := part.strip())]
-
-
-def as_columns(**options: list[str] | None) -> dict[str, list[str] | None]:
-    """Turn the texts of ``--text``, ``--category`` and so on into lists of columns.
-
-    Examples
-    --------
-    >>> as_columns(text=["title,body", "notes"], drop=None)
-    {'text': ['title', 'body', 'notes'], 'drop': None}
-    """
-    return {
-        name: None if texts is None else [column for text in texts for column in as_names(text)]
-        for name, texts in options.items()
-    }
 
 
 def as_parameters(texts: list[str] | None) -> dict[str, Any]:

@@ -1,17 +1,29 @@
-"""A progress bar for runs: how far, what is running, and the measures so far."""
+"""Progress bars: of runs, with the measures so far, and of a model that learns a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
-from labelrace.evaluation import Progress
+if TYPE_CHECKING:
+    from labelrace.evaluation import Progress
 
-__all__ = ["run_bars"]
+__all__ = ["learn_batches", "run_bars"]
+
+Item = TypeVar("Item")
 
 _SHOWN = ("example_f1", "micro_f1", "hamming_loss")
 
@@ -20,7 +32,7 @@ _SHOWN = ("example_f1", "micro_f1", "hamming_loss")
 def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
     """Show one bar for everything and one for each model at work; yields what `run` calls."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -53,3 +65,24 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
 def _measures(measures: dict[str, float]) -> str:
     names = [name for name in _SHOWN if name in measures] or list(measures)[:2]
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
+
+
+def learn_batches(batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]) -> tuple[int, bool]:
+    """Learn batch by batch and show, on standard error, how far it is; at Ctrl-C stop after the last whole batch.
+
+    `learn` returns the rows of a batch, and what to show beside their number. Return the rows in all, and whether it
+    was stopped.
+    """
+    rows, screen = 0, Console(stderr=True)
+    count, told = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
+    columns = SpinnerColumn(), count, TimeElapsedColumn(), told
+    with Bars(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        try:
+            for batch in batches:
+                learned, text = learn(batch)
+                rows += learned
+                bar.update(task, completed=rows, description=text)
+        except KeyboardInterrupt:
+            return rows, True
+    return rows, False

@@ -40,4 +40,4 @@ def report(
     console = Console()
     print_report(summary, console)
     for path in written.values():
-        console.print(str(path), highlight=False, soft_wrap=True)
+        console.print(str(path), highlight=False, soft_wrap=True, markup=False)

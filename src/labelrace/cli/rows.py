@@ -1,4 +1,4 @@
-"""Rows to predict, from a file or from standard input, in batches, as they come."""
+"""Rows to predict, from a file or from standard input, in batches and in their order."""
 
 from __future__ import annotations
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from labelrace.cli.options import Delimiter, Interrupted, as_names, as_parameters, default_model
+from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model
+from labelrace.cli.progress import learn_batches
 
 if TYPE_CHECKING:
     from labelrace.features.cells import Table
@@ -44,11 +43,7 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
 def train_tagger(
     source: str,
     out: Path,
-    *,
-    tags: str,
-    columns: dict[str, Any],
-    separator: str | None,
-    delimiter: str | None,
+    table: TagOptions,
     model: str | None,
     parameters: list[str] | None,
     batch_size: int,
@@ -57,27 +52,17 @@ def train_tagger(
     scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
-    from labelrace.tagger import Tagger
-
-    chosen = as_parameters(parameters)
-    name = model or default_model()
-    names = as_names(tags)
-    tagger = Tagger(
-        names[0] if len(names) == 1 else names,
-        **columns,
-        separator=separator,
-        model=_model(name, chosen) if chosen else name,
-        batch_size=batch_size,
-        random_state=seed,
-    )
+    chosen, name = as_parameters(parameters), model or default_model()
+    learner = _model(name, chosen) if chosen else name
+    tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import train_shared
 
-        if delimiter is not None or source == "-":
+        if table.delimiter is not None or source == "-":
             raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
         typer.echo(train_shared(tagger, name, source, out, None, batch_size, workers, scheduler))
         return
-    was_interrupted = _learn(tagger, tables_of(source, batch_size, delimiter), say_columns=True)
+    was_interrupted = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", was_interrupted)
 
@@ -116,28 +101,17 @@ def update(
 
 def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> bool:
     """Learn batch by batch, after predicting each; at Ctrl-C stop after the last whole batch. Return whether it was."""
-    rows, was_interrupted, screen = 0, False, Console(stderr=True)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed} rows"),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.description}"),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("", total=None)
-        try:
-            for table in tables:
-                tagger.prequential_fit(table)
-                if say_columns and tagger.is_fitted:
-                    _say_columns(tagger)
-                    say_columns = False
-                rows += table.n_rows
-                bar.update(task, completed=rows, description=_quality(tagger) if tagger.is_fitted else "")
-        except KeyboardInterrupt:
-            was_interrupted = True
+    to_say = say_columns
+
+    def learn(table: Table) -> tuple[int, str]:
+        nonlocal to_say
+        tagger.prequential_fit(table)
+        if to_say and tagger.is_fitted:
+            _say_columns(tagger)
+            to_say = False
+        return table.n_rows, _quality(tagger) if tagger.is_fitted else ""
+
+    _, was_interrupted = learn_batches(tables, learn)
     if not tagger.is_fitted:
         if was_interrupted:
             raise Interrupted("Nothing was learned yet, and no file was written.")

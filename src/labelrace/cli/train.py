@@ -13,36 +13,29 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from labelrace.cli import tagging
 from labelrace.cli.options import (
-    Category,
-    Date,
     Delimiter,
-    Drop,
-    Id,
     Interrupted,
     Labels,
-    Number,
     Scheduler,
     Seed,
-    Separator,
     Source,
-    Tags,
-    Text,
+    TagOptions,
     Workers,
-    as_columns,
     as_labels,
     as_parameters,
     default_model,
+    takes_tags,
 )
+from labelrace.cli.progress import learn_batches
 from labelrace.files import whole_file
 
 __all__ = ["predict", "predictions", "train"]
 
 
+@takes_tags
 def train(
     source: Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.", show_default=False)],
@@ -56,17 +49,9 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
     ] = None,
-    tags: Tags = None,
-    text: Text = None,
-    category: Category = None,
-    number: Number = None,
-    date: Date = None,
-    id: Id = None,
-    drop: Drop = None,
-    separator: Separator = None,
-    delimiter: Delimiter = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    table: TagOptions | None = None,
 ) -> None:
     """Let a model learn a stream, or a table with tags, and save it; Ctrl-C saves what it has learned so far.
 
@@ -78,29 +63,13 @@ def train(
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
-    columns = as_columns(text=text, category=category, number=number, date=date, id=id, drop=drop)
-    if tags is not None:
+    if table is not None:
         if labels is not None:
             raise ValueError(
                 "--labels and --tags must not be given together: --tags is for tables, --labels for others."
             )
-        tagging.train_tagger(
-            source,
-            out,
-            tags=tags,
-            columns=columns,
-            separator=separator,
-            delimiter=delimiter,
-            model=model,
-            parameters=parameters,
-            batch_size=batch_size,
-            seed=seed,
-            workers=workers,
-            scheduler=scheduler,
-        )
+        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed, workers, scheduler)
         return
-    if any([*columns.values(), separator, delimiter]):
-        raise ValueError("--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags.")
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import train_shared
         from labelrace.models.registry import make_model
@@ -137,26 +106,13 @@ def train(
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
-    """Learn batch by batch; at Ctrl-C stop after the last whole batch. Return the rows, and whether it was stopped."""
-    rows, screen = 0, Console(stderr=True)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.completed} rows"),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
-    was_interrupted = False
-    with bar:
-        task = bar.add_task("", total=None)
-        try:
-            for X, Y in stream.batches(batch_size):
-                model.partial_fit(X, Y)
-                rows += X.shape[0]
-                bar.update(task, completed=rows)
-        except KeyboardInterrupt:
-            was_interrupted = True
+    """Learn batch by batch; return the rows, and whether Ctrl-C has stopped it."""
+
+    def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
+        model.partial_fit(*batch)
+        return batch[0].shape[0], ""
+
+    rows, was_interrupted = learn_batches(stream.batches(batch_size), learn)
     if not rows:
         if was_interrupted:
             raise Interrupted("Nothing was learned yet, and no file was written.")
@@ -260,13 +216,16 @@ def _best(pairs: list[tuple[Any, float]]) -> dict[str, Any]:
 
 def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
     """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
+    from labelrace.report.text import literal
+
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
             writer.writerow(rows[0])
         for row in rows:
             if as_csv:
-                writer.writerow([";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()])
+                cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
+                writer.writerow(map(literal, cells))
             else:
                 file.write(json.dumps(row) + "\n")
         file.flush()

@@ -67,6 +67,10 @@ class Algorithm(ABC, Generic[S]):
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Estimate the probability of every label, (n, l)."""
 
+    def scores_and_probabilities(self, derived: Any, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
+        return self.scores(derived, X), self.probabilities(derived, X)
+
     @abstractmethod
     def why_unmergeable(self, one: S, other: S) -> str | None:
         """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""

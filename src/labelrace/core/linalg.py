@@ -9,9 +9,21 @@ import scipy.sparse.linalg
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["canonical", "generalised_inverse", "right_singular", "signed", "top_eigenpairs", "why_malformed"]
+__all__ = [
+    "bounded_product",
+    "canonical",
+    "generalised_inverse",
+    "right_singular",
+    "signed",
+    "top_eigenpairs",
+    "why_malformed",
+]
 
 _NOTHING = 1e-100
+# Squares below this lose their digits, and their inverses overflow.
+_SMALLEST = 1e-290
+# No linear model predicts more: what it is decoded with must have room.
+_BOUND = 1e100
 # Squared singular values up to this share of the largest are zero.
 _RANK = 1e-14
 # Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
@@ -31,14 +43,36 @@ def generalised_inverse(gram: FloatArray) -> FloatArray:
     """
     if gram.size == 0:
         return gram
-    diagonal = np.sqrt(np.diag(gram))
+    # Round-off may leave a little less than nothing.
+    diagonal = np.sqrt(np.maximum(np.diag(gram), 0.0))
     # What has faded to nothing beside the rest, as a sum under forgetting does, is zero.
-    present = diagonal > _NOTHING * diagonal.max()
+    present = diagonal > max(_NOTHING * diagonal.max(), np.sqrt(_SMALLEST))
     scaling = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=present)
     values, vectors = np.linalg.eigh(scaling[:, None] * gram * scaling)
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     vectors = scaling[:, None] * vectors[:, kept]
     return (vectors / values[kept]) @ vectors.T
+
+
+def bounded_product(X: AnyMatrix, weights: FloatArray, intercepts: FloatArray) -> FloatArray:
+    """Compute ``X W + c``, and no more than 1e100 in magnitude: of finite numbers, whatever their size, never NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bounded_product(np.array([[1e200, 1e200], [1.0, 2.0]]), np.array([[1e200], [-1e200]]), np.zeros(1)).ravel()
+    array([   0.e+000, -1.e+100])
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = X @ weights + intercepts
+        if np.abs(result).max(initial=0.0) <= _BOUND:
+            return result
+        for row in np.flatnonzero(~np.isfinite(result).all(axis=1)):
+            x = X[[row]].toarray() if scipy.sparse.issparse(X) else X[[row]]
+            sizes = np.abs(x).max(), np.maximum(np.abs(weights).max(axis=0), 1.0)
+            # Of numbers up to 1 the sum is finite; its size comes last.
+            result[row] = ((x / sizes[0]) @ (weights / sizes[1]) * sizes[1] * sizes[0] + intercepts)[0]
+        return np.clip(np.nan_to_num(result), -_BOUND, _BOUND)
 
 
 def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +164,12 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or starts[0] != 0 or (np.diff(starts) < 0).any():
+    if (
+        starts.dtype.kind not in "iu"
+        or len(starts) != n_starts + 1
+        or starts[0] != 0
+        or (starts[1:] < starts[:-1]).any()
+    ):
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
     if starts[-1] > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
@@ -148,7 +187,8 @@ def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
 
 def canonical(X: AnyMatrix) -> AnyMatrix:
     """Return a sparse array in compressed rows, without duplicates; the caller's matrix stays as it is."""
-    X = scipy.sparse.csr_array(X)
+    if type(X) is not scipy.sparse.csr_array:
+        X = scipy.sparse.csr_array(X)
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)

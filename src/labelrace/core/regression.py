@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
+from labelrace.core.linalg import bounded_product
 from labelrace.core.sums import State, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray
 
@@ -48,7 +49,7 @@ class Linear(NamedTuple):
 
     def predict(self, X: AnyMatrix) -> FloatArray:
         """Compute the values of all targets."""
-        return X @ self.weights + self.intercepts
+        return bounded_product(X, self.weights, self.intercepts)
 
 
 class Factor(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from labelrace.measures import evaluate, measure_names, needs_scores
 from labelrace.measures.calibration import Reliability, add, empty
 from labelrace.measures.example import Counts, confusion, f1
-from labelrace.measures.inputs import are_label_sets, as_labels, sorted_names
+from labelrace.measures.inputs import are_label_sets, as_labels, as_labels_with_missing, sorted_names
 from labelrace.typing import AnyMatrix
 
 if sys.platform != "win32":
@@ -152,7 +152,7 @@ def _traced_peak() -> int:
 class BatchTest:
     """Measures a model's predictions of a batch, and computes only what the measures need.
 
-    Where labels are sets of names, ``model.predict_labels`` is asked (``predict``, where there is none), and the labels
+    Where labels are sets of names, ``model.predict_labels`` is called (``predict``, if it has none), and the labels
     that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in the batch.
     The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch, untimed.
     """
@@ -202,10 +202,23 @@ def _common_columns(model: Any, Y: Any, predicted: Any, scores: Any) -> tuple[li
 
 
 class LabelCounts:
-    """Counts over all tests, label by label. It is an observer, as the evaluations take them."""
+    """Counts over all tests, label by label, and where each label appeared. It is an observer of the evaluations."""
 
     def __init__(self) -> None:
         self._counts: Counts | None = None
+        self._first: dict[int, int] = {}
+
+    def watched(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yield the batches of a stream; note the row in which each label comes for the first time."""
+        start = 0
+        for X, Y in batches:
+            known, _ = as_labels_with_missing(Y, "Y")
+            rows, labels = known.nonzero()
+            found, places = np.unique(labels, return_index=True)
+            for label, row in zip(found.tolist(), rows[places].tolist(), strict=True):
+                self._first.setdefault(label, start + row)
+            start += known.shape[0]
+            yield X, Y
 
     def __call__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix) -> None:
         """Count a batch."""
@@ -215,13 +228,18 @@ class LabelCounts:
         self._counts = new if old is None else Counts(*(a + b for a, b in zip(old, new, strict=True)))
 
     def to_record(self) -> dict[str, Any]:
-        """Return share of the tested rows and F of each label; None for one neither present nor predicted ever."""
+        """Return share of the tested rows, F and first row of each label; F is None where there is nothing to measure.
+
+        ``first`` is None for labels that were never there, and left out where no stream was watched.
+        """
         if self._counts is None:
             return {"kind": "labels", "frequency": [], "f1": []}
         tp, fp, fn, tn = self._counts
         frequency = (tp + fn) / (tp + fp + fn + tn)
         values = [float(value) if seen else None for value, seen in zip(f1(self._counts), tp + fp + fn, strict=True)]
-        return {"kind": "labels", "frequency": np.asarray(frequency).tolist(), "f1": values}
+        n_rows = int(np.max(tp + fp + fn + tn, initial=0))
+        record = {"kind": "labels", "frequency": np.asarray(frequency).tolist(), "f1": values, "rows": n_rows}
+        return record | {"first": [self._first.get(label) for label in range(len(values))]} if self._first else record
 
 
 class CalibrationCounts:

@@ -253,6 +253,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
         n_features, n_labels = int(X.shape[1]), int(Y.shape[1])
     in_memory = isinstance(data, Dataset)
     cardinality = data.Y.sum() / max(len(data), 1) if in_memory else getattr(data, "cardinality", None)
+    spent = getattr(data, "feature_seconds", None)
     return {
         "name": getattr(data, "name", type(data).__name__),
         "kind": "synthetic" if isinstance(data, SyntheticStream) else "file",
@@ -262,6 +263,7 @@ def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
         "labels": n_labels,
         "cardinality": None if cardinality is None else float(cardinality),
         "label_names": None if names is None else list(map(str, names)),
+        **({} if spent is None else {"feature_seconds": spent}),
     }
 
 
@@ -270,7 +272,7 @@ def _rows_digest(data: Dataset) -> str:
     for matrix in (data.X, data.Y):
         digest.update(repr(matrix.shape).encode())
         parts = [matrix]
-        if scipy.sparse.issparse(matrix):  # SciPy indexes with 32 or 64 bits as it sees fit
+        if scipy.sparse.issparse(matrix):  # SciPy's indices may have 32 or 64 bits
             parts = [matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)]
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())

@@ -3,7 +3,7 @@
 The manifest is written whole, before the first record. A record is one line, and is on the disk before the next is
 written. So whenever a run is cut off, all that can be damaged is the last line, which then has no end: readers leave it
 out, and the next writer cuts it off. Every line ends with a checksum of all lines up to it and of the manifest, which
-has one of its own: whatever else is changed, moved or missing is found out.
+has one of its own: readers notice whatever else is changed, moved or missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CRC_LENGTH = len(',"crc":"00000000"}')
 # Seconds to wait for a folder that another process writes into.
 _PATIENCE = 2.0
 # What may differ between the beginning of a run and its end: it does not change a measure.
-_MAY_DIFFER = ("created", "machine")
+_MAY_DIFFER = ("created", "machine", "feature_seconds")
 # Characters of a value in a message.
 _SHOWN = 100
 
@@ -76,7 +76,7 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
 
 @contextmanager
 def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
-    """Open a run folder for writing, and make it if need be; errors are those of `labelrace.evaluation.run`.
+    """Open a run folder for writing, and create it if necessary; errors are those of `labelrace.evaluation.run`.
 
     With `resume` the run that the folder holds is continued. Records of pairs that were cut off or failed are dropped.
     """
@@ -103,7 +103,7 @@ def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, i
         there, records = read_run(folder)
     except FileNotFoundError as error:
         raise FileExistsError(f"cannot resume: {error}, but other files are") from error
-    # Written and read again, so that a tuple is as good as a list.
+    # Written and read again, so that a tuple equals a list.
     if differences := _differences(there, json.loads(json.dumps(manifest))):
         raise ValueError(f"cannot resume the run in {folder}, it is another one: {'; '.join(differences)}")
     done = frozenset(_pair(record) for record in records if record["kind"] == "done")

@@ -78,20 +78,24 @@ def _evaluate(task: Task) -> Iterator[Record]:
     model = task.model.make(task.seed, getattr(task.data, "categorical", None))
     labels, totals, rows = LabelCounts(), Counter[str](), 0
     memory: int | None = None
-    evaluation = PROTOCOLS[task.protocol]
-    # Batches that are not tested count in the totals.
-    options = {"untested": True, **task.options} if task.protocol == "prequential" else dict(task.options)
+    evaluation, data, options = PROTOCOLS[task.protocol], task.data, dict(task.options)
+    if task.protocol == "prequential":
+        # Batches that are not tested count in the totals.
+        options["untested"] = True
+        data = labels.watched(task.data.batches(task.batch_size))
     calibration = CalibrationCounts() if task.calibration and hasattr(model, "predict_proba") else None
     if calibration is not None:
         options["probability_observer"] = calibration
     for checkpoint in evaluation(
-        model, task.data, task.batch_size, task.measures, seed=task.seed, observer=labels, **options
+        model, data, task.batch_size, task.measures, seed=task.seed, observer=labels, **options
     ):
         totals.update(checkpoint.seconds)
         rows = checkpoint.end
         memory = max(filter(None, (memory, checkpoint.memory)), default=None)
         if checkpoint.tested:
-            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record()}
+            drifts = getattr(model, "n_drifts_", None)
+            found = {} if drifts is None else {"drifts": drifts}
+            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **found}
     yield {"kind": "labels", **task.key, **labels.to_record()}
     if calibration is not None:
         yield {"kind": "calibration", **task.key, **calibration.to_record()}

@@ -25,13 +25,16 @@ from labelrace.experiments.published import (
 )
 from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES, measure_names
+from labelrace.models.registry import model_group, model_names
 from labelrace.report import Summary
 from labelrace.report.text import listing, plural
 from labelrace.typing import FloatArray
 
 VARIANTS = ("race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive")
 BASELINES = ("majority", "negative", "obr", "oecc")
-HOLDOUT = ("race-cls-adaptive", "race-cls-adaptive-iter3", "race-offline", "plst")
+# PLST as the paper had it, from MEKA.
+HOLDOUT = ("race-cls-adaptive", "race-cls-adaptive-iter3", "race-offline", "plst-meka")
+RELATED = tuple(name for name in model_names(online=True) if model_group(name) in ("online", "compression"))
 SWEPT = ("race-cls-adaptive", "race-reg-fixed")
 # The method that times are compared with.
 _REFERENCE = "race-cls-adaptive"
@@ -40,7 +43,7 @@ _PRINTED_DIGITS = 2
 
 
 class _Shape(NamedTuple):
-    """A table of the paper: what must be run for it, its title, methods and printed measures."""
+    """A table: what must be run for it, its title, methods and measures."""
 
     kinds: tuple[str, ...]
     title: str
@@ -61,6 +64,12 @@ TABLES = {
         "RACE and offline compression, on rows held out",
         HOLDOUT,
         ("example_accuracy", "hamming_loss"),
+    ),
+    "related": _Shape(
+        ("variants", "baselines", "related"),
+        "The related work on the paper's data",
+        ("race", "race-cls-adaptive", "race-reg-fixed", "obr", *RELATED, "majority"),
+        PAPER_MEASURES,
     ),
     "sweep": _Shape(("sweep",), "The number of pseudo labels", SWEPT, PAPER_MEASURES),
 }
@@ -115,7 +124,10 @@ class Block:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One of the paper's Tables 2 to 4: the printed measures; blocks, which have the other measures, too; ranks."""
+    """One of the paper's Tables 2 to 4, or that of the related work.
+
+    `measures` are those printed; the blocks of Tables 2 and 3 have the others, too.
+    """
 
     number: str
     title: str
@@ -123,6 +135,11 @@ class PaperTable:
     measures: tuple[str, ...]
     blocks: list[Block]
     ranks: list[RankTable]
+
+    @property
+    def name(self) -> str:
+        """What to call the table."""
+        return f"Table {self.number}" if self.number.isdigit() else self.title
 
     def cells(self, *, printed: bool = True) -> list[Cell]:
         """Return the cells of the printed measures, or those of the others."""
@@ -169,7 +186,7 @@ class PaperSummary:
         """Return log10 of running times against those of race-cls-adaptive: ours, and the paper's on its datasets."""
         rows = []
         for source in self.facts:
-            blocks = [b for table in self.tables if table.number != "4" for b in table.blocks if b.source == source]
+            blocks = [b for table in self.tables if table.number in "23" for b in table.blocks if b.source == source]
             ours = {method: seconds for block in blocks for method, seconds in block.seconds.items()}
             theirs = {method: seconds for block in blocks for method, seconds in block.paper_seconds.items()}
             rows += [(source, "ours", _log_ratios(ours))] if blocks else []
@@ -218,7 +235,9 @@ def _table(number: str, facts: Mapping[Source, Facts], models: _Models) -> Paper
         found = {name: model for kind in shape.kinds for name, model in models.get((source, kind), {}).items()}
         blocks.append(_block(number, source, found, comparable=_is_papers(source, counted)))
     compared = [block for block in blocks if _is_papers(block.source, facts[block.source])]
-    ranks = [] if number == "4" else _rank_tables(number, compared)
+    ranks = _rank_tables(number, compared) if number in "23" else []
+    if number == "related":
+        ranks = _our_ranks([block for block in blocks if not block.source.synthetic])
     return PaperTable(number, shape.title, shape.methods, shape.measures, blocks, ranks)
 
 
@@ -230,14 +249,14 @@ def _block(number: str, source: Source, models: Mapping[str, Mapping[str, Any]],
     """Put ours beside the paper's, for one dataset of one table; nothing is compared if it is not comparable."""
     methods = TABLES[number].methods
     # The paper's source has all measures of Tables 2 and 3.
-    measures = TABLES[number].measures if number == "4" else measure_names("all")
+    measures = measure_names("all") if number in "23" else TABLES[number].measures
     cells = {}
     for measure in measures:
         ours = [estimate(models.get(method), measure) for method in methods]
         values = [np.nan if value is None else value.mean for value in ours]
         for method, value, place in zip(methods, ours, _ranks(values, measure), strict=True):
             paper = published().get((number, source.name, method, measure)) if comparable else None
-            again = rerun().get((source.name, method, measure)) if comparable and number != "4" else None
+            again = rerun().get((source.name, method, measure)) if comparable and number in "23" else None
             order = None if value is None else int(place)
             cells[method, measure] = Cell(number, source, method, measure, value, order, paper, again)
     seconds, paper_seconds = {}, {}
@@ -275,6 +294,24 @@ def _rank_tables(number: str, blocks: Sequence[Block]) -> list[RankTable]:
         tables.append(average_ranks(title, datasets, np.array(ranks), methods, measures))
     printed = {(m, k): printed_ranks()[number, m, k] for m in methods for k in (*measures, OVERALL)}
     return [*tables, RankTable("the paper's, as printed", everything, printed)]
+
+
+def _our_ranks(blocks: Sequence[Block]) -> list[RankTable]:
+    """Rank the methods of the related work that ran on all datasets, by values that are not rounded."""
+    measures, titles = TABLES["related"].measures, [block.source.name for block in blocks]
+
+    def value(block: Block, method: str, measure: str) -> float:
+        ours = block.cells[method, measure].ours
+        return np.nan if ours is None else ours.mean
+
+    methods = [m for m in TABLES["related"].methods if not any(np.isnan(value(b, m, measures[0])) for b in blocks)]
+    if not blocks or not methods:
+        return []
+    ranks = [
+        [rank([value(b, m, k) for m in methods], lower_is_better=is_loss(k), ties="average") for k in measures]
+        for b in blocks
+    ]
+    return [average_ranks("ours", titles, np.array(ranks), methods, measures)]
 
 
 def _ranks(values: Sequence[float], measure: str) -> FloatArray:

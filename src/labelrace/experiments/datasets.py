@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
@@ -36,6 +37,8 @@ class Source:
     batch_size: int  # the paper's, if it has the dataset
     labels: Path | None = None  # the file that names the labels, if the data file does not tell by itself
     facts: Facts | None = field(default=None, compare=False)  # sizes, if they have been counted
+    row_size: float = field(default=0.0, compare=False)  # stored values of a row, if they have been counted
+    numeric: bool = field(default=True, compare=False)  # whether it has numeric features
 
     @property
     def synthetic(self) -> bool:
@@ -130,24 +133,26 @@ def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
         stream = SyntheticStream(n_rows=rows, drift=kind, seed=seed, name=name)
         sizes = stream.n_rows, stream.n_features, stream.n_labels
         facts = Facts(*sizes, stream.cardinality, stream.cardinality / stream.n_labels, 0)
-        sources.append(Source(name, stream, _batch_size(rows), facts=facts))
+        sources.append(Source(name, stream, _batch_size(rows), None, facts, stream.n_features))
     return sources
 
 
-def count_facts(source: Source) -> Facts:
-    """Read a source and count what Table 1 of the paper has of a dataset."""
+def counted(source: Source) -> Source:
+    """Read a source and count what Table 1 of the paper has of a dataset, and the values of a row."""
     stream: Any = source.data if isinstance(source.data, SyntheticStream) else open_stream(source.data, source.labels)
-    rows, ones = 0, 0
+    rows, ones, values = 0, 0, 0
     label_sets: set[bytes] = set()
-    for _, Y in stream.batches(_ROWS_AT_ONCE):
+    for X, Y in stream.batches(_ROWS_AT_ONCE):
         rows += Y.shape[0]
+        values += X.nnz if scipy.sparse.issparse(X) else X.size
         ones += int(Y.sum())
         rows_of_labels = canonical_rows(Y)
         indices = rows_of_labels.indices.astype(np.int64)
         label_sets.update(indices[start:end].tobytes() for start, end in pairwise(rows_of_labels.indptr))
     labels = len(stream.label_names)
     cardinality = ones / max(rows, 1)
-    return Facts(rows, len(stream.feature_names), labels, cardinality, cardinality / labels, len(label_sets))
+    facts = Facts(rows, len(stream.feature_names), labels, cardinality, cardinality / labels, len(label_sets))
+    return replace(source, facts=facts, row_size=values / max(rows, 1), numeric=not np.all(stream.categorical))
 
 
 def _data_files(given: Iterable[Path]) -> dict[str, Path]:
@@ -168,9 +173,9 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
 def _describe(file: Path) -> Source:
     # Some datasets share the file that names their labels, as the catalog knows.
     labels = next((find_labels(entry.name) for entry in catalog() if entry.found == file), None)
-    facts = count_facts(Source(_name(file), file, 0, labels))
-    _, batch_size = paper_datasets().get(_name(file), (None, _batch_size(facts.rows)))
-    return Source(_name(file), file, batch_size, labels, facts)
+    source = counted(Source(_name(file), file, 0, labels))
+    _, batch_size = paper_datasets().get(source.name, (None, _batch_size(source.facts.rows if source.facts else 0)))
+    return replace(source, batch_size=batch_size)
 
 
 def _batch_size(rows: int) -> int:
@@ -184,4 +189,5 @@ def _name(file: Path) -> str:
 
 
 def _key(name: str) -> str:
-    return plain_name(name).replace("_", "")
+    entry = next((entry for entry in catalog() if name.lower() in entry.also), None)
+    return plain_name(entry.name if entry else name).replace("_", "")

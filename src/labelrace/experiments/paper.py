@@ -5,18 +5,29 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labelrace.evaluation import ModelSpec, Progress
-from labelrace.experiments.comparison import BASELINES, HOLDOUT, SWEPT, TABLES, VARIANTS, Outcome, PaperSummary, compare
-from labelrace.experiments.datasets import Source, count_facts, find_paper_datasets
-from labelrace.experiments.parts import Part, run_part
+from labelrace.experiments.comparison import (
+    BASELINES,
+    HOLDOUT,
+    RELATED,
+    SWEPT,
+    TABLES,
+    VARIANTS,
+    Outcome,
+    PaperSummary,
+    compare,
+)
+from labelrace.experiments.datasets import Source, counted, find_paper_datasets
+from labelrace.experiments.parts import Part, run_part, within
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 
 _SWEEP_DATASETS = ("CAL500", "enron")
-_METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT}
+_METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT, "related": ("race", *RELATED)}
 # In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the
 # paper's source has all, else those that it prints.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -24,7 +35,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "baselines": {"measures": "all"},
     "holdout": {"measures": "paper", "protocol": "holdout"},
     "sweep": {"measures": "paper"},
+    "related": {"measures": "paper"},
 }
+# The related work runs at most this often, and what takes it beyond this many seconds is left out.
+_RELATED_RUNS, _RELATED_SECONDS = 3, 1200.0
 
 
 def run_paper(
@@ -36,6 +50,7 @@ def run_paper(
     seed: int = 0,
     jobs: int | None = None,
     resume: bool = False,
+    everything: bool = False,
     synthetic: bool = False,
     synthetic_rows: int | None = None,
     on_plan: Callable[[Sequence[Part]], object] | None = None,
@@ -49,10 +64,13 @@ def run_paper(
         The folder for the records of all runs.
     data : iterable of paths, default=()
         Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
-    tables : iterable of str, default=("2", "3", "4", "sweep")
-        "sweep" is the paper's figure of the number of pseudo labels.
+    tables : iterable of str, default=("2", "3", "4", "related", "sweep")
+        "related" are the methods that the paper names and does not run; "sweep" is its figure of the number of pseudo
+        labels.
     runs, seed, jobs, resume
-        As `labelrace.evaluation.run` takes them.
+        As `labelrace.evaluation.run` takes them; the related work has at most 3 runs.
+    everything : bool, default=False
+        Whether to run also what of the related work takes long; otherwise the notes tell what it would take.
     synthetic : bool, default=False
         Whether to run on a synthetic stream of the same shape for each dataset that is not available. Its results are
         called synthetic, and are not compared with the paper's.
@@ -77,17 +95,23 @@ def run_paper(
             f"none of the paper's datasets is available ({', '.join(found.missing)}): see `labelrace data list`, give "
             "their folder by --data or LABELRACE_DATA, or run on synthetic ones by --synthetic"
         )
-    plan = make_plan(found.sources, asked)
-    if not plan:
+    if not make_plan(found.sources, asked):
         raise FileNotFoundError("the sweep is on CAL500 and enron, and neither is available")
+    sources = [counted(source) for source in found.sources]
+    plan, notes = make_plan(sources, asked), list[str]()
+    if not everything:
+        kept, notes = within(
+            [part for part in plan if part.kind == "related"], min(runs, _RELATED_RUNS), _RELATED_SECONDS
+        )
+        plan = [*(part for part in plan if part.kind != "related"), *kept]
     if on_plan is not None:
         on_plan(plan)
     outcomes = []
     for part in plan:
         manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
         outcomes.append(Outcome(part.source, part.kind, summarize(manifest, records)))
-    facts = {source: count_facts(source) for source in found.sources}
-    return compare(outcomes, facts, found.missing, asked)
+    summary = compare(outcomes, {source: source.facts for source in sources if source.facts}, found.missing, asked)
+    return replace(summary, notes=[*summary.notes, *notes])
 
 
 def check_tables(texts: Iterable[str]) -> list[str]:
@@ -113,7 +137,12 @@ def make_plan(sources: Sequence[Source], tables: Iterable[str]) -> list[Part]:
         models = {kind: [ModelSpec(name) for name in methods] for kind, methods in _METHODS.items()}
         if source.name in _SWEEP_DATASETS:
             models["sweep"] = _sweep(paper_datasets()[source.name][0].labels)
-        parts += [Part(source, tuple(models[kind]), _OPTIONS[kind], kind) for kind in models if kind in kinds]
+        limits = {"related": _RELATED_RUNS}
+        parts += [
+            Part(source, tuple(models[kind]), _OPTIONS[kind], kind, limits.get(kind))
+            for kind in models
+            if kind in kinds
+        ]
     return parts
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from labelrace.evaluation import is_loss
 from labelrace.experiments.comparison import Block, Cell, PaperSummary, PaperTable
 from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
-from labelrace.experiments.ranking import rank_charts, ranks_table
+from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report import tables as report
 from labelrace.report.figures import Chart, Panel, Series, bars, heat_map, panels
@@ -49,11 +49,11 @@ def paper_document(summary: PaperSummary) -> Document:
 
 def _agreement(summary: PaperSummary) -> list[Section]:
     """Return how many values agree, and each of them against the paper's."""
-    counted = {f"Table {table.number}": table.verdicts() for table in summary.tables}
+    counted = {table.name: table.verdicts() for table in summary.tables}
     for table in summary.tables:
-        counted[f"Table {table.number}, measures in its source only"] = table.verdicts(printed=False)
+        counted[f"{table.name}, measures in its source only"] = table.verdicts(printed=False)
     for table in summary.tables:
-        counted[f"Table {table.number}, authors' program rerun"] = table.rerun_verdicts()
+        counted[f"{table.name}, authors' program rerun"] = table.rerun_verdicts()
     counted = {name: counts for name, counts in counted.items() if counts}
     if not counted:
         return [Section("Agreement", "Nothing here can be compared with the paper.")]
@@ -148,24 +148,31 @@ def _table_section(table: PaperTable) -> Section:
         )
         for block in table.blocks
     ]
-    caption = f"Table {table.number}: {table.title}."
-    tables = [Table(f"table-{table.number}", caption, columns, groups, "Method")]
+    title = table.title if table.name == table.title else f"{table.name}: {table.title}"
+    tables = [Table(f"table-{table.number}", f"{title}.", columns, groups, "Method")]
     hint = (
         "Ours, then the paper's value and, where it is known, that of the authors' program run again. Marked values "
         "are further from the paper's than rounding and chance explain. Times are seconds of one run: ours on this "
         "machine, the paper's on its own."
     )
+    if table.number == "related":
+        hint = (
+            "Methods that the paper names, or could, and does not run; each batch is tested, then learned. Notes tell "
+            "what was left out and what it would take. Ranks are those of methods that ran on all datasets."
+        )
     if table.ranks:
-        ranks = f"Average ranks of Table {table.number}."
-        tables.append(ranks_table(f"ranks-{table.number}", ranks, table.ranks, table.methods, table.measures))
+        ranked = [method for method in table.methods if any((method, OVERALL) in of.averages for of in table.ranks)]
+        ranks = f"Average ranks, {table.name}."
+        tables.append(ranks_table(f"ranks-{table.number}", ranks, table.ranks, ranked, table.measures))
+    if table.number in "23":
         hint += " Ranks are of values rounded to two digits, as in the paper; methods that tie share the better rank."
-    title = f"Average ranks and critical differences, Table {table.number}"
-    if charts := rank_charts(f"ranks-table-{table.number}", title, table.ranks):
+    caption = f"Average ranks and critical differences, {table.name}"
+    if charts := rank_charts(f"ranks-table-{table.number}", caption, table.ranks):
         hint += (
             " The diagrams take each dataset's mean rank over the measures, with ties shared evenly; bars join methods "
             "that Nemenyi's test does not tell apart at the 5 % level."
         )
-    return Section(f"Table {table.number}: {table.title}", hint, tables, charts)
+    return Section(title, hint, tables, charts)
 
 
 def _cells(table: PaperTable, block: Block, method: str) -> list[report.Cell]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labelrace.evaluation import ModelSpec, Progress, run
+from labelrace.experiments.costs import MOST_BYTES, as_text, cost_of
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.published import paper_datasets
-
-# About how much longer these take than the others, for the estimate of the time left.
-_SLOW = {"oecc": 8.0, "race-reg-fixed": 2.0, "race-reg-adaptive": 2.0}
+from labelrace.report.text import listing
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class Part:
     models: tuple[ModelSpec, ...]
     options: Mapping[str, Any] = field(default_factory=dict)  # protocol, measures, calibration
     kind: str = ""
+    runs: int | None = None  # at the most
 
     @property
     def folder(self) -> str:
@@ -40,9 +39,8 @@ class Part:
 
     @property
     def cost(self) -> float:
-        """About how long one run of all its models takes, in no particular unit."""
-        facts = self.source.facts or paper_datasets()[self.source.name][0]
-        return facts.rows * facts.labels * sum(_SLOW.get(model.name, 1.0) for model in self.models)
+        """About how many seconds one run of all its models takes."""
+        return sum(cost_of(model.name, self.source).seconds for model in self.models)
 
 
 def run_part(
@@ -53,6 +51,8 @@ def run_part(
     The settings are runs, seed, jobs and resume, as `labelrace.evaluation.run` takes them. With resume, a part that
     has not begun is begun.
     """
+    if part.runs is not None:
+        settings["runs"] = min(settings["runs"], part.runs)
     return run(
         part.source.data,
         part.models,
@@ -64,3 +64,41 @@ def run_part(
         **part.options,
         **settings,
     )
+
+
+def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "") -> tuple[list[Part], list[str]]:
+    """Leave models out of parts, those first that take longest, until all runs end within a number of seconds.
+
+    Models whose state would not fit into memory are left out, too; the reference is not, unless it would be alone. What
+    is left out is told in sentences.
+    """
+    costs, seconds = {}, {}
+    for number, part in enumerate(parts):
+        for model in part.models:
+            cost = costs[number, model.label] = cost_of(model.name, part.source)
+            seconds[number, model.label] = cost.seconds * (runs if model.is_random else 1)
+    out = {key for key, cost in costs.items() if cost.bytes > MOST_BYTES and key[1] != reference}
+    total = sum(time for key, time in seconds.items() if key not in out)
+    for key in sorted(
+        (key for key in seconds if key not in out and key[1] != reference), key=lambda key: -seconds[key]
+    ):
+        if total <= budget:
+            break
+        out.add(key)
+        total -= seconds[key]
+    kept, notes = [], []
+    for number, part in enumerate(parts):
+        models = tuple(model for model in part.models if (number, model.label) not in out)
+        left_out = [
+            f"{label} ({as_text(costs[of, label])})" for of, label in costs if of == number and (of, label) in out
+        ]
+        if any(model.label != reference for model in models):
+            kept.append(replace(part, models=models))
+            where = f"Left out on {part.source.title}, with what a run would take"
+            notes += [f"{where}: {listing(left_out)}. --all runs them."] if left_out else []
+        else:
+            least = min((cost for (of, _), cost in costs.items() if of == number), key=lambda cost: cost.seconds)
+            notes.append(
+                f"{part.source.title} was left out: each run would take {as_text(least)} or more. --all runs it."
+            )
+    return kept, notes

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, prequential, rank
+from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, memory_meter, prequential, rank
+from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
-from labelrace.experiments.datasets import Found, Source, drifting_streams, find_datasets
-from labelrace.experiments.parts import Part, run_part
+from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
+from labelrace.experiments.parts import Part, run_part, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES
@@ -26,6 +28,7 @@ from labelrace.models.registry import is_online, model_names
 from labelrace.report import summarize
 from labelrace.report.runs import Run, group_records, value_of
 from labelrace.report.text import listing, plural
+from labelrace.streams import open_stream
 from labelrace.streams.synthetic import SyntheticStream
 
 CALIBRATION = "calibration_error"
@@ -34,6 +37,8 @@ MEASURES = (*PAPER_MEASURES, CALIBRATION)
 REFERENCE = "race-cls-fixed, fast"
 # What makes the published form slower, and exact to the digit of the authors' program.
 _PUBLISHED = ("learner", "start", "zero_score")
+# What all runs together may take; it is an estimate, and there is half an hour.
+_SECONDS = 1200.0
 # Values that differ only by the order in which they were summed are ties.
 _TIE_DIGITS = 12
 
@@ -47,17 +52,19 @@ class QualityRow:
     reliability: Reliability | None  # over all runs; None for a model that gives no probabilities
     seconds: float | None  # of a run, to predict label sets and to learn
     ratio: float | None  # to those of the reference: the median over runs, each compared with the same run of it
+    memory: int | None  # bytes that it allocated at most, to learn a batch, predict another and learn it
     before: float | None  # example F1 just before the drift of a synthetic stream
     after: float | None  # and just after it
     failed: str  # why the first of its runs that failed did
 
 
 class QualityBlock(NamedTuple):
-    """One dataset: its rows by model, the reference's last, and the rank of each model by measure."""
+    """One dataset: its rows by model, the reference's last, ranks by measure, and settings chosen in hindsight."""
 
     source: Source
     rows: dict[str, QualityRow]
     ranks: dict[str, dict[str, float]]
+    chosen: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -82,20 +89,23 @@ def run_quality(
     seed: int = 0,
     jobs: int = 1,
     resume: bool = False,
+    everything: bool = False,
     synthetic: bool = False,
     synthetic_rows: int = 4000,
+    tuned: bool = False,
     on_plan: Callable[[Sequence[Part]], object] | None = None,
     on_progress: Callable[[Part, Progress], object] | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
 ) -> QualitySummary:
-    """Compare online models on all datasets that are available: quality, calibration, time and ranks.
+    """Compare online models on all datasets that are available: quality, calibration, time, memory and ranks.
 
     Parameters
     ----------
     out : path
         The folder for the records of all runs.
     models : iterable of str or None, default=None
-        Names for `labelrace.make_model`; None for all that are online.
+        Names for `labelrace.make_model`, or of `labelrace.experiments.baselines`; None for all that are online, and
+        those baselines that are installed, without those that take long.
     data : iterable of paths, default=()
         Folders to look for datasets in, before those of ``$LABELRACE_DATA`` and the cache.
     datasets : sequence of str, default=()
@@ -104,10 +114,15 @@ def run_quality(
         As `labelrace.evaluation.run` takes them.
     jobs : int, default=1
         As `labelrace.evaluation.run` takes it. Times are comparable if it is 1: no other model runs at the same time.
+    everything : bool, default=False
+        Whether to run also what takes long or much memory; otherwise the notes tell what it would take. Models that are
+        named are run in any case.
     synthetic : bool, default=False
         Whether to add synthetic streams, without drift and with each kind of it.
     synthetic_rows : int, default=4000
         Rows of each such stream.
+    tuned : bool, default=False
+        Whether to run also the grids of the models that have one, and to show the best setting on each dataset.
     on_plan : callable, default=None
         Called once with what is going to be run.
     on_progress : callable, default=None
@@ -122,7 +137,8 @@ def run_quality(
     FileExistsError, ValueError
         If the folder holds runs already and they are not to be resumed, or are others; if a model is not known.
     """
-    specs = quality_models(models)
+    names = None if models is None else list(models)
+    specs = quality_models(names, tuned=tuned)
     found = find_datasets(map(Path, data), datasets)
     sources = [*found.sources, *(drifting_streams(synthetic_rows, seed) if synthetic else ())]
     plan = [Part(source, tuple(specs), {"calibration": True}) for source in sources]
@@ -131,6 +147,9 @@ def run_quality(
             "no dataset is available: see `labelrace data list`, give a folder of them by --data or LABELRACE_DATA, "
             "or run on synthetic streams by --synthetic"
         )
+    left_out: list[str] = []
+    if names is None and not everything:
+        plan, left_out = within(plan, runs, _SECONDS, REFERENCE)
     if on_plan is not None:
         on_plan(plan)
     if jobs == 1:
@@ -138,24 +157,25 @@ def run_quality(
     blocks: list[QualityBlock] = []
     for part in plan:
         manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
-        blocks.append(_read_block(part.source, manifest, records))
-        summary = _summarize(blocks, manifest, found, len(plan))
+        blocks.append(_read_block(part, manifest, records))
+        summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
         if on_summary is not None:
             on_summary(summary)
     return summary
 
 
-def quality_models(names: Iterable[str] | None = None) -> list[ModelSpec]:
-    """Return the models to compare, all online ones by default, after the reference: the default `RACEClassifier`."""
-    chosen = list(dict.fromkeys(names)) if names is not None else model_names(online=True)
+def quality_models(names: Iterable[str] | None = None, *, tuned: bool = False) -> list[ModelSpec]:
+    """Return the models to compare after the reference, the default `RACEClassifier`; tuned ones with their grids."""
+    chosen = list(dict.fromkeys(names)) if names is not None else [*model_names(online=True), *available()]
     for name in chosen:
-        if not is_online(name):
+        if name not in BASELINES and not is_online(name):
             raise ValueError(f"models must learn batch by batch, and {name} learns all data at once; leave it out")
     if not chosen:
         raise ValueError("there must be models to run, got no models")
     defaults = RACEClassifier().get_params(deep=False)
     reference = ModelSpec("race-cls-fixed", {name: defaults[name] for name in _PUBLISHED}, REFERENCE)
-    return [reference, *map(ModelSpec, chosen)]
+    grids = [spec for name in chosen for spec in settings(name)] if tuned else []
+    return [reference, *map(spec_of, chosen), *grids]
 
 
 def lower_is_better(measure: str) -> bool:
@@ -174,17 +194,44 @@ def _warm_up(specs: Iterable[ModelSpec]) -> None:
                     list(prequential(spec.make(0, stream.categorical), stream, 30))
 
 
-def _read_block(source: Source, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
+def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
     """Read the records of all models on a dataset, and rank the models."""
+    source = part.source
     runs = group_records(manifest, records)
     described = {model["name"]: model for model in summarize(manifest, records)["models"]}
     models = [name for name in described if name != REFERENCE]
-    rows = {name: _row(source, described[name], runs[name], runs[REFERENCE]) for name in (*models, REFERENCE)}
-    return QualityBlock(source, rows, {m: _places([rows[model] for model in models], m) for m in MEASURES})
+    memory = _memory(part)
+    every = {name: _row(source, described[name], runs[name], runs[REFERENCE], memory.get(name)) for name in models}
+    rows, chosen = best_in_hindsight(every)
+    ranks = {measure: _places(list(rows.values()), measure) for measure in MEASURES}
+    reference = _row(source, described[REFERENCE], runs[REFERENCE], runs[REFERENCE], memory.get(REFERENCE))
+    return QualityBlock(source, {**rows, REFERENCE: reference}, ranks, chosen)
+
+
+def _memory(part: Part) -> dict[str, int | None]:
+    """Let each model go through two batches again, and trace what it allocates, which slows it down."""
+    data = part.source.data
+    stream: Any = data if isinstance(data, SyntheticStream) else open_stream(data, part.source.labels)
+    batches = list(islice(stream.batches(part.source.batch_size), 2))
+    found: dict[str, int | None] = {}
+    for spec in part.models:
+        # What goes wrong here has gone wrong before, and is recorded.
+        with suppress(Exception), threadpool_limits(limits=1), memory_meter(trace=True) as peak:
+            model = spec.make(0, stream.categorical)
+            for number, (X, Y) in enumerate(batches):
+                if number:
+                    model.predict(X)
+                model.partial_fit(X, Y)
+            found[spec.label] = peak()
+    return found
 
 
 def _row(
-    source: Source, described: Mapping[str, Any], runs: Mapping[int, Run], reference: Mapping[int, Run]
+    source: Source,
+    described: Mapping[str, Any],
+    runs: Mapping[int, Run],
+    reference: Mapping[int, Run],
+    memory: int | None,
 ) -> QualityRow:
     finished = {number: run for number, run in runs.items() if run.done}
     bins = [as_reliability(run.calibration) for run in finished.values() if run.calibration]
@@ -195,6 +242,7 @@ def _row(
         reduce(merge, bins) if bins else None,
         described["seconds"]["total"] if finished else None,
         _ratio(finished, reference),
+        memory,
         before,
         after,
         next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
@@ -249,32 +297,57 @@ def _places(rows: Sequence[QualityRow], measure: str) -> dict[str, float]:
 
 
 def _summarize(
-    blocks: Sequence[QualityBlock], manifest: Mapping[str, Any], found: Found, planned: int
+    blocks: Sequence[QualityBlock],
+    manifest: Mapping[str, Any],
+    notes: Sequence[str],
+    missing: Sequence[str],
+    planned: int,
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
-    models = tuple(name for name in blocks[0].rows if name != REFERENCE)
+    models = tuple(dict.fromkeys(name for block in blocks for name in block.rows if name != REFERENCE))
     ranks = []
     for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
-        if of_kind and len(models) > 1:
-            places = [[[b.ranks[m].get(model, np.nan) for model in models] for m in MEASURES] for b in of_kind]
-            names = [block.source.name for block in of_kind]
-            ranks.append(average_ranks(kind, names, np.array(places), models, MEASURES))
-    notes = _notes(blocks, found, planned)
-    return QualitySummary(dict(manifest), models, list(blocks), ranks, notes, len(blocks) == planned)
+        everywhere = [model for model in models if all(model in block.rows for block in of_kind)]
+        complete = [block for block in of_kind if all(model in block.rows for model in models)]
+        if len(everywhere) == len(models):
+            ranks += _rank_table(kind, of_kind, models)
+        else:
+            ranks += _rank_table(f"{kind}, models that ran on all of them", of_kind, everywhere)
+            ranks += _rank_table(f"{kind} that all models ran on", complete, models)
+    told = _notes(blocks, notes, missing, planned)
+    return QualitySummary(dict(manifest), models, list(blocks), ranks, told, len(blocks) == planned)
 
 
-def _notes(blocks: Sequence[QualityBlock], found: Found, planned: int) -> list[str]:
+def _rank_table(title: str, blocks: Sequence[QualityBlock], models: Sequence[str]) -> list[RankTable]:
+    """Rank these models among themselves, if there are several."""
+    if not blocks or len(models) < 2:
+        return []
+    places = []
+    for block in blocks:
+        ranks = {measure: _places([block.rows[model] for model in models], measure) for measure in MEASURES}
+        places.append([[ranks[measure].get(model, np.nan) for model in models] for measure in MEASURES])
+    return [average_ranks(title, [block.source.name for block in blocks], np.array(places), models, MEASURES)]
+
+
+def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequence[str], planned: int) -> list[str]:
     """Return what a reader must know before believing the numbers, in sentences."""
     notes = []
     if len(blocks) < planned:
         notes.append(f"Not complete: {len(blocks)} of {plural(planned, 'dataset')} so far.")
-    if found.missing:
-        notes.append(f"Datasets of the paper that are not available: {listing(found.missing)}.")
-    notes += found.unreadable
+    if missing:
+        notes.append(f"Datasets of the paper that are not available: {listing(missing)}.")
+    notes += found
     if any(block.source.synthetic for block in blocks):
         notes.append("Synthetic streams are marked, and ranked by themselves.")
+    if any(block.chosen for block in blocks):
+        notes.append(
+            "The best of a grid is the setting with the highest example F1 on the dataset, chosen after the fact: what "
+            "tuning could have reached."
+        )
     for block in blocks:
+        if block.chosen:
+            notes.append(f"Best in hindsight on {block.source.title}: {'; '.join(block.chosen.values())}.")
         if not any(row.values[PAPER_MEASURES[0]] for row in block.rows.values()):
             notes.append(f"{block.source.title} gave no values: it has no second batch, or every model failed.")
         failed = [row for row in block.rows.values() if row.failed]

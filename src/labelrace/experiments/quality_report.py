@@ -49,8 +49,9 @@ def quality_document(summary: QualitySummary) -> Document:
             Section(
                 "Values",
                 "Means over test batches. The calibration error is over all tested entries, in 15 bins. Times are the "
-                "model's, to predict label sets and to learn, on one thread; the ratio is to the time of "
-                f"{REFERENCE} (RACEClassifier with its default parameters) in the same run, which is not ranked.",
+                "model's, to predict label sets and to learn, on one thread. Memory is what the model allocates at "
+                "most, beyond the data, to learn a batch, and to predict and learn another. The last row, "
+                f"{REFERENCE} (RACEClassifier with its default parameters), is not ranked.",
                 [_values_table(summary)],
             ),
         ],
@@ -84,7 +85,11 @@ def _ranks_section(summary: QualitySummary) -> list[Section]:
 def _reliability_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]) -> Section:
     charts = []
     for kind, blocks in kinds.items():
-        models = [model for model in (*summary.models, REFERENCE) if any(b.rows[model].reliability for b in blocks)]
+        models = [
+            model
+            for model in (*summary.models, REFERENCE)
+            if any(model in b.rows and b.rows[model].reliability for b in blocks)
+        ]
         if models:
             name = f"reliability-{kind.replace(' ', '-')}s"
             caption = f"Share of labels present against their probability, {kind}s"
@@ -105,7 +110,7 @@ def _diagrams(models: Sequence[str], blocks: Sequence[QualityBlock]) -> Figure:
     for model in models:
         series = []
         for place, block in enumerate(blocks):
-            bins = block.rows[model].reliability
+            bins = block.rows[model].reliability if model in block.rows else None
             if bins is None:
                 continue
             drawn = bins.entries >= _FEWEST_ENTRIES
@@ -123,7 +128,7 @@ def _drift_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]
     blocks = kinds.get("synthetic stream", [])
     if not blocks:
         return []
-    rows = {model: [_change(block.rows[model]) for block in blocks] for model in (*summary.models, REFERENCE)}
+    rows = {model: [_change(block.rows.get(model)) for block in blocks] for model in (*summary.models, REFERENCE)}
     titles = [(block.source.drift or "").capitalize() for block in blocks]
     hint = (
         "Synthetic streams that are alike but for their drift: the fifth of the stream before the first drift begins, "
@@ -133,8 +138,10 @@ def _drift_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]
     return [Section("The effect of drift", hint, [text_table("drift", caption, titles, rows)])]
 
 
-def _change(row: QualityRow) -> str:
-    return MISSING if row.before is None or row.after is None else f"{row.before:.2f}→{row.after:.2f}"
+def _change(row: QualityRow | None) -> str:
+    if row is None or row.before is None or row.after is None:
+        return MISSING
+    return f"{row.before:.2f}→{row.after:.2f}"
 
 
 def _values_table(summary: QualitySummary) -> Table:
@@ -145,7 +152,7 @@ def _values_table(summary: QualitySummary) -> Table:
         detail = f"{sizes}, batches of {source.batch_size}"
         rows = [_values_row(block, model) for model in block.rows]
         groups.append(Group(rows, source.title, "synthetic" if source.synthetic else "", detail))
-    columns = [*_COLUMNS, Column("Time (s)", True), Column("Time ratio", True)]
+    columns = [*_COLUMNS, Column("Time (s)", True), Column("Memory (MB)", True)]
     return Table("values", "Measures and times on each dataset.", columns, groups)
 
 
@@ -159,9 +166,9 @@ def _values_row(block: QualityBlock, model: str) -> Row:
         sd = "" if value is None else as_value(value.sd, decimals, "")
         text = as_value(value and value.mean, decimals)
         cells.append(Cell(text, sd, "" if place is None else f"{place:g}", best))
-    # Two decimals at most, so that the table fits into eighty columns.
-    ratio = as_value(row.ratio, 2 if (row.ratio or 0) < 10 else 1 if (row.ratio or 0) < 100 else 0)
-    return Row(model, [*cells, Cell(as_significant(row.seconds)), Cell(ratio)], "failed" * bool(row.failed))
+    memory = as_significant(None if row.memory is None else row.memory / 1e6)
+    cells += [Cell(as_significant(row.seconds)), Cell(memory)]
+    return Row(model, cells, "failed" * bool(row.failed))
 
 
 def quality_records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
@@ -198,6 +205,6 @@ def _value_record(block: QualityBlock, model: str) -> dict[str, Any]:
     for measure, value in row.values.items():
         record |= {measure: value and value.mean, f"{measure}_sd": value and value.sd}
         record[f"{measure}_rank"] = block.ranks[measure].get(model)
-    record |= {"seconds": row.seconds, "time_ratio": row.ratio}
+    record |= {"seconds": row.seconds, "time_ratio": row.ratio, "memory": row.memory}
     record |= {"example_f1_before": row.before, "example_f1_after": row.after}
     return record | {"error": row.failed or None}

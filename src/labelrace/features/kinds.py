@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, is_missing, json_list, parse_date
-from labelrace.features.text import looks_like_html
+from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
 __all__ = ["KINDS", "Column", "check_overrides", "column_of", "find_separator"]
 
@@ -140,7 +141,8 @@ def _sample(cells: Cells) -> Cells:
     """Take the first cells that hold something."""
     if isinstance(cells, np.ndarray):
         return cells[~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))][:_SAMPLE]
-    return [cell for cell in cells if not is_missing(cell)][:_SAMPLE]
+    filled = itertools.islice((cell for cell in cells if not is_missing(cell)), _SAMPLE)
+    return [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in filled]
 
 
 def _kind(name: str, cells: Cells) -> str:

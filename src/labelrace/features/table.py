@@ -102,7 +102,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     text, category, number, date, id, drop : str or list of str, default=None
-        Columns that hold such, whatever they look like; ``id`` and ``drop`` are left out.
+        Columns to read as such, in place of what is detected; ``id`` and ``drop`` are left out.
     min_rows : int, default=None
         In how many rows a word must have been to get a column. By default words of short texts, such as titles, get one
         at once, as values of categories and lists do, and words of long texts when they come the third time.

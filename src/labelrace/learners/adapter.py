@@ -25,6 +25,8 @@ __all__ = ["Adapter", "AdapterState", "as_bank"]
 
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
+# No prediction is larger.
+_LARGEST = 1e100
 
 
 class AdapterState(NamedTuple):
@@ -97,12 +99,18 @@ class Adapter(Bank[AdapterState]):
 
 
 def _value(estimator: Any, X: AnyMatrix) -> FloatArray:
-    return np.asarray(estimator.predict(X), dtype=float).ravel()
+    return _bounded(estimator.predict(X))
+
+
+def _bounded(values: Any) -> FloatArray:
+    """Make numbers finite that overflow in estimators of other libraries."""
+    finite = np.nan_to_num(np.asarray(values, dtype=float).ravel(), nan=0.0)
+    return np.clip(finite, -_LARGEST, _LARGEST)
 
 
 def _log_odds(estimator: Any, X: AnyMatrix) -> FloatArray:
     if hasattr(estimator, "decision_function"):
-        return np.asarray(estimator.decision_function(X), dtype=float).ravel()
+        return _bounded(estimator.decision_function(X))
     if hasattr(estimator, "predict_log_proba"):
         # A probability of exactly 0 or 1 has infinite log odds; bounded, decoding stays finite.
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -59,6 +59,11 @@ _FAR = 10.0
 _CONSTANT = 1e-12
 _SMALLEST_DEVIATION = 1e-10
 _SMALLEST_PROBABILITY = 1e-75
+# Sums of squares beyond the first leave no room for what is derived from them. Features whose variance, or whose bins,
+# are below the second are constant: the square of so small a number has no digits left.
+_LARGEST, _SMALLEST_VARIANCE, _SMALLEST_PRECISION = 1e300, 1e-200, 1e-150
+# What one feature may add to log odds at the most, where they overflow.
+_MOST_ODDS = 1e200
 
 
 class Moments(NamedTuple):
@@ -91,10 +96,11 @@ def with_shift(moments: Moments, X: FloatArray) -> Moments:
     absent = columns.missing(X)
     present = X if absent is None else columns.without(X, absent)
     rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
-    mean = present.sum(axis=0) / rows
     with np.errstate(over="ignore", invalid="ignore"):
+        mean = present.sum(axis=0) / rows
         variance = (present * present).sum(axis=0) / rows - mean**2
-    return moments._replace(shift=np.where(mean**2 > _FAR**2 * variance, mean, 0.0))
+        is_far = mean**2 > _FAR**2 * variance
+    return moments._replace(shift=np.where(is_far & np.isfinite(mean), mean, 0.0))
 
 
 def _present_rows(moments: Moments, rows: FloatArray) -> FloatArray:
@@ -112,11 +118,16 @@ def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
         absent = columns.missing(X)
         missing = columns.add_missing(missing, absent, H)
         sums, squares = _batch_sums(moments.shift, X, H1, absent)
-        if not np.isfinite(squares).all():
-            raise DivergenceError(
-                "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
-            )
-    return Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing)
+    return _finite(Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing))
+
+
+def _finite(moments: Moments) -> Moments:
+    """Refuse sums that have overflown, or would in what is derived from them."""
+    if not np.abs(moments.squares).max(initial=0.0) < _LARGEST:
+        raise DivergenceError(
+            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+        )
+    return moments
 
 
 def _batch_sums(
@@ -131,16 +142,17 @@ def _batch_sums(
             return sums, squares
         rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - columns.dense(absent.T @ H1)
         return _about(shift[:, None], sums, squares, rows)
-    Z = X - shift if shift.any() else X
-    if absent is not None:
-        Z = columns.without(Z, absent)
     with np.errstate(over="ignore", invalid="ignore"):
+        Z = X - shift if shift.any() else X
+        if absent is not None:
+            Z = columns.without(Z, absent)
         return Z.T @ H1, (Z * Z).T @ H1
 
 
 def _about(shift: FloatArray, sums: FloatArray, squares: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Turn sums about 0 into sums about ``shift``, of ``rows`` rows."""
-    return sums - rows * shift, squares - 2 * shift * sums + rows * shift**2
+    with np.errstate(over="ignore", invalid="ignore"):
+        return sums - rows * shift, squares - 2 * shift * sums + rows * shift**2
 
 
 def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
@@ -148,7 +160,7 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     present = _present_rows(other, other_rows)
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
     missing = columns.add_or_none(one.missing, other.missing)
-    return Moments(one.shift, one.sums + sums, one.squares + squares, missing)
+    return _finite(Moments(one.shift, one.sums + sums, one.squares + squares, missing))
 
 
 def reordered(moments: Moments, features: IntArray, targets: IntArray) -> Moments:
@@ -200,7 +212,7 @@ def density_odds(moments: Moments, rows: FloatArray, smoothing: float) -> Densit
     n_all = np.maximum(present[:, -1:], 1.0)
     mean, mean_square = moments.sums[:, -1:] / n_all, moments.squares[:, -1:] / n_all
     variance = mean_square - mean**2
-    varies = variance > _CONSTANT * mean_square
+    varies = variance > np.maximum(_CONSTANT * mean_square, _SMALLEST_VARIANCE)
     safe = np.where(varies, variance, 1.0)
     n = _by_class(present) + smoothing
     mu = (_by_class(moments.sums) + smoothing * mean) / n
@@ -224,11 +236,28 @@ def _by_class(sums: FloatArray) -> FloatArray:
 
 def _predict_density(odds: DensityOdds, X: AnyMatrix) -> FloatArray:
     add_up = _density_sparse if scipy.sparse.issparse(X) else _density_dense
-    result = add_up(odds, X, None)
-    # A missing value makes its row of the result NaN: most batches need not be searched for one.
-    if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
-        return add_up(odds, X, absent)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = add_up(odds, X, None)
+        # A missing value makes its row of the result NaN: most batches need not be searched for one.
+        if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
+            result = add_up(odds, X, absent)
+        if not np.isfinite(result).all():
+            for row in np.flatnonzero(~np.isfinite(result).all(axis=1)):
+                result[row] = _bounded_odds(odds, columns.dense(X[[row]])[0])
     return result
+
+
+def _bounded_odds(odds: DensityOdds, x: FloatArray) -> FloatArray:
+    """Add up the log odds of a row whose values are so far out that they overflow; each feature adds a bounded part."""
+    present = ~np.isnan(x)
+    z = (x - odds.shift)[present, None]
+    parts = z * odds.linear[present] + z * (z * odds.quadratic[present]) + odds.at_shift[present]
+    # Far out, the square decides, or, where classes are equally wide, the sign of the line.
+    far = np.where(
+        odds.quadratic != 0, np.sign(odds.quadratic), np.sign(odds.linear) * np.sign(x - odds.shift)[:, None]
+    )
+    parts = np.where(np.isfinite(parts), parts, far[present] * _MOST_ODDS)
+    return np.clip(parts, -_MOST_ODDS, _MOST_ODDS).sum(axis=0)
 
 
 def _density_dense(odds: DensityOdds, X: FloatArray, absent: FloatArray | None) -> FloatArray:
@@ -283,11 +312,13 @@ def precision(X: AnyMatrix) -> FloatArray:
     array([1.5 , 0.01])
     """
     column, value = _sorted_values(X)
-    steps = np.where(np.diff(column) == 0, np.diff(value), 0.0)
+    with np.errstate(over="ignore"):
+        steps = np.where(np.diff(column) == 0, np.diff(value), 0.0)
     # bincount adds in order, as the original does: the sum of the steps then has the same last digit.
     distance = np.bincount(column[1:], weights=steps, minlength=X.shape[1])
     distinct = np.bincount(column[1:], weights=steps > 0, minlength=X.shape[1])
-    return np.divide(distance, distinct, out=np.full(X.shape[1], DEFAULT_PRECISION), where=distinct > 0)
+    found = np.divide(distance, distinct, out=np.full(X.shape[1], DEFAULT_PRECISION), where=distinct > 0)
+    return np.where(np.isfinite(found), np.maximum(found, _SMALLEST_PRECISION), DEFAULT_PRECISION)
 
 
 def _sorted_values(X: AnyMatrix) -> tuple[IntArray, FloatArray]:
@@ -308,9 +339,16 @@ def _sorted_values(X: AnyMatrix) -> tuple[IntArray, FloatArray]:
 def rounded(X: AnyMatrix, precision: FloatArray) -> AnyMatrix:
     """Round values to the nearest multiple of each column's precision, half to even."""
     if scipy.sparse.issparse(X):
-        width = precision[X.indices]
-        return scipy.sparse.csr_array((np.rint(X.data / width) * width, X.indices, X.indptr), shape=X.shape)
-    return np.rint(X / precision) * precision
+        rounded_data = _rounded(X.data, precision[X.indices])
+        return scipy.sparse.csr_array((rounded_data, X.indices, X.indptr), shape=X.shape)
+    return _rounded(X, precision)
+
+
+def _rounded(values: FloatArray, width: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        result = np.rint(values / width) * width
+    # A value that is too many bins away is its own bin.
+    return np.where(np.isinf(result), values, result) if np.isinf(result).any() else result
 
 
 def binned_odds(moments: Moments, rows: FloatArray, precision: FloatArray) -> BinnedOdds:
@@ -335,9 +373,10 @@ def _bin_log_odds(odds: BinnedOdds, component: int, values: FloatArray, index: A
     half = odds.precision[index] / 2
     log = []
     for label in (1, 0):
-        centred = values - odds.means[component, label][index]
         deviation = odds.deviations[component, label][index]
-        probability = ndtr((centred + half) / deviation) - ndtr((centred - half) / deviation)
+        with np.errstate(over="ignore"):
+            centred = values - odds.means[component, label][index]
+            probability = ndtr((centred + half) / deviation) - ndtr((centred - half) / deviation)
         log.append(np.log(np.maximum(probability, _SMALLEST_PROBABILITY)))
     return log[0] - log[1]
 

@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core.linalg import generalised_inverse
+from labelrace.core.linalg import bounded_product, generalised_inverse
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
@@ -25,6 +25,8 @@ __all__ = ["Ridge", "RidgeState"]
 
 # 20,000 columns make a state of 3.2 GB, and minutes for one solution.
 _MOST_COLUMNS = 20_000
+# Sums of squares beyond this leave no room for solving.
+_LARGEST = 1e300
 
 
 class RidgeState(NamedTuple):
@@ -111,26 +113,20 @@ class Ridge(Bank[RidgeState]):
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
         X = columns.design(X, state.n_values)
         sparse = scipy.sparse.issparse(X)
-        if state.rows == 0 and not sparse:
-            state = state._replace(shift=X.mean(axis=0))
-        Z = X if sparse else X - state.shift
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = Z.T @ Z
-        batch = RidgeState(
-            state.n_values,
-            np.zeros_like(state.shift) if sparse else state.shift,
-            float(H.shape[0]),
-            np.asarray(Z.sum(axis=0), dtype=float),
-            np.asarray(H.sum(axis=0), dtype=float),
-            gram.toarray() if sparse else gram,
-            columns.dense(Z.T @ H),
-        )
-        updated = self.merge(state, batch)
-        if not np.isfinite(updated.gram.diagonal()).all():
-            raise DivergenceError(
-                "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+            if state.rows == 0 and not sparse:
+                state = state._replace(shift=X.mean(axis=0))
+            Z = X if sparse else X - state.shift
+            batch = RidgeState(
+                state.n_values,
+                np.zeros_like(state.shift) if sparse else state.shift,
+                float(H.shape[0]),
+                np.asarray(Z.sum(axis=0), dtype=float),
+                np.asarray(H.sum(axis=0), dtype=float),
+                columns.dense(Z.T @ Z),
+                columns.dense(Z.T @ H),
             )
-        return updated
+        return self.merge(state, batch)
 
     def derive(self, state: RidgeState) -> Derived:
         """Solve for the weights."""
@@ -143,28 +139,30 @@ class Ridge(Bank[RidgeState]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        return columns.design(X, derived.n_values) @ derived.weights + derived.intercepts
+        return bounded_product(columns.design(X, derived.n_values), derived.weights, derived.intercepts)
 
     def merge(self, one: RidgeState, other: RidgeState) -> RidgeState:
         """Add two states, the other one's sums turned into sums about the first one's shift."""
         if one.rows == 0 and not one.shift.any():
-            return other
+            return _finite(other)
         sum_x, gram, cross = other.sum_x, other.gram, other.cross
-        step = other.shift - one.shift
-        if step.any():
-            outer = np.outer(sum_x, step)
-            gram = gram + outer + outer.T + other.rows * np.outer(step, step)
-            cross = cross + np.outer(step, other.sum_h)
-            sum_x = sum_x + other.rows * step
-        return RidgeState(
-            one.n_values,
-            one.shift,
-            one.rows + other.rows,
-            one.sum_x + sum_x,
-            one.sum_h + other.sum_h,
-            one.gram + gram,
-            one.cross + cross,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = other.shift - one.shift
+            if step.any():
+                outer = np.outer(sum_x, step)
+                gram = gram + outer + outer.T + other.rows * np.outer(step, step)
+                cross = cross + np.outer(step, other.sum_h)
+                sum_x = sum_x + other.rows * step
+            merged = RidgeState(
+                one.n_values,
+                one.shift,
+                one.rows + other.rows,
+                one.sum_x + sum_x,
+                one.sum_h + other.sum_h,
+                one.gram + gram,
+                one.cross + cross,
+            )
+        return _finite(merged)
 
     def emptied(self, state: RidgeState) -> RidgeState:
         """Make the state that has learned nothing, but knows the values of nominal features."""
@@ -198,6 +196,15 @@ class Ridge(Bank[RidgeState]):
         wider.shift[kept], wider.sum_x[kept], wider.cross[kept] = state.shift, state.sum_x, state.cross
         wider.gram[np.ix_(kept, kept)] = state.gram
         return wider
+
+
+def _finite(state: RidgeState) -> RidgeState:
+    """Refuse sums that have overflown, or would in solving."""
+    if not np.abs(state.gram.diagonal()).max(initial=0.0) < _LARGEST:
+        raise DivergenceError(
+            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+        )
+    return state
 
 
 def _refuse_too_many(m: int) -> None:

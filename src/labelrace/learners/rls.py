@@ -39,86 +39,26 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.exceptions import DivergenceError
-from labelrace.learners import columns, products, scaling, threads
+from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
+from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
+from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table
+from labelrace.learners.steps import Row, Work, check_finite, learn_block
+from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
+from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["ALPHAS", "EXACT_ROWS", "RLS", "Derived", "RLSState", "Start", "WarmUp", "first_rows"]
+__all__ = ["RLS", "Derived", "RLSState", "Start"]
 
-# Penalties to choose from, for rows of length one, and what the chosen one is multiplied by.
-ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
+# What the chosen penalty is multiplied by.
 _MARGIN = 1.25
-# Rows that are learned exactly at the most.
-EXACT_ROWS = 512
-# Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
-# are larger as each costs some calls to SciPy.
-_BLOCK, _SPARSE_BLOCK = 64, 128
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
 _DENSE = 0.1
-# Precision of the intercept before the first row.
-_INTERCEPT = 1.0
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
 # What is left of `gained` at the least before it is multiplied out.
 _LEAST_FADING = 1e-30
-# Scores of the start that are computed at once.
-_CELLS = 1 << 22
-
-
-class WarmUp(NamedTuple):
-    """Buffer of the first rows, until there are enough of them.
-
-    Attributes
-    ----------
-    values, indices, indptr : arrays
-        The rows of ``X``, in compressed-row form.
-    target_values, target_indices, target_indptr : arrays
-        Their targets, likewise.
-    n_used : float
-        Number of rows that were last learned exactly; 0 where the buffer is not in use.
-    """
-
-    values: FloatArray
-    indices: IntArray
-    indptr: IntArray
-    target_values: FloatArray
-    target_indices: IntArray
-    target_indptr: IntArray
-    n_used: float
-
-    @classmethod
-    def empty(cls) -> WarmUp:
-        """Make a buffer without rows."""
-        none = (np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
-        return cls(*none, *none, 0.0)
-
-    def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
-        """Append a batch, which may have more columns."""
-        n = len(self.indptr) - 1
-        rows, targets = (
-            scipy.sparse.vstack([scipy.sparse.csr_array(old, shape=(n, new.shape[1])), scipy.sparse.csr_array(new)])
-            for new, old in ((X, self[:3]), (Y, self[3:6]))
-        )
-        return WarmUp(*_parts(rows), *_parts(targets), self.n_used)
-
-    def is_due(self) -> bool:
-        """Tell whether the rows have doubled since they were last learned exactly."""
-        return len(self.indptr) - 1 >= 2 * self.n_used
-
-    def rows(self, like: AnyMatrix, n_targets: int) -> tuple[AnyMatrix, AnyMatrix]:
-        """Return rows and targets, the rows in the form of ``like``."""
-        n = len(self.indptr) - 1
-        X = scipy.sparse.csr_array(self[:3], shape=(n, like.shape[1]))
-        Y = scipy.sparse.csr_array(self[3:6], shape=(n, n_targets))
-        return (X if scipy.sparse.issparse(like) else X.toarray()), Y
-
-    def used(self) -> WarmUp:
-        """Return the buffer after its rows were learned exactly: empty where twice as many would be too many."""
-        n = len(self.indptr) - 1
-        return self._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else WarmUp.empty()
 
 
 class RLSState(NamedTuple):
@@ -281,12 +221,20 @@ class RLS(Bank[RLSState]):
         empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
         return _as_tables(empty, empty.weights, empty.gained) if _is_table(state.weights) else empty
 
+    def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
+        """Count the columns that the first rows need weights for."""
+        if scaling.is_sparse(X):
+            return len(np.unique(scipy.sparse.csr_array(X).indices))
+        return columns.width(state.scaling.n_values) + self.n_random_features
+
     def transform(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Compute the columns that the linear models use."""
         return scaling.transform(derived.scaling, X, derived.scales)
 
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
+        if self.must_begin_anew(state):
+            state = self.init(state.scaling.n_values, H.shape[1])
         if state.rows == 0:
             first, others = first_rows(X.shape[0])
             buffer = WarmUp.empty().with_batch(X[first], H[first])
@@ -319,17 +267,19 @@ class RLS(Bank[RLSState]):
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            alpha = _MARGIN * self._best_alpha(values, vectors, H) if self.alpha is None else float(self.alpha)
-            inverse = _inverse(values, vectors, alpha)
+            alpha = (
+                _MARGIN * best_alpha(values, vectors, H, clip=self.binary) if self.alpha is None else float(self.alpha)
+            )
+            inverse = inverse_of(values, vectors, alpha)
             pull = inverse @ H
             empty = self._zeros(scaled, H.shape[1], alpha)
             weights = Z.T @ pull.astype(self._dtype) / self._dtype(alpha)
-            intercepts = pull.sum(axis=0) / _INTERCEPT
-        _check_finite(weights, intercepts)
+            intercepts = pull.sum(axis=0) / INTERCEPT
+        check_finite(weights, intercepts)
         q = block.quadratic(inverse.astype(self._dtype))
         empty.weights[touched] = weights
-        empty.gained[touched, 0] = _marginal(np.full(len(q), alpha), q, block.squares()) - alpha
-        empty.intercept_gained[0] = _INTERCEPT / (1.0 - inverse.sum() / _INTERCEPT) - _INTERCEPT
+        empty.gained[touched, 0] = steps.marginal(np.full(len(q), alpha), q, block.squares()) - alpha
+        empty.intercept_gained[0] = INTERCEPT / (1.0 - inverse.sum() / INTERCEPT) - INTERCEPT
         learned = empty._replace(
             intercepts=intercepts,
             rows=float(len(H)),
@@ -339,30 +289,6 @@ class RLS(Bank[RLSState]):
         if not scaled.length:
             learned = _as_tables(learned, empty.weights, empty.gained)
         return Start(learned, inverse)
-
-    def _best_alpha(self, values: FloatArray, vectors: FloatArray, H: FloatArray) -> float:
-        """Choose the penalty with the smallest leave-one-out error, over all targets; of equals the largest."""
-        if len(values) < 2:
-            return float(ALPHAS[len(ALPHAS) // 2])
-        errors, ones = np.zeros(len(ALPHAS)), vectors.sum(axis=0)
-        squares, size = vectors * vectors, max(1, _CELLS // len(H))
-        for first in range(0, H.shape[1], size):
-            part = H[:, first : first + size]
-            along = vectors.T @ part
-            for place, alpha in enumerate(ALPHAS):
-                # As `_inverse` has it, but for no more than its diagonal and its product with the targets.
-                shrink = 1.0 / (values / alpha + 1.0)
-                sums = vectors @ (shrink * ones)
-                share = sums / (_INTERCEPT + sums.sum())
-                diagonal = squares @ shrink - sums * share
-                left_out = vectors @ (shrink[:, None] * along) - share[:, None] * (sums @ part)
-                left_out /= diagonal[:, None]
-                if self.binary:
-                    left_out = part - np.clip(part - left_out, 0.0, 1.0)
-                errors[place] += np.square(left_out).sum()
-        # What is equal but for rounding, as where a target is constant, is equal.
-        least = errors.min() * (1 + 1e-9) + 1e-300
-        return float(ALPHAS[np.flatnonzero(errors <= least).max(initial=0)])
 
     def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
         """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
@@ -375,8 +301,61 @@ class RLS(Bank[RLSState]):
             state = self._with_generations(state, H)
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, Z, H)
-        return learned._replace(
-            scaling=scaling.update(state.scaling, X, self.factor(X.shape[0])), rows=state.rows + X.shape[0]
+        learned = learned._replace(rows=state.rows + X.shape[0])
+        return self._rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+
+    def _rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
+        """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
+        revised = scaling.revised(scaled)
+        is_wrong = revised.square != scaled.square
+        if not is_wrong.any():
+            return state._replace(scaling=revised)
+        before = scaling.scale(scaled)
+        ratio = np.where(is_wrong, scaling.scale(revised) / before, 1.0)
+        shift = np.where(is_wrong, (revised.mean - scaled.mean) / before, 0.0)
+        m, weights, gained = len(ratio), state.weights.copy(), state.gained.copy()
+        intercepts = state.intercepts + shift @ weights[:m]
+        # Random features are made of all columns.
+        weights[:m] *= ratio[:, None]
+        weights[m:] *= 1.0 - is_wrong.mean()
+        gained[:m][is_wrong], gained[m:] = 0.0, 0.0
+        return state._replace(scaling=revised, weights=weights, intercepts=intercepts, gained=gained)
+
+    def must_begin_anew(self, state: RLSState) -> bool:
+        """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
+        return scaling.has_become_dense(state.scaling)
+
+    def row(self, state: RLSState, X: AnyMatrix, scales: FloatArray | None = None) -> Row:
+        """Take in one row of numeric features, for `learn_row`; ``scales`` are those of `derive`, if there are any."""
+        values, places = scaling.transform_row(state.scaling, X, scales)
+        weights, gained = rows_of(state.weights, places), rows_of(state.gained, places)
+        return Row(values, places, weights, gained, values @ weights + state.intercepts.astype(self._dtype))
+
+    def learn_row(self, state: RLSState, X: AnyMatrix, row: Row, h: FloatArray) -> RLSState:
+        """Do as `learn` for one row, which `row` has taken in, and its labels."""
+        h = h.astype(self._dtype)
+        if np.isinf(state.first_rows[h > 0]).any():
+            state = self._with_generations(state, h[None])
+        if state.fading < _LEAST_FADING:
+            state = _multiplied_out(state)
+            row = row._replace(gained=rows_of(state.gained, row.places))
+        errors, keep, young = steps.hinged(h - row.scores, h), self.factor(1), state.young.nonzero()[0]
+        before = Work(row.weights, row.gained * state.fading, state.intercepts, state.intercept_gained)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
+        check_finite(after.intercepts)
+        fading = max(state.fading * keep, _LEAST_FADING**2)
+        gained = after.gained / fading
+        used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
+        return state._replace(
+            scaling=scaling.update(state.scaling, X, keep),
+            weights=replaced_rows(state.weights, row.places, after.weights, row.weights),
+            intercepts=after.intercepts,
+            gained=replaced_rows(state.gained, row.places, gained, row.gained),
+            fading=fading,
+            in_use=state.in_use + float(used),
+            intercept_gained=after.intercept_gained,
+            rows=state.rows + 1.0,
         )
 
     def _with_generations(self, state: RLSState, H: Array) -> RLSState:
@@ -410,26 +389,24 @@ class RLS(Bank[RLSState]):
 
     def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
-        size = _SPARSE_BLOCK if scipy.sparse.issparse(Z) else _BLOCK
+        size = SPARSE_BLOCK if scipy.sparse.issparse(Z) else BLOCK
         if state.fading < _LEAST_FADING:
             state = _multiplied_out(state)
-        is_sparse = not state.scaling.length
         Z, touched = products.without_empty_columns(Z)
-        before = _rows_of(state.weights, touched), _rows_of(state.gained, touched)
+        before = rows_of(state.weights, touched), rows_of(state.gained, touched)
         weights, gained = before[0].copy(), before[1] * state.fading
         if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
             Z = Z.toarray()
         unused = gained[:, 0] == 0.0
-        work = _Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
+        work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if Z.shape[0] <= size:
-                self._learn_block(work, state.alpha, Z, H, young)
-            else:
-                for start in range(0, Z.shape[0], size):
-                    self._learn_block(work, state.alpha, Z[start : start + size], H[start : start + size], young)
+            for start in range(0, Z.shape[0], size):
+                # Slices of sparse rows are slow to make, also of all.
+                z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
+                learn_block(work, state.alpha, z, h, young, keep=self.factor(len(h)), binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
-        _check_finite(weights[:0] if self.binary else weights, work.intercepts)
+        check_finite(*(() if self.binary else (weights,)), work.intercepts)
         fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)
         gained /= fading
         learned = state._replace(
@@ -438,54 +415,10 @@ class RLS(Bank[RLSState]):
             fading=fading,
             in_use=state.in_use + float(np.count_nonzero(gained[unused, 0])),
         )
-        if not is_sparse:
-            return learned._replace(weights=weights, gained=gained)
         return learned._replace(
-            weights=Table.of(state.weights).replaced(touched, weights, before[0]),  # type: ignore[arg-type]
-            gained=Table.of(state.gained).replaced(touched, gained, before[1]),  # type: ignore[arg-type]
+            weights=replaced_rows(state.weights, touched, weights, before[0]),
+            gained=replaced_rows(state.gained, touched, gained, before[1]),
         )
-
-    def _learn_block(self, work: _Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray) -> None:
-        """Write what a block teaches into the arrays."""
-        errors = h - z @ work.weights
-        errors -= work.intercepts
-        if self.binary:
-            errors = _hinged(errors, h)
-        factor = self.factor(z.shape[0])
-        if factor != 1.0:
-            np.multiply(work.gained, factor, out=work.gained)
-            np.multiply(work.intercept_gained, factor, out=work.intercept_gained)
-        block = products.block_of(z)
-        touched, squares, pulls = block.touched, block.squares(), []
-        for generation in range(2 if len(young) else 1):
-            precision = alpha + work.gained[touched, generation]
-            freedom = 1.0 / (_INTERCEPT + float(work.intercept_gained[generation]))
-            variance = self._spread(1.0 / precision, touched, z.shape[1])
-            inverse = products.block_inverse(block, variance, freedom)
-            marginal = _marginal(precision, block.quadratic(inverse), squares)
-            work.gained[touched, generation] = marginal - alpha
-            total = float(inverse.sum(dtype=float))
-            gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
-            work.intercept_gained[generation] = gain - _INTERCEPT
-            pull = inverse @ (errors[:, young] if generation else errors)
-            pulls.append((pull, freedom * pull.sum(axis=0), variance))
-        pull, shift, variance = pulls[0]
-        if len(young):
-            # These are for the young generation, with its own precision.
-            pull[:, young], shift[young] = 0.0, pulls[1][1]
-            change = np.zeros((z.shape[1], len(young)), self._dtype)
-            block.add_transposed(change, pulls[1][2], pulls[1][0])
-            work.weights[:, young] += change
-        block.add_transposed(work.weights, variance, pull)
-        np.add(work.intercepts, shift, out=work.intercepts)
-
-    def _spread(self, values: FloatArray, touched: IntArray | slice, width: int) -> Array:
-        """Put the values of the columns that occur where these are among all."""
-        if isinstance(touched, slice):
-            return values.astype(self._dtype)
-        spread = np.zeros(width, self._dtype)
-        spread[touched] = values
-        return spread
 
     def derive(self, state: RLSState) -> Derived:
         """Collect what predicting needs."""
@@ -494,15 +427,17 @@ class RLS(Bank[RLSState]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
+        if X.shape[0] == 1 and columns.all_numeric(derived.scaling.n_values):
+            values, places = scaling.transform_row(derived.scaling, X, derived.scales)
+            return (values @ rows_of(derived.weights, places) + derived.intercepts)[None]
         return self.predict_transformed(derived, self.transform(derived, X))
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels from the result of `transform`."""
-        weights: Any = derived.weights
         with threads.limited(Z.shape[0]):
-            product = weights.times(Z) if isinstance(weights, Table) else Z @ weights
+            product = product_of(Z, derived.weights)
         product += derived.intercepts
-        return np.asarray(product)
+        return product
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
@@ -531,7 +466,8 @@ class RLS(Bank[RLSState]):
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
         """Forget what was learned of numeric features of sparse data."""
-        if not _is_table(state.weights) or not columns.all_numeric(state.scaling.n_values):
+        # Also where they are arrays, as in a model that was just loaded.
+        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
             return state
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])
@@ -545,9 +481,7 @@ class RLS(Bank[RLSState]):
         n_random = scaled.directions.shape[1]
         places = np.concatenate([design, len(design) + np.arange(n_random)])
         if scaled.length:
-            scaled = scaled._replace(
-                mean=scaled.mean[design], square=scaled.square[design], directions=scaled.directions[design]
-            )
+            scaled = scaling.reordered(scaled, design)
         weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
         moved = state._replace(
             scaling=scaled._replace(n_values=scaled.n_values[features]),
@@ -577,25 +511,9 @@ class RLS(Bank[RLSState]):
         return _as_tables(grown, weights, gained) if _is_table(state.weights) else grown
 
 
-class _Work(NamedTuple):
-    """Arrays that a batch is learned in: the rows it touches, and the intercepts."""
-
-    weights: Array
-    gained: FloatArray
-    intercepts: Array
-    intercept_gained: FloatArray
-
-
 def _is_table(array: Any) -> bool:
     """Tell whether rows are those of a table, as they are of sparse data."""
     return isinstance(array, Table)
-
-
-def _rows_of(array: Any, touched: IntArray | slice) -> Array:
-    """Take some rows."""
-    if isinstance(array, Table) and not isinstance(touched, slice):
-        return array.rows(touched)
-    return np.asarray(np.asarray(array)[touched])
 
 
 def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
@@ -613,30 +531,6 @@ def _multiplied_out(state: RLSState) -> RLSState:
     return _as_tables(state, None, gained) if _is_table(state.gained) else state._replace(gained=gained)
 
 
-def first_rows(n: int) -> tuple[IntArray, IntArray]:
-    """Choose the rows of a first batch that are learned exactly, and the order of the others.
-
-    A first batch may be a whole table, and sorted: both the exact rows and every block are taken from all over it.
-
-    Examples
-    --------
-    >>> first, others = first_rows(2000)
-    >>> len(first), others[:4].tolist()
-    (512, [1, 17, 33, 49])
-    """
-    n_first = min(n, EXACT_ROWS)
-    first = np.arange(n_first) * n // n_first
-    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
-    n_blocks = -(-len(others) // _SPARSE_BLOCK)
-    return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
-
-
-def _parts(rows: AnyMatrix) -> tuple[FloatArray, IntArray, IntArray]:
-    """Take sparse rows apart."""
-    rows = scipy.sparse.csr_array(rows)
-    return rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp)
-
-
 def _with_means(H: FloatArray) -> FloatArray:
     """Put each target's mean where it is not known, 0 where it never is."""
     missing = np.isnan(H)
@@ -644,34 +538,3 @@ def _with_means(H: FloatArray) -> FloatArray:
         return H
     means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
     return np.where(missing, means, H)
-
-
-def _inverse(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatArray:
-    """Compute ``(ZZᵀ/α + 1/d_b + I)⁻¹`` from the eigenvalues and eigenvectors of ``ZZᵀ``."""
-    inverse = (vectors / (values / alpha + 1.0)) @ vectors.T
-    # The intercept adds a matrix of rank one (Sherman and Morrison, 1950).
-    sums = inverse.sum(axis=1)
-    inverse -= np.outer(sums, sums / (_INTERCEPT + sums.sum()))
-    return inverse
-
-
-def _hinged(errors: Array, h: Array) -> Array:
-    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
-    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
-    if np.isnan(hinged.sum()):
-        hinged[np.isnan(h)] = 0.0
-    return hinged
-
-
-def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
-    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
-    with np.errstate(divide="ignore"):
-        marginal = precision / np.maximum(1.0 - q / precision, 0.0)
-    return np.clip(marginal, precision, precision + squares)
-
-
-def _check_finite(weights: Array, intercepts: Array) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = weights.sum(dtype=float) + intercepts.sum(dtype=float)
-    if not np.isfinite(total):
-        raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")

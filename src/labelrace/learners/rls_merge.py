@@ -24,9 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.learners.rls import _INTERCEPT, RLS, RLSState, WarmUp, _rows_of
+from labelrace.learners.penalty import INTERCEPT
+from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table
+from labelrace.learners.table import Table, rows_of
+from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved"]
@@ -132,14 +134,14 @@ class Joint(NamedTuple):
 def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
     """Compute what a shard has gained since the start, which has the same columns and targets."""
     kept, young = bank.factor(int(end.rows - start.rows)), _young(start)
-    before = start.alpha + kept * start.fading * _rows_of(start.gained, touched)
-    after = end.alpha + end.fading * _rows_of(end.gained, touched)
-    intercept_before, intercept_after = _INTERCEPT + kept * start.intercept_gained, _INTERCEPT + end.intercept_gained
+    before = start.alpha + kept * start.fading * rows_of(start.gained, touched)
+    after = end.alpha + end.fading * rows_of(end.gained, touched)
+    intercept_before, intercept_after = INTERCEPT + kept * start.intercept_gained, INTERCEPT + end.intercept_gained
     if end.founded != start.founded:
         # What was young before is old now, and the young generation has begun anew.
-        before[:, 1], intercept_before[1] = start.alpha, _INTERCEPT
-    natural = _times(_rows_of(end.weights, touched), after, young)
-    natural -= _times(_rows_of(start.weights, touched), before, young)
+        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT
+    natural = _times(rows_of(end.weights, touched), after, young)
+    natural -= _times(rows_of(start.weights, touched), before, young)
     which = young.astype(np.intp)
     return Gains(
         touched,
@@ -204,27 +206,27 @@ def joint(start: RLSState, gains: Gains) -> Joint:
     """Compute the joint models of shards from their start, with the same columns and targets, and what they gained."""
     fading, young = gains.fading, _young(start)
     left, which = fading.of_gains(), young.astype(np.intp)
-    known, weights = start.fading * _rows_of(start.gained, gains.touched), _rows_of(start.weights, gains.touched)
+    known, weights = start.fading * rows_of(start.gained, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
     # Of the sum the start counts once, faded by all shards; of the mean once for each shard.
     for times, kept, share in ((1.0, fading.kept_of_all, left), (fading.shards, fading.kept, 1.0)):
         base = times * start.alpha + kept * known
         precision = np.maximum(base + share * gains.precision, start.alpha)
         natural = _times(weights, base, young) + weights.dtype.type(share) * gains.natural
-        intercept_base = times * _INTERCEPT + kept * start.intercept_gained
-        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, _INTERCEPT)
+        intercept_base = times * INTERCEPT + kept * start.intercept_gained
+        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, INTERCEPT)
         intercepts = start.intercepts * intercept_base[which] + share * gains.intercepts
         models.append((_times(natural, 1.0 / precision, young), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
     faded = start.fading * fading.kept_of_all
-    unused = _rows_of(start.gained, gains.touched)[:, 0] == 0.0
+    unused = rows_of(start.gained, gains.touched)[:, 0] == 0.0
     state = start._replace(
         scaling=_of_rows(gains.scaling, start.scaling, fading),
         gained=_replaced(start.gained, gains.touched, (precision - start.alpha) / faded),
         fading=faded,
         in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
-        intercept_gained=intercept_precision - _INTERCEPT,
+        intercept_gained=intercept_precision - INTERCEPT,
         rows=start.rows + gains.rows,
         first_rows=np.minimum(start.first_rows, gains.first_rows),
         young=young & np.isfinite(gains.first_rows),
@@ -259,10 +261,10 @@ def _replaced(array: Any, touched: IntArray, rows: Array) -> Any:
 
 def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:
     """Pool the moments of two groups of shards."""
-    if not one.length or not other.rows:
+    if not one.length:
         return one
     rows = one.rows + other.rows
-    step, share = other.mean - one.mean, other.rows / rows
+    step, share = other.mean - one.mean, other.rows / np.maximum(rows, 1e-300)
     square = one.square + other.square + step**2 * (one.rows * share)
     return one._replace(rows=rows, mean=one.mean + share * step, square=square)
 
@@ -272,5 +274,6 @@ def _of_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> Scali
     if not pooled.length:
         return start
     rows = fading.kept_of_all * start.rows + fading.of_gains() * (pooled.rows - fading.kept * start.rows)
-    rows = max(rows, 1.0)
-    return pooled._replace(rows=rows, square=pooled.square * (rows / pooled.rows))
+    rows = np.where(pooled.rows > 0, np.maximum(rows, 1.0), 0.0)
+    square = pooled.square * (rows / np.maximum(pooled.rows, 1e-300))
+    return start._replace(rows=rows, mean=pooled.mean, square=square)

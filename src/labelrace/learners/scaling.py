@@ -10,7 +10,13 @@ absolute values of the row along random directions. With them a linear model als
 (Rahimi and Recht, "Weighted sums of random kitchen sinks", 2008).
 
 The first rows decide which of the two it is: arrays that are mostly zeros are sparse data, in whatever form they are
-stored. A missing value (NaN) counts as the mean, or as zero in sparse data.
+stored. Rows of nothing but zeros tell nothing. Data that turns out to be dense later is told by `has_become_dense`.
+A missing value (NaN) counts as the mean, or as zero in sparse data.
+
+*Moments are robust.* Of the first rows, values far beyond the spread of the others are clipped; later ones, values
+beyond ten standard deviations. A column that has been constant, such as that of a sensor that starts late, has moments
+from the first row on that differs. And where the last few hundred rows of a column vary ten times less than what is
+known of it, what is known is wrong, and theirs are taken (`revised`).
 
 The result has the dtype of the random directions, also where there are none. Single precision takes half the memory
 and half the time; its error of 1e-7 is small beside the noise of the data.
@@ -18,7 +24,7 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -27,16 +33,35 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["ScalingState", "grow", "init", "is_sparse", "n_columns", "rescale", "scale", "start", "transform", "update"]
+__all__ = [
+    "ScalingState",
+    "grow",
+    "has_become_dense",
+    "init",
+    "is_sparse",
+    "n_columns",
+    "reordered",
+    "rescale",
+    "revised",
+    "scale",
+    "start",
+    "transform",
+    "transform_row",
+    "update",
+]
 
-# Share of non-zeros up to which data is sparse.
-_SPARSE = 0.3
+# Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
+_SPARSE, _DENSE = 0.3, 0.5
 # Standard deviations at which a dense column is clipped.
 _CLIP = 5.0
 # Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
 _OUTLIER = 10.0
-# Rows from which the variance of a column can be told.
-_MIN_ROWS = 50
+# Among the first rows a value is an outlier from so many deviations on, which this share of the values does not count in.
+_FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
+# Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
+_MIN_ROWS, _RECENT_ROWS = 50, 256.0
+# A column is constant where it deviates from its mean by no more than this share of it.
+_CONSTANT = 1e-9
 _MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 
 
@@ -47,27 +72,44 @@ class ScalingState(NamedTuple):
     ----------
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
-    rows : float
-        Rows that the moments come from, forgotten ones less.
+    rows : (M,) array
+        Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
+        the next ones.
     mean, square : (M,) arrays
-        Running mean, and sum of squared deviations, of each column of the design. Empty for sparse data.
+        Running mean, and sum of squared deviations.
+    recent_rows : float
+        Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
+    recent_mean, recent_square : (M,) arrays
+        Their moments.
+    recent_filled : float
+        Their non-zeros, of sparse data.
     directions : (M, D) array
         Directions of the random features, in single or double precision. Empty for sparse data.
     length : float
         Root of the number of columns at the start; 0 for sparse data.
     """
 
-    n_values: IntArray
-    rows: float
-    mean: FloatArray
-    square: FloatArray
-    directions: Array
-    length: float
+    n_values: Annotated[IntArray, "m", "values"]
+    rows: Annotated[FloatArray, "_c", ">=0"]
+    mean: Annotated[FloatArray, "_c"]
+    square: Annotated[FloatArray, "_c", ">=0"]
+    recent_rows: Annotated[float, ">=0"]
+    recent_mean: Annotated[FloatArray, "_c"]
+    recent_square: Annotated[FloatArray, "_c", ">=0"]
+    recent_filled: Annotated[float, ">=0"]
+    directions: Annotated[Array, "_c _r"]
+    length: Annotated[float, ">=0"]
 
 
 def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:
     """Make the state before the first row, which treats features as sparse."""
-    return ScalingState(n_values, 0.0, np.zeros(0), np.zeros(0), np.zeros((0, 0), dtype), 0.0)
+    return _empty(n_values, np.zeros((0, 0), dtype))
+
+
+def _empty(n_values: IntArray, directions: Array) -> ScalingState:
+    m = len(directions)
+    none = np.zeros(m)
+    return ScalingState(n_values, none, none, none, 0.0, none, none, 0.0, directions, float(np.sqrt(m)))
 
 
 def start(
@@ -80,16 +122,31 @@ def start(
     """Decide by the first rows whether data is sparse or dense; their moments are left to `update`."""
     if is_sparse(X):
         return init(n_values, dtype)
-    m = columns.width(n_values)
-    directions = rng.normal(size=(m, n_random_features)).astype(dtype)
-    return ScalingState(n_values, 0.0, np.zeros(m), np.zeros(m), directions, float(np.sqrt(m)))
+    return _empty(n_values, rng.normal(size=(columns.width(n_values), n_random_features)).astype(dtype))
 
 
 def is_sparse(X: AnyMatrix) -> bool:
-    """Tell whether rows are mostly zeros, in whatever form they are stored."""
-    # Explicitly stored zeros are not counted.
-    n_filled = np.count_nonzero(X.data if scipy.sparse.issparse(X) else X)
-    return bool(n_filled <= _SPARSE * X.shape[0] * X.shape[1])
+    """Tell whether rows are mostly zeros, in whatever form they are stored; rows of nothing else do not count."""
+    n_rows, n_filled = _filled(X)
+    return n_filled <= _SPARSE * n_rows * X.shape[1]
+
+
+def _filled(X: AnyMatrix) -> tuple[int, int]:
+    """Count the rows that hold anything, and their non-zeros; explicitly stored zeros are zeros."""
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.csr_array(X)
+        if np.count_nonzero(X.data) < X.nnz:
+            X = X.copy()
+            X.eliminate_zeros()
+        return int(np.count_nonzero(np.diff(X.indptr))), X.nnz
+    counts = np.count_nonzero(X, axis=1)
+    return int(np.count_nonzero(counts)), int(counts.sum())
+
+
+def has_become_dense(state: ScalingState) -> bool:
+    """Tell whether data that was taken for sparse is mostly filled now."""
+    n_cells = state.recent_rows * len(state.n_values)
+    return not state.length and state.recent_rows >= _RECENT_ROWS and state.recent_filled > _DENSE * n_cells
 
 
 def n_columns(state: ScalingState) -> int:
@@ -100,30 +157,111 @@ def n_columns(state: ScalingState) -> int:
 def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.length:
-        return state
+        return _count_filled(state, X)
     X = columns.dense(columns.design(X, state.n_values))
+    is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
         if np.isnan(mean).any():
             # Missing values count as the mean so far, and so change nothing.
-            X = np.where(np.isnan(X), state.mean if state.rows else _known_means(X), X)
+            X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
             mean, squares = _moments(X)
-        if state.rows >= _MIN_ROWS:
-            most = _OUTLIER**2 * state.square / state.rows
+        state = _with_recent(state, len(X), mean, squares)
+        if is_first:
+            X = _without_first_outliers(X)
+            mean, squares = _moments(X)
+        else:
+            most = np.where(state.rows >= _MIN_ROWS, _OUTLIER**2 * state.square / np.maximum(state.rows, 1.0), 0.0)
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
-        n, before = len(X), state.rows * forgetting
-        step, rows = mean - state.mean, before + n
-        # The sums of two parts about their common mean (Chan, Golub and LeVeque, 1979).
-        square = state.square * forgetting + squares + step**2 * (before * n / rows)
+        added = _joined(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
+        rows, mean, square = _started(state, X, added)
     if not np.isfinite(square).all():
         raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
-    return state._replace(rows=rows, mean=state.mean + step * (n / rows), square=square)
+    return state._replace(rows=rows, mean=mean, square=square)
+
+
+def _joined(
+    before: Any, mean: FloatArray, square: FloatArray, n: Any, batch_mean: FloatArray, batch_square: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Join the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
+    rows, step = before + n, batch_mean - mean
+    return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
+
+
+def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatArray) -> ScalingState:
+    """Add a batch's moments to those of recent rows."""
+    _, mean, square = _joined(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
+    return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
+
+
+def _count_filled(state: ScalingState, X: AnyMatrix) -> ScalingState:
+    """Count the non-zeros of recent rows of sparse data."""
+    n_rows, n_filled = _filled(X)
+    if state.recent_rows >= _RECENT_ROWS:
+        return state._replace(recent_rows=float(n_rows), recent_filled=float(n_filled))
+    return state._replace(recent_rows=state.recent_rows + n_rows, recent_filled=state.recent_filled + n_filled)
+
+
+def _without_first_outliers(X: FloatArray) -> FloatArray:
+    """Leave out empty rows, of which there may be some before data comes, and clip what is far beyond the others."""
+    filled = X.any(axis=1)
+    X = X[filled] if filled.any() else X
+    middle = np.median(X, axis=0)
+    apart = np.abs(X - middle)
+    n_kept = len(X) - max(1, int(_TRIMMED * len(X)))
+    if n_kept < 2:
+        return X
+    kept = np.partition(apart, n_kept - 1, axis=0)[:n_kept]
+    spread = np.sqrt(np.einsum("ij,ij->j", kept, kept) / n_kept)
+    is_far = (apart > _FIRST_OUTLIER * spread) & (spread > 0) & np.isfinite(spread)
+    return np.where(is_far, np.clip(X, middle - _OUTLIER * spread, middle + _OUTLIER * spread), X)
+
+
+def _started(
+    state: ScalingState, X: FloatArray, added: tuple[FloatArray, FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Begin the moments of columns that have been constant with their first row that differs."""
+    least = _CONSTANT * np.abs(state.mean)
+    constant = np.flatnonzero((state.rows >= _MIN_ROWS) & (state.square <= least**2 * state.rows))
+    if len(constant):
+        values = X[:, constant]
+        since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least[constant], axis=0)
+        starts = since.any(axis=0)
+        constant, since, values = constant[starts], since[:, starts], values[:, starts]
+        n = since.sum(axis=0)
+        mean = np.where(since, values, 0.0).sum(axis=0) / n
+        square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
+        for known, own in zip(added, (n, mean, square), strict=True):
+            known[constant] = own
+    return added
+
+
+def revised(state: ScalingState) -> ScalingState:
+    """Take the moments of recent rows, if there are enough, for columns that they say to be ten times as narrow.
+
+    What is known of such a column was wrong, or is no more: as long as it is kept, the column is next to nothing.
+    """
+    if not state.length or state.recent_rows < _RECENT_ROWS:
+        return state
+    none, recent_mean, variance = np.zeros_like(state.mean), state.recent_mean, state.recent_square / state.recent_rows
+    is_known = np.sqrt(variance) > _CONSTANT * np.abs(recent_mean)
+    is_wrong = is_known & (state.square > _OUTLIER**2 * variance * state.rows)
+    state = state._replace(recent_rows=0.0, recent_mean=none, recent_square=none)
+    if not is_wrong.any():
+        return state
+    return state._replace(
+        rows=np.where(is_wrong, _RECENT_ROWS, state.rows),
+        mean=np.where(is_wrong, recent_mean, state.mean),
+        square=np.where(is_wrong, variance * _RECENT_ROWS, state.square),
+    )
 
 
 def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute the columns' means, and the sums of squared deviations from them."""
+    if len(X) == 1:
+        return X[0], np.zeros(X.shape[1])
     mean = X.mean(axis=0)
     apart = X - mean
     return mean, np.einsum("ij,ij->j", apart, apart)
@@ -143,7 +281,7 @@ def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
-        variance, known = squares / len(X), state.square / state.rows
+        variance, known = squares / len(X), state.square / np.maximum(state.rows, 1.0)
         is_other = np.maximum(variance, known) > _OUTLIER**2 * np.minimum(variance, known)
         is_other |= (mean - state.mean) ** 2 > _OUTLIER**2 * known
     is_other &= (variance > 0) & np.isfinite(variance)
@@ -159,9 +297,9 @@ def _known_means(X: FloatArray) -> FloatArray:
 
 def scale(state: ScalingState) -> FloatArray:
     """Compute what the columns' deviations from their means are divided by."""
-    spread = np.sqrt(state.square / max(state.rows, 1.0))
+    spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
-    return np.where(spread > 1e-9 * np.abs(state.mean), spread, np.inf) * state.length
+    return np.where(spread > _CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
 
 
 def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None) -> AnyMatrix:
@@ -169,6 +307,29 @@ def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = Non
     if not state.length:
         return _unit_rows(X, state.n_values, state.directions.dtype)
     return _standardised(state, columns.design(X, state.n_values), scale(state) if scales is None else scales)
+
+
+def transform_row(
+    state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None
+) -> tuple[Array, IntArray | slice]:
+    """Do as `transform` for one row of numeric features, without making a matrix: its values, and their columns."""
+    if state.length:
+        return _standardised(state, X, scale(state) if scales is None else scales)[0], slice(None)
+    if scipy.sparse.issparse(X):
+        places, values = X.indices, X.data
+    else:
+        places = np.flatnonzero(X[0])
+        values = X[0, places]
+    values = _damped(values)
+    length = float(values @ values) ** 0.5
+    # A row whose squares underflow to zero is not scaled.
+    return (values * (1.0 / length if length > 0 else 1.0)).astype(state.directions.dtype), places
+
+
+def _damped(values: FloatArray) -> FloatArray:
+    """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
+    damped = np.copysign(np.log1p(np.abs(values)), values)
+    return np.nan_to_num(damped, nan=0.0) if np.isnan(damped.sum()) else damped
 
 
 def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
@@ -201,8 +362,7 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     sparse = sparse if isinstance(sparse, scipy.sparse.csr_array) else scipy.sparse.csr_array(sparse)
     data = sparse.data
     if not columns.all_nominal(n_values):
-        data = np.nan_to_num(data, nan=0.0)
-        data = np.sign(data) * np.log1p(np.abs(data))
+        data = _damped(data)
     counts = np.diff(sparse.indptr)
     filled = np.flatnonzero(counts)
     lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
@@ -214,6 +374,18 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     return scaled
 
 
+def reordered(state: ScalingState, design: IntArray) -> ScalingState:
+    """Put the columns of dense data in another order; what features they come from is left to the caller."""
+    return state._replace(
+        rows=state.rows[design],
+        mean=state.mean[design],
+        square=state.square[design],
+        recent_mean=state.recent_mean[design],
+        recent_square=state.recent_square[design],
+        directions=state.directions[design],
+    )
+
+
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
     """Add features that were zero in all rows so far; the columns of the others keep their values.
 
@@ -223,7 +395,19 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
         return state._replace(n_values=n_values)
     kept = columns.places(state.n_values, n_values)
     m = columns.width(n_values)
-    mean, square = np.zeros(m), np.zeros(m)
     directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
-    mean[kept], square[kept], directions[kept] = state.mean, state.square, state.directions
-    return state._replace(n_values=n_values, mean=mean, square=square, directions=directions)
+    directions[kept] = state.directions
+    grown = state._replace(n_values=n_values, directions=directions)
+    # New columns have been zero for as long as others are known.
+    moments = {
+        "rows": state.rows.max(initial=0.0),
+        "mean": 0.0,
+        "square": 0.0,
+        "recent_mean": 0.0,
+        "recent_square": 0.0,
+    }
+    for name, value in moments.items():
+        wider = np.full(m, value)
+        wider[kept] = getattr(state, name)
+        grown = grown._replace(**{name: wider})
+    return grown

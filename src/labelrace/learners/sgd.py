@@ -30,6 +30,7 @@ import numpy as np
 import scipy.linalg
 
 from labelrace import parameters
+from labelrace.core.linalg import bounded_product
 from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
@@ -259,7 +260,7 @@ class SGD(Bank[SGDState]):
 
     def predict(self, derived: SGDState, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        return _design(derived, X) @ derived.weights + derived.intercepts
+        return bounded_product(_design(derived, X), derived.weights, derived.intercepts)
 
     def grow_components(self, state: SGDState, n_components: int) -> SGDState:
         """Add regressors that have seen no pseudo label but 0: their weights have stayed 0, all means are equal."""

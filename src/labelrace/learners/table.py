@@ -12,6 +12,7 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["Table"]
+__all__ = ["Table", "product_of", "replaced_rows", "rows_of"]
+
+# Rows that are filled at a time.
+_FILLED = 4096
 
 
 class _Version:
@@ -35,10 +39,15 @@ class _Version:
 
 
 class _Store:
-    """The array, which version it holds, and the old rows of an exchange that is not whole."""
+    """The array, which version it holds, and the old rows of an exchange that is not whole.
 
-    def __init__(self, array: Array) -> None:
+    Rows of a table that is filled on demand are in the array once `fill` has been called for them.
+    """
+
+    def __init__(self, array: Array, fill: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
         self.array = array
+        self._fill = fill
+        self._is_open = np.full(n_rows, fill is not None)
         # Of the kind that the thread which holds it may take again, should it have been thrown out of a `with`.
         self.lock = threading.RLock()
         # One attribute, so that both change at once.
@@ -52,6 +61,18 @@ class _Store:
             self.array[places] = rows
             self.status = (newest, None)
         return newest
+
+    def fill(self, places: IntArray | None = None) -> None:
+        """Fill in rows that nobody has asked for so far, all of them without places."""
+        if self._fill is None:
+            return
+        wanted = np.zeros(len(self._is_open), dtype=bool)
+        wanted[slice(None) if places is None else places[places < len(wanted)]] = True
+        open_rows = np.flatnonzero(wanted & self._is_open)
+        for start in range(0, len(open_rows), _FILLED):
+            some = open_rows[start : start + _FILLED]
+            self.array[some] = self._fill(some)
+            self._is_open[some] = False
 
 
 class Table:
@@ -86,6 +107,13 @@ class Table:
         store = _Store(array)
         return cls(store, store.status[0], len(array))
 
+    @classmethod
+    def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> Table:
+        """Make a table whose rows a function returns by their places, each when it is first asked for."""
+        # The system gives memory to rows that are written; there is room to grow.
+        store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0])
+        return cls(store, store.status[0], shape[0])
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the entries."""
@@ -105,6 +133,7 @@ class Table:
 
     def _taken(self, places: IntArray) -> Array:
         newest = self._store.newest()
+        self._store.fill(places)
         # Twice as fast as indexing.
         taken = self._store.array.take(places, axis=0)
         for version in reversed(self._since(newest)):
@@ -123,7 +152,10 @@ class Table:
     def _product(self, Z: AnyMatrix) -> Array | None:
         """Compute the product if this is the newest version, whose rows are in the array."""
         store = self._store
-        return np.asarray(Z @ store.array[: self.shape[0]]) if store.newest() is self._version else None
+        if store.newest() is not self._version:
+            return None
+        store.fill(Z.indices)
+        return np.asarray(Z @ store.array[: self.shape[0]])
 
     def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> Table:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
@@ -136,6 +168,7 @@ class Table:
         store, old, new = self._store, self._version, _Version()
         if store.newest() is not old:
             return None
+        store.fill(places)
         kept = store.array.take(places, axis=0) if kept is None else kept
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
@@ -172,6 +205,7 @@ class Table:
 
     def _whole(self) -> Array:
         newest = self._store.newest()
+        self._store.fill()
         whole = self._store.array[: self.shape[0]].copy()
         for version in reversed(self._since(newest)):
             assert version.places is not None
@@ -195,3 +229,20 @@ def _restore(taken: Array, places: IntArray, version: _Version) -> None:
     found = np.minimum(np.searchsorted(version.places, places), len(version.places) - 1)
     same = version.places[found] == places
     taken[same] = version.rows[found[same]]
+
+
+def rows_of(array: Any, places: IntArray | slice) -> Array:
+    """Take some rows of a table, or all of an array."""
+    if isinstance(array, Table) and not isinstance(places, slice):
+        return array.rows(places)
+    return np.asarray(np.asarray(array)[places])
+
+
+def replaced_rows(array: Any, places: IntArray | slice, rows: Array, kept: Array) -> Any:
+    """Make a table with other rows at some places, where ``kept`` are now; at all places it is an array."""
+    return rows if isinstance(places, slice) else Table.of(array).replaced(places, rows, kept)
+
+
+def product_of(Z: AnyMatrix, array: Any) -> Array:
+    """Compute the product of some rows with a table or an array."""
+    return array.times(Z) if isinstance(array, Table) else np.asarray(Z @ array)

@@ -14,6 +14,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from labelrace.core.locks import one_at_a_time
+
 __all__ = ["limited"]
 
 # Rows from which products are large enough for BLAS to use several threads; fewer are not worth the limit's own time.
@@ -34,29 +36,27 @@ def limited(n_rows: int) -> Iterator[None]:
     if n_rows < _FEWEST_ROWS:
         yield
         return
-    _enter()
+    one_at_a_time(_lock, _enter)
     try:
         yield
     finally:
-        _leave()
+        one_at_a_time(_lock, _leave)
 
 
 def _enter() -> None:
     global _inside, _limit, _controller
-    with _lock:
-        if _inside == 0:
-            if _controller is None:
-                _controller = ThreadpoolController().select(user_api="blas")
-            wanted = max(1, int(os.environ.get("LABELRACE_THREADS") or 1))
-            if any(library.num_threads > wanted for library in _controller.lib_controllers):
-                _limit = _controller.limit(limits=wanted)
-        _inside += 1
+    if _inside == 0:
+        if _controller is None:
+            _controller = ThreadpoolController().select(user_api="blas")
+        wanted = max(1, int(os.environ.get("LABELRACE_THREADS") or 1))
+        if any(library.num_threads > wanted for library in _controller.lib_controllers):
+            _limit = _controller.limit(limits=wanted)
+    _inside += 1
 
 
 def _leave() -> None:
     global _inside, _limit
-    with _lock:
-        _inside -= 1
-        if _inside == 0 and _limit is not None:
-            _limit.restore_original_limits()
-            _limit = None
+    _inside -= 1
+    if _inside == 0 and _limit is not None:
+        _limit.restore_original_limits()
+        _limit = None

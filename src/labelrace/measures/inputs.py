@@ -53,7 +53,7 @@ def as_label_matrices(
     given = {"Y_true": Y_true, "Y_pred": Y_pred} if Y_pred is not None else {"Y_true": Y_true}
     rows = {name: _rows(Y) for name, Y in given.items()}
     for name, side in rows.items():
-        # Rows that are all empty lists are as good as empty sets.
+        # Rows that are all empty lists are taken as empty sets.
         if side is None or not (are_label_sets(side) or not any(map(len, side))):
             raise ValueError(
                 f"{name} must be sets of label names, as the other labels are, got {type(given[name]).__name__}; "

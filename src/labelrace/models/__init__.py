@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelrace.models.adagrad import AdaGradClassifier
+    from labelrace.models.arow import AROWClassifier
     from labelrace.models.bmad import BMaDClassifier
     from labelrace.models.chains import ClassifierChainsClassifier
     from labelrace.models.cl import CompressedLabelingClassifier
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from labelrace.models.faie import FaIEClassifier
     from labelrace.models.isoup import ISOUPTreeClassifier
     from labelrace.models.kcca import KCCAClassifier
+    from labelrace.models.maniac import MANIACClassifier
     from labelrace.models.mbr import MBRClassifier
     from labelrace.models.mbr_chunks import MBRChunksClassifier
     from labelrace.models.mlht import MLHTClassifier
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
     from labelrace.models.mwc import MWCClassifier
     from labelrace.models.plst import PLSTClassifier
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
+    from labelrace.models.rbm import RBMClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
     from labelrace.models.ridge import RidgeClassifier
 
 __all__ = [
+    "AROWClassifier",
+    "AdaGradClassifier",
     "BMaDClassifier",
     "BinaryRelevanceClassifier",
     "CPLSTClassifier",
@@ -48,6 +54,7 @@ __all__ = [
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
+    "MANIACClassifier",
     "MBRChunksClassifier",
     "MBRClassifier",
     "MLHTClassifier",
@@ -57,10 +64,13 @@ __all__ = [
     "OfflineRACEClassifier",
     "PLSTClassifier",
     "RACEClassifier",
+    "RBMClassifier",
     "RidgeClassifier",
 ]
 
 _HOMES = {
+    "AROWClassifier": "arow",
+    "AdaGradClassifier": "adagrad",
     "BMaDClassifier": "bmad",
     "BinaryRelevanceClassifier": "relevance",
     "CPLSTClassifier": "cplst",
@@ -75,6 +85,7 @@ _HOMES = {
     "ISOUPTreeClassifier": "isoup",
     "KCCAClassifier": "kcca",
     "LabelRaceClassifier": "default",
+    "MANIACClassifier": "maniac",
     "MBRChunksClassifier": "mbr_chunks",
     "MBRClassifier": "mbr",
     "MLHTClassifier": "mlht",
@@ -84,6 +95,7 @@ _HOMES = {
     "OfflineRACEClassifier": "race",
     "PLSTClassifier": "plst",
     "RACEClassifier": "race",
+    "RBMClassifier": "rbm",
     "RidgeClassifier": "ridge",
 }
 

@@ -27,7 +27,7 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import inputs, labels, naming, persistence
+from labelrace.models import documentation, inputs, labels, naming, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.models.writing import Writable
@@ -49,6 +49,24 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
     """Base of the classifiers, nearly all of which learn batch by batch.
 
     A subclass is its parameters, and makes its algorithm of them.
+
+    Parameters
+    ----------
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
     """
 
     is_online = True
@@ -57,6 +75,10 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
     _fitted: Fitted
     label_names: Any = None
     categorical_features: Any = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        documentation.complete(cls)
 
     @abstractmethod
     def _algorithm(self, seed: int) -> Algorithm[Any]:
@@ -334,12 +356,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         fitted, rows = self._rows(X)
         best: list[list[tuple[Any, float]]] = []
         for block in _blocks(rows, fitted.schema.n_labels):
-            scores = fitted.algorithm.scores(fitted.derived, block)
-            likely = fitted.algorithm.probabilities(fitted.derived, block)
-            order = _most_likely_first(likely, scores, min(k, fitted.schema.n_labels))
-            likely = np.take_along_axis(likely, order, axis=1)
-            names = (fitted.schema.names_of(row) for row in order)
-            best += [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+            best += _most_likely(fitted, block, min(k, fitted.schema.n_labels))
         return best
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
@@ -550,6 +567,15 @@ def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
     size = max(1, _CELLS // n_labels)
     for start in range(0, rows.shape[0], size):
         yield rows[start : start + size]
+
+
+def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+    """List the ``k`` most likely labels of some rows with their probabilities."""
+    scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
+    order = _most_likely_first(likely, scores, k)
+    likely = np.take_along_axis(likely, order, axis=1)
+    names = (fitted.schema.names_of(row) for row in order)
+    return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 
 
 def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:

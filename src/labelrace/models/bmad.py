@@ -233,10 +233,6 @@ class BMaDClassifier(OnlineClassifier):
         Rows after which the basis stays.
     learner : str, bank or estimator, default="naive_bayes"
         Classifiers for the codes: "naive_bayes", or a classifying bank of `labelrace.learners`.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What the local search starts from.
 
@@ -244,14 +240,6 @@ class BMaDClassifier(OnlineClassifier):
     ----------
     basis_ : (k, l) array
         The basis sets.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

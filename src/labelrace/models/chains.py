@@ -418,23 +418,8 @@ class ClassifierChainsClassifier(OnlineClassifier):
         The chains, each a permutation of the labels; None draws them from `random_state`.
     learner : NaiveBayes or None, default=None
         Settings of the learners. Only naive Bayes shares its sums between chains.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the chains' orders.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -13,7 +13,7 @@ on by default, are an addition. It needs bits that are nearly all right.
 Codes are drawn once, so sums of features and bits and counts of distinct label sets are all there is to keep; distilled
 sets and their probabilities are found on reading.
 
-Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each), ``nnz(x) k`` and ``|y| k`` a row; reading ``m³``, and ``d² l`` a
+Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each), ``nnz(x) k`` and ``|y| k`` a row; reading ``m³``, and ``d²`` a
 distilled set for ``d`` distinct label sets; a prediction ``m k`` and ``k`` a distilled set. State: ``m² + m k`` and the
 distinct label sets. Online, mergeable, growable, all exact up to 10,000 distinct label sets.
 
@@ -25,8 +25,9 @@ Zhou, T., Tao, D. and Wu, X.: Compressed labeling on distilled labelsets for mul
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -175,8 +176,10 @@ class CompressedLabeling(Compression):
         evidence, distilled = self.evidence(derived, X), derived.code.distilled
         lowest = np.minimum(evidence.min(axis=1, initial=0.0), 0.0) - 1.0
         scores = np.tile(lowest[:, None], distilled.shape[1])
-        for found, members in zip(evidence.T, distilled > 0, strict=True):
-            scores[:, members] = np.maximum(scores[:, members], found[:, None])
+        labels, places = np.nonzero(distilled.T)
+        found, first = np.unique(labels, return_index=True)
+        if len(found):
+            scores[:, found] = np.maximum(np.maximum.reduceat(evidence[:, places], first, axis=1), lowest[:, None])
         return scores
 
     def predict(self, derived: Derived, X: AnyMatrix) -> Any:
@@ -246,21 +249,52 @@ def distil(sets: FloatArray, weights: FloatArray) -> FloatArray:
            [0., 1., 0.],
            [0., 0., 1.]])
     """
-    left, chosen = sets.copy(), []
-    while True:
-        distinct = np.unique(left[left.any(axis=1)], axis=0)
-        contains = left @ distinct.T == distinct.sum(axis=1)
-        rows = weights @ contains
-        worth = np.where(rows >= 2, rows * distinct.sum(axis=1), 0.0)
-        if not worth.any():
-            break
-        best = int(worth.argmax())
-        chosen.append(distinct[best])
-        left = left - np.where(contains[:, best, None], distinct[best], 0.0)
+    chosen, left = [], _Residuals(sets, weights)
+    while len(best := left.most_common()):
+        chosen.append(best)
+        left.take_out(best)
     singles = np.eye(sets.shape[1])[sets.any(axis=0)]
     together = np.vstack([*chosen, singles]) if chosen else singles
     _, first = np.unique(together, axis=0, return_index=True)
     return together[np.sort(first)]
+
+
+class _Residuals:
+    """What is left of label sets, and for each residual the rows that contain it, kept up as residuals shrink."""
+
+    def __init__(self, sets: FloatArray, weights: FloatArray) -> None:
+        there = sets.any(axis=1)
+        # Single precision counts labels exactly, and takes half the time.
+        self._sets, self._weights = sets[there].astype(np.float32), weights[there]
+        self._sizes = self._sets.sum(axis=1)
+        self._contains = self._sets @ self._sets.T == self._sizes
+        self._rows = self._weights @ self._contains
+
+    def most_common(self) -> FloatArray:
+        """Return the residual with the most labels in rows that contain it, the first of equals; or nothing."""
+        worth = np.where(self._rows >= 2, self._rows * self._sizes, 0.0)
+        if not worth.any():
+            return np.zeros(0)
+        best = np.flatnonzero(worth == worth.max())
+        return np.asarray(self._sets[min(best, key=lambda place: self._sets[place].tolist())], dtype=float)
+
+    def take_out(self, members: FloatArray) -> None:
+        """Take labels out of the residuals that contain all of them."""
+        members = members.astype(np.float32)
+        changed = self._sets @ members == members.sum()
+        self._sets[changed] -= members
+        self._sizes[changed] -= members.sum()
+        before, common = self._contains[changed], self._sets[changed] @ self._sets.T
+        now = common == self._sizes
+        self._contains[changed] = now
+        self._contains[:, changed] = (common == self._sizes[changed, None]).T
+        self._rows += self._weights[changed] @ (now.astype(float) - before)
+        self._rows[changed] = self._weights @ self._contains[:, changed]
+        there = self._sizes > 0
+        if there.mean() < 0.5:
+            self._sets, self._weights = self._sets[there], self._weights[there]
+            self._sizes, self._rows = self._sizes[there], self._rows[there]
+            self._contains = self._contains[np.ix_(there, there)]
 
 
 class CompressedLabelingClassifier(CompressionClassifier):
@@ -274,34 +308,8 @@ class CompressedLabelingClassifier(CompressionClassifier):
         Whether a set's prior odds count in its test.
     encoder : (l, k) array-like or None, default=None
         The encoder; None draws it. With one that is given there can be no new labels.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the reference does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What the encoder is drawn from.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -319,6 +327,8 @@ class CompressedLabelingClassifier(CompressionClassifier):
     0.59
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"prior": False}
+
     def __init__(
         self,
         *,
@@ -333,22 +343,11 @@ class CompressedLabelingClassifier(CompressionClassifier):
         label_names: Any = None,
         random_state: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.prior = prior
         self.encoder = encoder
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
         self.random_state = random_state
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make the reconstructed published form: no prior odds; with the reference's regression, unscaled, λ = 0.1."""
-        settled = {"prior": False, "penalty": 0.1, "scaling": "none", "penalise_intercept": True}
-        return cls(**{**settled, **others})
 
     def _algorithm(self, seed: int) -> CompressedLabeling:
         parameters.check_flag("prior", self.prior)

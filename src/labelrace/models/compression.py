@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -384,12 +385,53 @@ def _scaled(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:
 
 
 class CompressionClassifier(OnlineClassifier):
-    """Base of the classifiers that read everything from running sums."""
+    """Base of the classifiers that read everything from running sums.
 
-    penalty: Any
-    scaling: Any
-    penalise_intercept: Any
-    forgetting: Any
+    Parameters
+    ----------
+    penalty : "auto" or float, default="auto"
+        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
+    scaling : {"auto", "rows", "columns", "none"}, default="auto"
+        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
+        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
+    penalise_intercept : bool, default=False
+        Penalise the intercept too, and do not centre, as the published programs do.
+    forgetting : float, default=1.0
+        Weight that what was learned keeps with each batch.
+
+    Attributes
+    ----------
+    penalty_ : float
+        The penalty in force.
+    """
+
+    published: ClassVar[Mapping[str, Any]] = {}
+    """What `paper` settles besides the regression."""
+
+    def __init__(
+        self,
+        penalty: Any,
+        scaling: str,
+        penalise_intercept: bool,
+        forgetting: float,
+        categorical_features: Any,
+        label_names: Any,
+    ) -> None:
+        self.penalty = penalty
+        self.scaling = scaling
+        self.penalise_intercept = penalise_intercept
+        self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+
+    @classmethod
+    def paper(cls, **others: Any) -> Self:
+        """Make the form of the published program or of the reference: features unscaled, λ = 0.1 on the intercept too.
+
+        Where the method has an encoder that looks at features, it does so without an intercept; what else is settled is
+        in `published`.
+        """
+        return cls(**{"penalty": 0.1, "scaling": "none", "penalise_intercept": True, **cls.published, **others})
 
     def _settings(self) -> Settings:
         """Check the parameters that all methods have."""

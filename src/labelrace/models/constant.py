@@ -131,19 +131,6 @@ class ConstantClassifier(OnlineClassifier):
     ----------
     strategy : {"majority", "negative"}, default="majority"
         Predict the most frequent labels, as many as a row of the last batch had on average, rounded down; or none.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -20,7 +20,7 @@ Chen, Y.-N. and Lin, H.-T.: Feature-aware label space dimension reduction for mu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from labelrace.core.linalg import right_singular
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
@@ -63,32 +63,6 @@ class CPLSTClassifier(CompressionClassifier):
     ----------
     n_components : {"log2", "log2_squared"} or int, default="log2"
         Number of directions; `read` gives another one later.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the authors' program does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -118,18 +92,8 @@ class CPLSTClassifier(CompressionClassifier):
         categorical_features: Any = None,
         label_names: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make CPLST as in its authors' program: unscaled, λ = 0.1, the hat matrix without an intercept."""
-        return cls(**{"penalty": 0.1, "scaling": "none", "penalise_intercept": True, **others})
 
     def _algorithm(self, seed: int) -> CPLST:
         return CPLST(self.n_components, self._settings())

@@ -22,8 +22,9 @@ Efraimidis, P. and Spirakis, P.: Weighted random sampling with a reservoir. Info
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -132,19 +133,6 @@ class CSSPClassifier(CompressionClassifier):
         A number in (0, 1) for each label, from which labels are chosen; None draws them from `random_state`.
     selected : sequence of int or None, default=None
         Columns of the labels to learn; None chooses them.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the authors' program does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What `uniforms` are drawn from.
 
@@ -152,16 +140,6 @@ class CSSPClassifier(CompressionClassifier):
     ----------
     selected_ : (k,) array
         Columns of the labels that are learned at present.
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -179,6 +157,8 @@ class CSSPClassifier(CompressionClassifier):
     0.72
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"coding": "signs"}
+
     def __init__(
         self,
         *,
@@ -194,23 +174,12 @@ class CSSPClassifier(CompressionClassifier):
         label_names: Any = None,
         random_state: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.coding = coding
         self.uniforms = uniforms
         self.selected = selected
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
         self.random_state = random_state
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make CSSP as in the public program: labels -1 and 1, features unscaled, λ = 0.1 on the intercept too."""
-        settled = {"coding": "signs", "penalty": 0.1, "scaling": "none", "penalise_intercept": True}
-        return cls(**{**settled, **others})
 
     @property
     def selected_(self) -> IntArray:

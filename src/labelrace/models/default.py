@@ -11,7 +11,7 @@ turned, by one product with the first batch, towards what labels have in common.
 *Missing labels teach nothing*: their error is zero. Rows without a known label are left out.
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
-start, the leave-one-out scores are taken. They are counted (`labelrace.core.thresholds`): thresholds, offsets and
+start, the leave-one-out scores are taken. They are counted (`labelrace.core.monitoring`): thresholds, offsets and
 probabilities come from that. Their errors go to a detector (`labelrace.core.drift`); when it finds drift, most of the
 past is forgotten at once.
 
@@ -28,14 +28,15 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import decoder, drift, encoder, missing_labels, thresholds
-from labelrace.core.drift import DriftState
+from labelrace.core import decoder, drift, encoder, missing_labels, monitoring, thresholds
+from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
-from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
+from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls, scaling
+from labelrace.learners import columns, rls
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.learners.rls import RLS, RLSState, WarmUp
+from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
@@ -44,24 +45,14 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
-# The monitored sample of a batch: scores at the most, and rows at the least; of the start there are more.
-_MOST_SCORES, _FEWEST_ROWS = 10_000, 32
+# Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
-# Scores that are computed at once where labels are filled in.
-_MOST_FILLED = 4_000_000
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
 # Share of the past that a batch leaves in the decoder at the least, however long the batch and short the half-life.
 _LEAST_KEPT = 1e-30
 # Penalty of the decoder, relative to the mean square of a pseudo label.
 _DECODER_RIDGE = 1e-3
-
-
-class Waiting(NamedTuple):
-    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
-
-    scores: FloatArray
-    labels: FloatArray
 
 
 class State(NamedTuple):
@@ -75,14 +66,8 @@ class State(NamedTuple):
         The linear models of the labels, or of the pseudo labels.
     decoder : decoder.State
         Sums over true pseudo labels and labels.
-    monitor : Monitor
-        Counts of scores, and offsets, for thresholds and probabilities.
-    waiting : Waiting
-        Monitored rows that are not counted yet.
-    by_label : LabelHistograms
-        Counts for each label, where thresholds are the labels' own.
-    drift : DriftState
-        Errors of recent batches.
+    watch : Watch
+        What rows have shown that were predicted before they were learned.
     n_drifts : float
         Drifts found so far.
     """
@@ -90,10 +75,7 @@ class State(NamedTuple):
     encoder: encoder.State
     learners: RLSState
     decoder: decoder.State
-    monitor: Monitor
-    waiting: Waiting
-    by_label: LabelHistograms
-    drift: DriftState
+    watch: Watch
     n_drifts: float
 
 
@@ -144,10 +126,7 @@ class LabelRace(BankAlgorithm[State]):
             projection,
             self.bank.init(n_values, n_components or n_labels),
             decoder.init(n_labels, n_components),
-            thresholds.new_monitor(n_labels),
-            Waiting(np.zeros((0, n_labels)), np.zeros((0, n_labels))),
-            thresholds.new_label_histograms(n_labels if self.aim == "macro_f1" else 0),
-            drift.empty(),
+            monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
             0.0,
         )
 
@@ -156,9 +135,11 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
+        if self.bank.must_begin_anew(state.learners):
+            state = self._empty(_no_encoder(Y.shape[1]), state.learners.scaling.n_values)
         learners = state.learners
         if learners.rows == 0:
-            first, others = rls.first_rows(X.shape[0])
+            first, others = first_rows(X.shape[0])
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
@@ -173,7 +154,7 @@ class LabelRace(BankAlgorithm[State]):
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
-        if _is_uncompressed(state) and not self._fits(_columns_in_use(X, state, self.bank), Y.shape[1]):
+        if _is_uncompressed(state) and not self._fits(self.bank.n_columns(state.learners, X), Y.shape[1]):
             rng = np.random.default_rng([self.bank.seed, Y.shape[1]])
             drawn = encoder.turn(encoder.draw(Y.shape[1], self.n_components, rng), filled)
             state = self._empty(drawn, state.learners.scaling.n_values)
@@ -181,25 +162,40 @@ class LabelRace(BankAlgorithm[State]):
         start = self._bank(state).start(state.learners, X, U)
         buffer = WarmUp.empty().with_batch(X, Y).used()
         state = state._replace(learners=start.state._replace(warm_up=buffer), decoder=sums)
-        some = _monitored_rows(Y, _MOST_FIRST_SCORES)
+        some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
         scores = self._decode(start.left_out(_dense(U), some), self._beta(state))
-        return self._counted(state, scores, _dense(Y[some]))._replace(drift=drift.empty())
+        watch = monitoring.add_together(state.watch, scores, _dense(Y[some]))
+        return state._replace(watch=watch._replace(drift=drift.empty()))
+
+    def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Do as `_continue` for one row of numbers whose labels are not compressed, without making matrices of it."""
+        row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
+        before, labels = state.watch, _dense(Y)
+        state = state._replace(watch=monitoring.add(before, row.scores[None], labels))
+        if self._found_drift(before, state.watch):
+            state = self._forgotten(state, X)
+        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])))
+
+    def _found_drift(self, before: Watch, after: Watch) -> bool:
+        return self.detects_drift and after.drift is not before.drift and drift.found(after.drift)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
+        if X.shape[0] == 1 and _is_uncompressed(state) and columns.all_numeric(state.learners.scaling.n_values):
+            return self._continue_row(state, X, Y, derived)
         if derived is None:
             linear, beta = self.bank.derive(state.learners), self._beta(state)
         else:
             linear, beta = derived.learners, derived.beta
         Z = self.bank.transform(linear, X)
-        some = _monitored_rows(Y)
+        some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        before, scores = state, self._decode(self.bank.predict_transformed(linear, monitored), beta)
-        state = self._monitor(state, scores, _dense(labels))
+        before, scores = state.watch, self._decode(self.bank.predict_transformed(linear, monitored), beta)
+        state = state._replace(watch=monitoring.add(before, scores, _dense(labels)))
         if beta is not None:
-            Y = self._filled(linear, beta, Z, Y)
-        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
+            Y = missing_labels.fill_with_scores(Y, lambda rows: self.bank.predict_transformed(linear, Z[rows]) @ beta)
+        if self._found_drift(before, state.watch):
             state, Z = self._forgotten(state, X), None
         U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
         learners = self._bank(state).learn(state.learners, X, U, Z)
@@ -216,43 +212,12 @@ class LabelRace(BankAlgorithm[State]):
         """Return the bank: pseudo labels are any numbers."""
         return self.bank if _is_uncompressed(state) else replace(self.bank, binary=False)
 
-    def _monitor(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
-        """Record how some rows are predicted before they are learned; few rows wait until there are more."""
-        if len(state.waiting.scores):
-            scores = np.concatenate([state.waiting.scores, scores])
-            labels = np.concatenate([state.waiting.labels, labels])
-        if len(scores) < _FEWEST_ROWS:
-            return state._replace(waiting=Waiting(scores.astype(float), labels))
-        none = np.zeros((0, scores.shape[1]))
-        return self._counted(state, scores, labels)._replace(waiting=Waiting(none, none))
-
-    def _counted(self, state: State, scores: FloatArray, labels: FloatArray) -> State:
-        """Count the scores of some rows."""
-        if self.aim == "macro_f1":
-            by_label = thresholds.add_label_scores(state.by_label, thresholds.adjusted(scores), labels)
-            state = state._replace(by_label=by_label)
-        watched = drift.add(state.drift, drift.clipped_errors(scores, labels))
-        return state._replace(monitor=thresholds.monitor(state.monitor, scores, labels), drift=watched)
-
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
         learners = self.bank.forget(self.bank.rescale(state.learners, X), _KEPT)
         sums = decoder.forget(state.decoder, _KEPT)
-        return state._replace(learners=learners, decoder=sums, drift=drift.empty(), n_drifts=state.n_drifts + 1.0)
-
-    def _filled(self, learners: rls.Derived, beta: FloatArray, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
-        """Put predictions where labels are missing."""
-        missing = missing_labels.find(Y)
-        if missing is None:
-            return Y
-        rows, labels = missing
-        values, n_rows = [], max(1, _MOST_FILLED // Y.shape[1])
-        # Some rows at a time: all scores of a batch may be more than there is room for.
-        for start in range(0, Y.shape[0], n_rows):
-            here = slice(*np.searchsorted(rows, [start, start + n_rows]))
-            scores = self.bank.predict_transformed(learners, Z[start : start + n_rows]) @ beta
-            values.append(scores[rows[here] - start, labels[here]])
-        return missing_labels.fill(Y, missing, np.concatenate(values))
+        watch = state.watch._replace(drift=drift.empty())
+        return state._replace(learners=learners, decoder=sums, watch=watch, n_drifts=state.n_drifts + 1.0)
 
     def _fits(self, n_columns: int, n_labels: int) -> bool:
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
@@ -265,7 +230,7 @@ class LabelRace(BankAlgorithm[State]):
             return state
         # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
         rng = np.random.default_rng([self.bank.seed, n_labels])
-        frequencies = np.maximum(state.monitor.present, 1e-3)
+        frequencies = np.maximum(state.watch.monitor.present, 1e-3)
         one_each = scipy.sparse.diags_array(np.sqrt(frequencies), format="csr")
         drawn = encoder.turn(encoder.draw(n_labels, self.n_components, rng), one_each)
         scaled = np.sqrt(frequencies)[:, None] * drawn.A
@@ -275,11 +240,9 @@ class LabelRace(BankAlgorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Solve for the decoder, and read the thresholds off the histograms."""
-        # Thresholds of the labels' own leave nothing to the offsets.
-        share = 0 if self.aim == "macro_f1" else thresholds.best_share(state.monitor)
-        rule = thresholds.make_rule(self.aim, state.monitor.histograms[share], state.by_label)
-        offsets = (thresholds.SHARES[share] * state.monitor.offsets).astype(state.learners.weights.dtype)
-        return Derived(self.bank.derive(state.learners), self._beta(state), offsets, rule)
+        offsets, rule = monitoring.decide(state.watch, self.aim)
+        linear = self.bank.derive(state.learners)
+        return Derived(linear, self._beta(state), offsets.astype(state.learners.weights.dtype), rule)
 
     def _beta(self, state: State) -> FloatArray | None:
         if _is_uncompressed(state):
@@ -308,6 +271,12 @@ class LabelRace(BankAlgorithm[State]):
         """Estimate probabilities by how often labels with such scores were present recently."""
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
+    def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute the raw scores once for both."""
+        adjusted = self._adjusted(derived, X)
+        likely = thresholds.probabilities(derived.rule, adjusted).astype(float, copy=False)
+        return np.subtract(adjusted, derived.rule.threshold, dtype=float), likely
+
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
@@ -315,16 +284,12 @@ class LabelRace(BankAlgorithm[State]):
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order."""
         targets = labels if _is_uncompressed(state) else None
-        sums, by_label = decoder.fold(state.decoder), state.by_label
-        if len(by_label.seen):
-            by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
+        sums = decoder.fold(state.decoder)
         return state._replace(
             encoder=state.encoder._replace(A=state.encoder.A[labels]),
             learners=self.bank.reordered(state.learners, targets, features),
             decoder=sums._replace(cross=sums.cross[labels]),
-            monitor=thresholds.reordered_monitor(state.monitor, labels),
-            waiting=Waiting(*(part[:, labels] for part in state.waiting)),
-            by_label=by_label,
+            watch=monitoring.reordered(state.watch, labels),
         )
 
     def forgotten_all(self, state: State) -> State:
@@ -339,7 +304,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were set aside, and then learn them."""
-        state = self._counted(state, scores, labels)
+        state = state._replace(watch=monitoring.add_together(state.watch, scores, labels))
         if missing_labels.find(Y) is not None:
             Y = np.where(np.isnan(labels), scores, labels)
         U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
@@ -365,8 +330,6 @@ class LabelRace(BankAlgorithm[State]):
     def _with_labels(self, state: State, keys: Array, rng: np.random.Generator) -> State:
         """Add labels that were absent so far; where labels are compressed, their keys settle what is drawn for them."""
         n_new, n_labels = len(keys), len(state.encoder.A) + len(keys)
-        if self.aim == "macro_f1":
-            state = state._replace(by_label=thresholds.grow_label_histograms(state.by_label, n_labels))
         if _is_uncompressed(state):
             rows = np.zeros((n_new, 0))
             state = state._replace(learners=self.bank.grow_components(state.learners, n_labels))
@@ -375,8 +338,7 @@ class LabelRace(BankAlgorithm[State]):
         return state._replace(
             encoder=encoder.grow(state.encoder, rows),
             decoder=decoder.grow(state.decoder, n_new),
-            monitor=thresholds.grow_monitor(state.monitor, n_labels),
-            waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in state.waiting)),
+            watch=monitoring.grow(state.watch, n_labels),
         )
 
 
@@ -388,20 +350,6 @@ def _no_encoder(n_labels: int) -> encoder.State:
 def _is_uncompressed(state: State) -> bool:
     """Tell whether labels are their own targets: there are no pseudo labels then."""
     return state.encoder.A.shape[1] == 0
-
-
-def _columns_in_use(X: AnyMatrix, state: State, bank: RLS) -> int:
-    """Count the columns that the first rows need weights for."""
-    if scaling.is_sparse(X):
-        return len(np.unique(scipy.sparse.csr_array(X).indices))
-    return columns.width(state.learners.scaling.n_values) + bank.n_random_features
-
-
-def _monitored_rows(Y: AnyMatrix, most: int = _MOST_SCORES) -> slice | IntArray:
-    """Choose the rows of a batch that are monitored: from all over it, as it may be sorted."""
-    n, n_labels = Y.shape
-    n_rows = min(n, max(_FEWEST_ROWS, most // max(n_labels, 1)))
-    return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
 def _dense(Y: AnyMatrix) -> FloatArray:
@@ -438,8 +386,6 @@ class LabelRaceClassifier(OnlineClassifier):
         first rows.
     n_random_features : int, default=128
         Random features of dense data: absolute values along random directions. 0 for linear models.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
     label_names : sequence of str or None, default=None
         Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
@@ -462,14 +408,6 @@ class LabelRaceClassifier(OnlineClassifier):
         The penalty.
     n_drifts_ : int
         Drifts found so far.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

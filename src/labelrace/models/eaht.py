@@ -164,7 +164,7 @@ class EaHTClassifier(OnlineClassifier):
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
         What leaves predict: see `MLHTClassifier`.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: see `MLHTClassifier`.
@@ -174,23 +174,8 @@ class EaHTClassifier(OnlineClassifier):
         Probability with which a split may be the wrong one.
     tau : float, default=0.05
         Bound from which on features count as equally good, and the best is taken.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What the rows' weights are drawn from.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -210,7 +195,7 @@ class EaHTClassifier(OnlineClassifier):
         self,
         *,
         n_trees: int = 10,
-        leaf: Literal["naive_bayes", "majority"] = "naive_bayes",
+        leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes",
         entropy: Literal["rows", "occurrences", "intended"] = "rows",
         grace_period: float = 200,
         delta: float = 1e-7,

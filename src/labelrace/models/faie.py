@@ -20,8 +20,9 @@ Lin, Z., Ding, G., Hu, M. and Wang, J.: Multi-label classification via feature-a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,32 +87,6 @@ class FaIEClassifier(CompressionClassifier):
     coding : {"centred", "signs", "binary"}, default="centred"
         Labels as numbers: less their means, -1 and 1, or 0 and 1. The authors' program has -1 and 1, with which the
         first code of sparse labels is nearly constant.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the authors' program does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -129,6 +104,8 @@ class FaIEClassifier(CompressionClassifier):
     0.73
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"coding": "signs"}
+
     def __init__(
         self,
         *,
@@ -142,21 +119,10 @@ class FaIEClassifier(CompressionClassifier):
         categorical_features: Any = None,
         label_names: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.alpha = alpha
         self.coding = coding
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make FaIE as in the public program: labels -1 and 1, unscaled, λ = 0.1, the hat matrix without intercept."""
-        settled = {"coding": "signs", "penalty": 0.1, "scaling": "none", "penalise_intercept": True}
-        return cls(**{**settled, **others})
 
     def _algorithm(self, seed: int) -> FaIE:
         parameters.check_number("alpha", self.alpha, 0)

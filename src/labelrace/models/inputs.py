@@ -19,7 +19,7 @@ from labelrace import limits
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
-from labelrace.exceptions import GrowthError
+from labelrace.exceptions import DivergenceError, GrowthError, LimitError
 from labelrace.learners import columns
 from labelrace.models import naming
 from labelrace.models.labels import first_labels, next_labels
@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
+# Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
+# derived from these, must have room.
+_LARGEST = 1e100
 
 
 class Owner(NamedTuple):
@@ -53,6 +56,7 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
     labels = first_labels(Y, rows.shape[0], label_names, allow_missing=owner.algorithm.learns_missing_labels)
     n_values = categorical_values(categorical_features, rows.shape[1], feature_names)
     check_codes(rows, n_values)
+    _refuse_huge(rows)
     n_values = columns.widest_values(n_values, rows)
     too_many = owner.algorithm.why_too_many_labels(labels.matrix.shape[1])
     if too_many:
@@ -65,6 +69,7 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
     _check_sparse(X)
     rows, schema = _next_features(X, schema, owner)
+    _refuse_huge(rows)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
@@ -83,10 +88,37 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     _check_sparse(X)
     rows = naming.feature_dicts(X)
     if rows is not None:
-        return _checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner)
+        return _cut(_checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner))
     if _has_new_columns(X, schema, owner):
         X = X.tocsr()[:, : schema.n_features]
-    return _checked_array(X, schema, owner)
+    return _cut(_checked_array(X, schema, owner))
+
+
+def _is_huge(X: AnyMatrix) -> bool:
+    """Tell whether there are numbers above the largest that are learned."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A sum of squares bounds every number, and BLAS is quick at it.
+        if np.vdot(values, values) <= _LARGEST**2:
+            return False
+        return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > _LARGEST)
+
+
+def _refuse_huge(X: AnyMatrix) -> None:
+    if _is_huge(X):
+        raise DivergenceError(
+            f"X must hold numbers up to {_LARGEST:g}, got larger ones: the sums of their squares would overflow. Scale "
+            "the features (StandardScaler)."
+        )
+
+
+def _cut(X: AnyMatrix) -> AnyMatrix:
+    """Cut numbers to the largest that are learned."""
+    if not _is_huge(X):
+        return X
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array((np.clip(X.data, -_LARGEST, _LARGEST), X.indices, X.indptr), shape=X.shape)
+    return np.clip(X, -_LARGEST, _LARGEST)
 
 
 def _check_sparse(X: Any) -> None:
@@ -344,5 +376,10 @@ def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
             f"X must hold codes 0, 1, 2, … in a column of categorical_features, got {values[wrong].flat[0]:g}: use "
             "sklearn.preprocessing.OrdinalEncoder."
         )
-    # Larger codes are identifiers or noise.
-    limits.VALUES.check(int(np.fmax.reduce(values, axis=None, initial=-1.0)) + 1, "X")
+    highest = np.fmax.reduce(values, axis=None, initial=0.0)
+    if highest >= limits.VALUES.value:
+        raise LimitError(
+            f"X must hold codes 0, 1, 2, … below {limits.VALUES.value:,} in a column of categorical_features, got "
+            f"{highest:g}, which is rather an identifier: leave it out, or set the environment variable "
+            f"{limits.VALUES.variable} to allow for more."
+        )

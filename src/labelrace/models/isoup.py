@@ -5,9 +5,9 @@ the merit of a cut is the mean over labels of the share of variance that it remo
 have 5 % of the rows. The best feature is split if the second best's merit is smaller by more than Hoeffding's bound
 allows for, or the bound is small. A label is present if its mean in the leaf is at least one half.
 
-Leaves predict the mean, or with *linear* leaves each label by the mean or by a linear model, whichever has had the
-smaller absolute error of late rows; the linear model learns by least squares with a diagonal precision matrix
-(`learners.rls`), and children go on from their parent's.
+Leaves predict the mean, or with *linear* leaves each label by the mean or by a linear model (`learners.leaf_linear`),
+whichever has had the smaller absolute error in recent rows; children go on from their parent's. (The published
+perceptron divides its weights by their sum after every step, so that it can never say much; this one does not.)
 
 What differs from MOA's program: a label that is constant in a leaf has merit 0 (there it is 0/0, which ranks as best),
 and what a child inherits from the split is kept apart, for predicting (there it enters the right branch twice).
@@ -25,7 +25,7 @@ Learning 106 (2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -34,9 +34,10 @@ from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
-from labelrace.learners import columns, tree
+from labelrace.learners import columns, leaf_linear, tree
 from labelrace.learners import cuts as cut_points
 from labelrace.learners.cuts import Cuts
+from labelrace.learners.leaf_linear import Inputs, Linear
 from labelrace.learners.tree import AT_MOST, Growing, Shape, Split
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
@@ -58,6 +59,8 @@ class Leaf(NamedTuple):
         The same of the rows that the split gave it.
     cuts : Cuts
         The rows since the leaf began, by feature and value.
+    linear : Linear
+        The linear model; of no features, if leaves have none.
     """
 
     rows: FloatArray
@@ -65,6 +68,7 @@ class Leaf(NamedTuple):
     old_rows: FloatArray
     old_sums: FloatArray
     cuts: Cuts
+    linear: Linear
 
 
 class State(NamedTuple):
@@ -74,23 +78,25 @@ class State(NamedTuple):
     ----------
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
-    shape : Shape
-        The nodes.
-    leaves : Leaf
-        The leaves.
+    shape, leaves
+        The nodes, and the leaves among them.
+    inputs : Inputs
+        Statistics of the features, for linear models.
     """
 
     n_values: IntArray
     shape: Shape
     leaves: Leaf
+    inputs: Inputs
 
 
 class Derived(NamedTuple):
-    """The nodes, and each leaf's means, (L, l)."""
+    """The nodes, each leaf's means, (L, l), and their linear models."""
 
-    n_values: IntArray
     shape: Shape
     means: FloatArray
+    linear: Linear
+    inputs: Inputs
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ class ISOUPTree(Algorithm[State]):
         Probability with which a split may be the wrong one.
     tau : float
         A bound from which on features count as equal.
+    linear : bool
+        Whether leaves have linear models.
     as_moa : bool
         Whether constant labels and inherited rows count as in MOA's program.
     """
@@ -112,44 +120,54 @@ class ISOUPTree(Algorithm[State]):
     grace: int
     delta: float
     tau: float
+    linear: bool
     as_moa: bool
 
     state_type = State
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make a tree of one leaf that has seen nothing."""
-        leaf = _new_leaf(len(schema.n_values), np.zeros(()), np.zeros(schema.n_labels))
-        return State(schema.n_values, tree.single(), tree.stacked([leaf]))
+        m, n_labels = schema.n_features, schema.n_labels
+        leaf = _new_leaf(m, np.zeros(()), np.zeros(n_labels), leaf_linear.empty(m if self.linear else -1, n_labels))
+        inputs = Inputs(np.zeros(()), np.zeros(m), np.zeros(m))
+        return State(schema.n_values, tree.single(), tree.stacked([leaf]), inputs)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
         Y = scipy.sparse.csr_array(Y)
         growing = Growing(state.shape, tree.separate(state.leaves))
+        inputs = leaf_linear.inputs(state.inputs, X) if self.linear else state.inputs
+        Z = leaf_linear.standardised(inputs, X) if self.linear else None
         waiting = [(int(state.shape.roots[0]), np.arange(X.shape[0]))]
         while waiting:
             node, rows = waiting.pop()
             for leaf, group in growing.groups(node, X, rows):
-                rest = self._learn_leaf(growing, leaf, X, Y, group)
+                rest = self._learn_leaf(growing, leaf, _Batch(X, Y, Z), group)
                 if len(rest):
                     waiting.append((leaf, rest))
         room = max(leaf.cuts.at.shape[1] for leaf in growing.leaves)
         leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in growing.leaves]
-        return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves))
+        return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves), inputs)
 
-    def _learn_leaf(self, growing: Growing, node: int, X: AnyMatrix, Y: AnyMatrix, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
         place = growing.child[node]
         while len(rows):
             leaf: Leaf = growing.leaves[place]
             stop = self.grace - int(leaf.rows) % self.grace
             part, rows = rows[:stop], rows[stop:]
-            labels = Y[part]
-            cuts = cut_points.update(leaf.cuts, columns.dense(X[part]), labels)
+            labels = batch.Y[part]
+            if batch.Z is not None:
+                linear = leaf_linear.learned(leaf.linear, _mean(leaf), batch.Z[part], labels)
+                leaf = leaf._replace(linear=linear)
+            cuts = cut_points.update(leaf.cuts, columns.dense(batch.X[part]), labels)
             leaf = leaf._replace(rows=leaf.rows + len(part), sums=leaf.sums + labels.sum(axis=0), cuts=cuts)
             growing.leaves[place] = leaf
             split = self._chosen(leaf) if len(part) == stop else None
             if split is not None:
-                growing.split(node, split, [_new_leaf(X.shape[1], *branch) for branch in split.branches])
+                m = batch.X.shape[1]
+                children = [_new_leaf(m, held, sums, leaf.linear) for held, sums in split.branches]
+                growing.split(node, split, children)
                 break
         return rows
 
@@ -199,14 +217,19 @@ class ISOUPTree(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Compute the leaves' means."""
-        leaves = state.leaves
-        rows = (leaves.rows + leaves.old_rows)[:, None]
-        means = (leaves.sums + leaves.old_sums) / np.maximum(rows, 1.0)
-        return Derived(state.n_values, state.shape, means)
+        means = np.stack([_mean(leaf) for leaf in tree.separate(state.leaves)])
+        return Derived(state.shape, means, state.leaves.linear, state.inputs)
 
     def _values(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute what the leaves that rows reach say, about 0 to 1."""
         leaf = derived.shape.child[tree.route(derived.shape, X, int(derived.shape.roots[0]))]
-        return derived.means[leaf]
+        result = derived.means[leaf]
+        if self.linear:
+            Z, models = leaf_linear.standardised(derived.inputs, X), tree.separate(derived.linear)
+            for place in np.unique(leaf):
+                rows = leaf == place
+                result[rows] = leaf_linear.values(models[place], derived.means[place], Z[rows])
+        return result
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Stretch the leaves' values to -1 to 1, so that 0 is even odds."""
@@ -232,6 +255,7 @@ class ISOUPTree(Algorithm[State]):
                 sums=np.pad(leaf.sums, (0, new)),
                 old_sums=np.pad(leaf.old_sums, (0, new)),
                 cuts=cut_points.grow_labels(leaf.cuts, new),
+                linear=leaf_linear.grow_labels(leaf.linear, new),
             )
             for leaf in tree.separate(state.leaves)
         ]
@@ -247,18 +271,33 @@ class ISOUPTree(Algorithm[State]):
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far."""
-        leaves = [
-            leaf._replace(cuts=cut_points.grow_features(leaf.cuts, len(n_values), float(leaf.rows), leaf.sums))
-            for leaf in tree.separate(state.leaves)
-        ]
-        n_values = columns.appended(state.n_values, n_values)
-        return state._replace(n_values=n_values, leaves=tree.stacked(leaves))
+        m, new = len(n_values), len(n_values) - len(state.n_values)
+        leaves = []
+        for leaf in tree.separate(state.leaves):
+            cuts = cut_points.grow_features(leaf.cuts, m, float(leaf.rows), leaf.sums)
+            linear = leaf_linear.grow_features(leaf.linear, m) if self.linear else leaf.linear
+            leaves.append(leaf._replace(cuts=cuts, linear=linear))
+        inputs = Inputs(state.inputs.rows, np.pad(state.inputs.mean, (0, new)), np.pad(state.inputs.spread, (0, new)))
+        return State(columns.appended(state.n_values, n_values), state.shape, tree.stacked(leaves), inputs)
 
 
-def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray) -> Leaf:
-    """Make a leaf that begins with what a split gives it."""
+class _Batch(NamedTuple):
+    """A batch, and its features as linear models see them; None if there are none."""
+
+    X: AnyMatrix
+    Y: AnyMatrix
+    Z: FloatArray | None
+
+
+def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, linear: Linear) -> Leaf:
+    """Make a leaf that begins with what a split gives it, and with its parent's model."""
     cuts = cut_points.empty(n_features, len(sums))
-    return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts)
+    return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, linear)
+
+
+def _mean(leaf: Leaf) -> FloatArray:
+    """Compute the share of a leaf's rows that have each label."""
+    return (leaf.sums + leaf.old_sums) / max(float(leaf.rows + leaf.old_rows), 1.0)
 
 
 def _variance(rows: FloatArray, sums: FloatArray) -> FloatArray:
@@ -272,6 +311,8 @@ class ISOUPTreeClassifier(OnlineClassifier):
 
     Parameters
     ----------
+    leaf : {"mean", "linear"}, default="mean"
+        What leaves predict: each label's mean, or by a linear model where that has had the smaller error.
     grace_period : int, default=200
         Rows of a leaf between two attempts to split it.
     delta : float, default=1e-7
@@ -283,19 +324,6 @@ class ISOUPTreeClassifier(OnlineClassifier):
         not kept apart, either.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; they are compared as numbers.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -314,13 +342,15 @@ class ISOUPTreeClassifier(OnlineClassifier):
     def __init__(
         self,
         *,
+        leaf: Literal["mean", "linear"] = "mean",
         grace_period: int = 200,
         delta: float = 1e-7,
         tau: float = 0.05,
-        constant_labels: str = "no_merit",
+        constant_labels: Literal["no_merit", "moa"] = "no_merit",
         categorical_features: Any = None,
         label_names: Any = None,
     ) -> None:
+        self.leaf = leaf
         self.grace_period = grace_period
         self.delta = delta
         self.tau = tau
@@ -334,8 +364,10 @@ class ISOUPTreeClassifier(OnlineClassifier):
         return cls(**{"constant_labels": "moa", **others})
 
     def _algorithm(self, seed: int) -> ISOUPTree:
+        parameters.check_choice("leaf", self.leaf, ("mean", "linear"))
         parameters.check_whole("grace_period", self.grace_period, 1)
         parameters.check_number("delta", self.delta, 0, 1, open_low=True)
         parameters.check_number("tau", self.tau, 0)
         parameters.check_choice("constant_labels", self.constant_labels, ("no_merit", "moa"))
-        return ISOUPTree(int(self.grace_period), float(self.delta), float(self.tau), self.constant_labels == "moa")
+        linear, as_moa = self.leaf == "linear", self.constant_labels == "moa"
+        return ISOUPTree(int(self.grace_period), float(self.delta), float(self.tau), linear, as_moa)

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace.core import decoder, drift, thresholds
+from labelrace.core import decoder, drift, monitoring
 from labelrace.core.schema import Schema
-from labelrace.core.thresholds import LabelHistograms
 from labelrace.exceptions import MergeError
 from labelrace.learners import columns, rls_merge
 from labelrace.learners.rls_merge import Gains, Joint
-from labelrace.models.default import LabelRace, State, Waiting
+from labelrace.models.default import LabelRace, State
 from labelrace.models.fitted import Fitted, aligned, joint_schema
 from labelrace.typing import AnyMatrix, IntArray
 
@@ -120,7 +119,6 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
     both, fading = rls_merge.joint(start.state.learners, gains.learners), gains.learners.fading
     state = start.state._replace(
         decoder=decoder.plus(start.state.decoder, gains.decoder, fading.kept_of_all, fading.of_gains()),
-        waiting=Waiting(*(part[:0] for part in start.state.waiting)),
         n_drifts=gains.n_drifts,
     )
     if X is None or Y is None or X.shape[0] == 0:
@@ -134,7 +132,7 @@ def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: 
     mean, of_sum = (algorithm.decoded(state, values) for values in both.values(algorithm.bank, X))
     errors = [drift.clipped_errors(mean + share * (of_sum - mean), labels).sum() for share in SHARES]
     best = SHARES[int(np.argmin(errors))]
-    found = state._replace(learners=both.between(best), monitor=thresholds.counted_anew(state.monitor))
+    found = state._replace(learners=both.between(best), watch=monitoring.counted_anew(state.watch))
     return algorithm.settled(found, mean + best * (of_sum - mean), labels, X, Y)
 
 
@@ -149,10 +147,8 @@ def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
     start = one.replaced(one.schema, one.algorithm.forgotten_all(one.state))
     state = joined(start, added(gain(start, one), gain(start, other))).state
-    a, b = one.state, other.state
-    watched = thresholds.added_monitors(a.monitor, b.monitor)
-    by_label = LabelHistograms(a.by_label.seen + b.by_label.seen, a.by_label.present + b.by_label.present)
-    return one.replaced(one.schema, state._replace(monitor=watched, by_label=by_label))
+    watch = monitoring.added(one.state.watch, other.state.watch)
+    return one.replaced(one.schema, state._replace(watch=watch))
 
 
 def _refuse_apart(one: State, other: State) -> None:

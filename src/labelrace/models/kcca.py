@@ -27,7 +27,7 @@ Rahimi, A. and Recht, B.: Random features for large-scale kernel machines. NIPS 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -183,34 +183,8 @@ class KCCAClassifier(CompressionClassifier):
         What is added to the labels' covariance, so that rare labels do not count for more than they can tell.
     frequencies, phases : (l, D) and (D,) array-like or None, default=None
         The random features, if they are to be given; there can be no new labels then.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the reference does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         What the random features are drawn from.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -245,24 +219,14 @@ class KCCAClassifier(CompressionClassifier):
         label_names: Any = None,
         random_state: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.n_random_features = n_random_features
         self.width = width
         self.label_penalty = label_penalty
         self.frequencies = frequencies
         self.phases = phases
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
         self.random_state = random_state
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make the reference's form: features unscaled, λ = 0.1, on the intercept too."""
-        return cls(**{"penalty": 0.1, "scaling": "none", "penalise_intercept": True, **others})
 
     def _algorithm(self, seed: int) -> KCCA:
         parameters.check_whole("n_random_features", self.n_random_features, 0)

@@ -179,6 +179,8 @@ def _refuse_values(values: Array, allow_missing: bool) -> None:
             wrong = values[(values != 0) & (values != 1)]
             raise ValueError(f"y must hold 0 and 1, got {wrong.flat[0]}.")
         return
+    if (values == values.astype(bool)).all():
+        return
     is_wrong = ~((values == 0) | (values == 1))
     wrong = values[is_wrong & ~np.isnan(values) if allow_missing else is_wrong]
     if len(wrong):

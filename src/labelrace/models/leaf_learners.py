@@ -97,6 +97,8 @@ class Majority(NamedTuple):
         Rows of each leaf with each label set.
     leader : (L,) array
         The most frequent set of each leaf, -1 if it has none.
+    began : (L,) array
+        Whether the leaf, or one that it comes from, has had a row.
     """
 
     n_values: IntArray
@@ -104,6 +106,7 @@ class Majority(NamedTuple):
     n_labels: float
     seen: FloatArray
     leader: IntArray
+    began: FloatArray
 
 
 class _Sets(NamedTuple):
@@ -116,14 +119,24 @@ class _Sets(NamedTuple):
 
 @dataclass(frozen=True)
 class MajorityLeaves(LeafLearner):
-    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent."""
+    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent.
+
+    Parameters
+    ----------
+    as_meka : bool, default=False
+        Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
+        MEKA's.
+    """
+
+    as_meka: bool = False
 
     state_type = Majority
 
     def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Majority:
         """Make leaves that have seen nothing."""
         none = neighbours.stored(scipy.sparse.csr_array((0, n_labels)))
-        return Majority(n_values, none, float(n_labels), np.zeros((n_leaves, 0)), np.full(n_leaves, -1))
+        leader = np.full(n_leaves, -1)
+        return Majority(n_values, none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
 
     def unpacked(self, state: Majority, X: AnyMatrix, Y: AnyMatrix) -> tuple[_Sets, list[Any]]:
         """Find the label sets of a batch, new ones behind those that are known."""
@@ -141,18 +154,24 @@ class MajorityLeaves(LeafLearner):
         _, first = np.unique(of_row, return_index=True)
         shared = _Sets(columns.widest_values(state.n_values, X), both[first], of_row[known.shape[0] :])
         room = len(first) - state.seen.shape[1]
-        parts = [(np.pad(seen, (0, room)), int(leader)) for seen, leader in zip(state.seen, state.leader, strict=True)]
-        return shared, parts
+        leaves = zip(state.seen, state.leader, state.began, strict=True)
+        return shared, [(np.pad(seen, (0, room)), int(leader), float(began)) for seen, leader, began in leaves]
 
     def packed(self, shared: _Sets, parts: list[Any]) -> Majority:
         """Stack the leaves."""
-        seen, leader = zip(*parts, strict=True)
-        sets = neighbours.stored(shared.sets)
-        return Majority(shared.n_values, sets, float(shared.sets.shape[1]), np.stack(seen), np.array(leader, np.intp))
+        seen, leader, began = zip(*parts, strict=True)
+        return Majority(
+            shared.n_values,
+            neighbours.stored(shared.sets),
+            float(shared.sets.shape[1]),
+            np.stack(seen),
+            np.array(leader, dtype=np.intp),
+            np.array(began),
+        )
 
     def fresh(self, shared: _Sets) -> Any:
         """Make a leaf that has seen nothing."""
-        return np.zeros(shared.sets.shape[0]), -1
+        return np.zeros(shared.sets.shape[0]), -1, 0.0
 
     def n_values(self, shared: _Sets) -> IntArray:
         """Return the number of values of each nominal feature."""
@@ -162,13 +181,13 @@ class MajorityLeaves(LeafLearner):
         self, part: Any, mass: FloatArray, rows: FloatArray, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: _Sets
     ) -> Any:
         """Count label sets, row by row, as the lead depends on their order."""
-        seen, leader = part
+        seen, leader, began = part
         counts = seen.tolist()
-        for place in shared.of_row[places].tolist():
+        for place in shared.of_row[places[1:] if self.as_meka and not began else places].tolist():
             counts[place] += 1.0
-            if leader < 0 or counts[place] > counts[leader]:
+            if counts[place] > (counts[leader] if leader >= 0 else float(self.as_meka)):
                 leader = place
-        return np.array(counts), leader
+        return np.array(counts), leader, 1.0
 
     def derive(self, state: Majority, leaves: list[Any]) -> FloatArray:
         """Compute each leaf's scores: a label's share of rows, less one where the leading set does not have it."""
@@ -182,8 +201,8 @@ class MajorityLeaves(LeafLearner):
         return np.tile(derived[leaf], (X.shape[0], 1))
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return the labels' shares."""
-        return np.where(scores > 0, scores, scores + 1.0)
+        """Map scores, -1 to 1, to 0 to 1: labels of the leading set come before the others, both by their shares."""
+        return (scores + 1.0) / 2.0
 
     def votes(self, scores: FloatArray) -> FloatArray:
         """Vote for the labels of the set."""

@@ -171,7 +171,7 @@ class Chunks(Algorithm[State]):
         """Make the matrix that adds up over the nearest rows of the newest batch."""
         P = derived.points
         points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
-        found, _ = neighbours.nearest(P, points, self.k)
+        found = neighbours.nearest(P, points, self.k)
         return neighbours.selection(found, P.shape[0])
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
@@ -216,21 +216,6 @@ class MBRChunksClassifier(OnlineClassifier):
         Rows that give a dynamic weight.
     learner : NaiveBayes or None, default=None
         The learners: `labelrace.learners.naive_bayes.NaiveBayes`, with its defaults if None.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

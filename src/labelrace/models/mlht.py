@@ -333,9 +333,10 @@ class MLHTClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    leaf : {"naive_bayes", "majority"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
         What leaves predict: each label by naive Bayes or by its share, whichever has been right more often; or the most
-        frequent label set.
+        frequent label set; or that as MEKA's leaves have it, which lose the first row and predict no label until a set
+        has come twice.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: of each label's share of the rows; of the distribution of the label
         occurrences, as MOA does; or of each label's share of the label occurrences, as MOA means to.
@@ -345,21 +346,6 @@ class MLHTClassifier(OnlineClassifier):
         Probability with which a split may be the wrong one.
     tau : float, default=0.05
         Bound from which on features count as equally good, and the best is taken.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -379,7 +365,7 @@ class MLHTClassifier(OnlineClassifier):
     def __init__(
         self,
         *,
-        leaf: Literal["naive_bayes", "majority"] = "naive_bayes",
+        leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes",
         entropy: Literal["rows", "occurrences", "intended"] = "rows",
         grace_period: float = 200,
         delta: float = 1e-7,
@@ -406,10 +392,10 @@ class MLHTClassifier(OnlineClassifier):
 
 def checked_tree(leaf: Any, entropy: Any, grace_period: Any, delta: Any, tau: Any, n_trees: int = 1) -> HoeffdingTree:
     """Check the parameters of a tree and make its algorithm."""
-    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority"))
+    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority", "meka"))
     parameters.check_choice("entropy", entropy, ("rows", "occurrences", "intended"))
     parameters.check_number("grace_period", grace_period, 0, open_low=True)
     parameters.check_number("delta", delta, 0, 1, open_low=True)
     parameters.check_number("tau", tau, 0)
-    learner: LeafLearner = MajorityLeaves() if leaf == "majority" else BayesLeaves()
+    learner: LeafLearner = BayesLeaves() if leaf == "naive_bayes" else MajorityLeaves(leaf == "meka")
     return HoeffdingTree(learner, entropy, float(grace_period), float(delta), float(tau), n_trees)

@@ -38,6 +38,10 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 __all__ = ["MLkNN", "MLkNNClassifier", "State", "count_tables"]
 
 
+# Labels of a window, or of a batch, that are dense while they are counted: 2²⁰ are 8 MB.
+_DENSE_CELLS = 2**20
+
+
 class State(NamedTuple):
     """The window, and the tables if they are kept.
 
@@ -129,9 +133,8 @@ class MLkNN(Algorithm[State]):
                 counts = self._counts_of(derived, X)
             more = count_tables(counts, Y, self.k)
             present, absent = present + more[0], absent + more[1]
-        newest = slice(-self.window, None)
-        rows = neighbours.taken(neighbours.joined(state.X, X), newest)
-        labels = neighbours.taken(neighbours.joined(state.Y, Y), newest)
+        rows = neighbours.newest(state.X, X, self.window)
+        labels = neighbours.newest(state.Y, Y, self.window)
         return State(n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent)
 
     def _places(self, state: State) -> Derived:
@@ -139,6 +142,8 @@ class MLkNN(Algorithm[State]):
         X = neighbours.as_matrix(state.X, len(state.n_values))
         points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
         labels = neighbours.as_matrix(state.Y, len(state.present))
+        # Few labels are counted faster where they are dense.
+        labels = labels.toarray() if labels.shape[0] * labels.shape[1] <= _DENSE_CELLS else labels
         return Derived(state.n_values, state.scale, points, labels, state.present, state.absent, np.empty(0))
 
     def derive(self, state: State) -> Derived:
@@ -156,8 +161,13 @@ class MLkNN(Algorithm[State]):
         return places._replace(present=present, absent=absent, confidence=one / (one + zero))
 
     def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
-        """Count each label among the neighbours of rows, (n, l), sparse."""
-        found, _ = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        """Count each label among the neighbours of rows, (n, l), sparse where labels are."""
+        found = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        if isinstance(labels, np.ndarray):
+            counts = np.zeros((len(found), labels.shape[1]))
+            for place in found.T:
+                counts += labels[place]
+            return counts
         return scipy.sparse.csr_array(neighbours.selection(found, P.shape[0]) @ labels)
 
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
@@ -166,7 +176,10 @@ class MLkNN(Algorithm[State]):
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Look up the probabilities of the counts."""
-        counts = self._counts_of(derived, X).tocoo()
+        counts = self._counts_of(derived, X)
+        if isinstance(counts, np.ndarray):
+            return derived.confidence[np.arange(counts.shape[1]), counts.astype(np.intp)]
+        counts = counts.tocoo()
         result = np.tile(derived.confidence[:, 0], (X.shape[0], 1))
         row, label = counts.coords
         result[row, label] = derived.confidence[label, counts.data.astype(np.intp)]
@@ -210,6 +223,11 @@ def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, F
     ([[0.0, 0.0, 1.0]], [[1.0, 0.0, 0.0]])
     """
     n, n_labels = Y.shape
+    if isinstance(counts, np.ndarray):
+        place, size = np.arange(n_labels) * (k + 1) + counts.astype(np.intp), n_labels * (k + 1)
+        has = (Y if isinstance(Y, np.ndarray) else Y.toarray()) > 0
+        cells = [np.bincount(of.ravel(), minlength=size).reshape(n_labels, k + 1) for of in (place[has], place[~has])]
+        return cells[0].astype(float), cells[1].astype(float)
 
     def table(counted: AnyMatrix, rows: FloatArray) -> FloatArray:
         counted = counted.tocoo()
@@ -243,19 +261,6 @@ class MLkNNClassifier(OnlineClassifier):
         Which of rows at the same distance is taken for the nearer one.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; two values differ by 1.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -23,8 +23,9 @@ on Imaging Sciences 2 (2009).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -168,34 +169,11 @@ class MOPLMSClassifier(CompressionClassifier):
         Labels as numbers: less their means, -1 and 1, or 0 and 1.
     tol : float, default=1e-6
         Largest change of a weight at which the solution is taken for found.
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the reference does.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
 
     Attributes
     ----------
     selected_ : (k,) array
         Columns of the landmarks.
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------
@@ -213,6 +191,8 @@ class MOPLMSClassifier(CompressionClassifier):
     0.75
     """
 
+    published: ClassVar[Mapping[str, Any]] = {"refit": False, "coding": "binary", "tol": 1e-11}
+
     def __init__(
         self,
         *,
@@ -229,24 +209,13 @@ class MOPLMSClassifier(CompressionClassifier):
         categorical_features: Any = None,
         label_names: Any = None,
     ) -> None:
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
         self.n_components = n_components
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.refit = refit
         self.coding = coding
         self.tol = tol
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make the published form: labels 0 and 1, no refitting; with the reference's regression, unscaled, λ = 0.1."""
-        settled = {"refit": False, "coding": "binary", "tol": 1e-11, "penalty": 0.1, "scaling": "none"}
-        return cls(**{**settled, "penalise_intercept": True, **others})
 
     @property
     def selected_(self) -> IntArray:

@@ -67,17 +67,7 @@ class State(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What predicting needs.
-
-    Attributes
-    ----------
-    n_values, scale, thresholds
-        As in the state.
-    points : (R, d) array
-        The stored rows.
-    labels, members : (R, l) arrays
-        Which rows have a label, and which are in its windows.
-    """
+    """What predicting needs: the stored rows, (R, d), which have a label and which are in its windows, (R, l)."""
 
     n_values: IntArray
     scale: Scale
@@ -239,19 +229,6 @@ class MWCClassifier(OnlineClassifier):
         From which share of neighbours on a label is predicted: chosen after each batch, or one half.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; two values differ by 1.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

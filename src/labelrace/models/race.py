@@ -259,8 +259,6 @@ class RACEClassifier(OnlineClassifier):
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values. Linear learners know the values of the first batch and
         take later ones for the first value.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the encoder.
 
@@ -274,14 +272,8 @@ class RACEClassifier(OnlineClassifier):
         The decoder ``β``.
     n_components_ : int
         Number of pseudo labels.
-    label_names_ : array of str or None
-        Names of the labels.
     classes_ : (l,) array
         Indices of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -117,6 +117,14 @@ _MODELS = {
     "cl": _compression(
         "cl:CompressedLabelingClassifier", "compressed labeling: random bits, tests for distilled label sets"
     ),
+    "maniac": _compression("maniac:MANIACClassifier", "autoencoder of the labels, trained on the first batch"),
+    "arow": _online("arow:AROWClassifier", "AROW: linear models with a confidence in each weight of each label"),
+    "adagrad-logistic": _online(
+        "adagrad:AdaGradClassifier", "logistic regression of every label with AdaGrad's step sizes", loss="logistic"
+    ),
+    "adagrad-squared": _online(
+        "adagrad:AdaGradClassifier", "least squares of every label with AdaGrad's step sizes", loss="squared"
+    ),
     "mbr": _online(
         "mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
     ),
@@ -135,7 +143,11 @@ _MODELS = {
         "mlht:MLHTClassifier.moa", "a multi-label Hoeffding tree as in MOA, the majority label set in the leaves"
     ),
     "eaht": _online("eaht:EaHTClassifier", "ten multi-label Hoeffding trees, bagged, restarted where errors grow"),
-    "isoup": _online("isoup:ISOUPTreeClassifier", "iSOUP-Tree: a Hoeffding tree by regression onto all labels"),
+    "isoup": _online(
+        "isoup:ISOUPTreeClassifier", "iSOUP-Tree: a Hoeffding tree by regression onto all labels", leaf="mean"
+    ),
+    "isoup-linear": _online("isoup:ISOUPTreeClassifier", "iSOUP-Tree with linear models in the leaves", leaf="linear"),
+    "rbm": _online("rbm:RBMClassifier", "binary relevance on deep RBM features, trained on the first batch"),
     "majority": _own(
         "constant:ConstantClassifier", "the most frequent labels, whatever the row", "constant", strategy="majority"
     ),

@@ -100,21 +100,6 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     learner : str, bank or estimator, default="auto"
         The learners: "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of `labelrace.learners`, or an estimator with
         ``partial_fit``. "auto" is naive Bayes.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -16,7 +16,7 @@ Hoerl, A. and Kennard, R.: Ridge regression: biased estimation for nonorthogonal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
@@ -45,35 +45,6 @@ class RidgeRelevance(Compression):
 class RidgeClassifier(CompressionClassifier):
     """Ridge regression of every label, without compression.
 
-    Parameters
-    ----------
-    penalty : "auto" or float, default="auto"
-        Ridge penalty, as scikit-learn's ``alpha``; "auto" chooses it by generalised cross-validation on the sums.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        Features: "rows" damps values and scales rows to length one, for sparse data such as words; "columns"
-        standardises; "none" takes them unchanged. "auto" decides between the first two by the first batch.
-    penalise_intercept : bool, default=False
-        Penalise the intercept too, and do not centre, as the published programs of the compression methods do.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` is not a data frame, whose columns have names.
-
-    Attributes
-    ----------
-    penalty_ : float
-        The penalty in force.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
-
     See Also
     --------
     CPLSTClassifier : A few codes of the labels are regressed instead.
@@ -100,17 +71,7 @@ class RidgeClassifier(CompressionClassifier):
         categorical_features: Any = None,
         label_names: Any = None,
     ) -> None:
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-
-    @classmethod
-    def paper(cls, **others: Any) -> Self:
-        """Make ridge regression as the published programs of the compression methods have it: unscaled, λ = 0.1."""
-        return cls(**{"penalty": 0.1, "scaling": "none", "penalise_intercept": True, **others})
+        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
 
     def _algorithm(self, seed: int) -> RidgeRelevance:
         return RidgeRelevance(self._settings())

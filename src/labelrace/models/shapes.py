@@ -25,11 +25,13 @@ belongs to one NamedTuple. Banks call their targets ``t``. All numbers are finit
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
 from labelrace.core.schema import Schema
 from labelrace.learners import columns
+from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
 
 __all__ = ["Shapes"]
@@ -59,7 +61,7 @@ class Shapes:
     def __init__(self, schema: Schema) -> None:
         self._n_values = self._grown = schema.n_values
         self._sizes = {"l": schema.n_labels, "m": schema.n_features}
-        self._later: list[tuple[str, str, Array, tuple[str, ...]]] = []
+        self._later: list[tuple[str, str, Any, tuple[str, ...]]] = []
 
     def add(self, path: str, name: str, array: Array, axes: str, *marks: str) -> None:
         """Compare the shape of an array, found at a path, and keep its entries for `check`."""
@@ -83,6 +85,8 @@ class Shapes:
     def check(self) -> None:
         """Compare the entries of all arrays, now that all sizes are known."""
         for path, name, array, marks in self._later:
+            if isinstance(array, Table):
+                continue  # filled on demand, by what its maker has checked
             reason = self._why_wrong(path, array, marks)
             if reason:
                 raise ValueError(f"{path}.{name} {reason}")

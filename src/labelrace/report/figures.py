@@ -16,6 +16,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 from xml.etree import ElementTree
 
@@ -105,6 +106,13 @@ class Series:
     tips: Sequence[str] = ()  # what a page shows when the pointer is over a point
 
 
+class Mark(NamedTuple):
+    """Something that happened at a value of x: a drift found by the model at a place, or, without one, new labels."""
+
+    x: float
+    place: int | None = None
+
+
 @dataclass(frozen=True)
 class Panel:
     """One pair of axes, its series, and what is special about the axes."""
@@ -117,8 +125,10 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float | None] | None = None
     x_ticks: Sequence[float] = ()  # where to write numbers below, if not at round ones
-    percent: bool = False  # whether shares below are written as percentages
+    percent: bool = False  # whether shares below, on a logarithmic scale, are written as percentages
     diagonal: bool = False  # whether to draw the line on which both values are equal
+    marks: Sequence[Mark] = ()
+    end_names: bool = False  # whether names stand at the ends of lines, instead of a legend
 
 
 class Ranks(NamedTuple):
@@ -178,23 +188,39 @@ def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = 
     height = size[1] * down + 0.2 * -(-len(entries) // columns)
     figure, axes = new_figure(down, across, (size[0] * across, height))
     for place, (panel, on) in enumerate(zip(shown, axes, strict=False)):
-        _draw_panel(on, panel)
+        _draw_panel(on, panel, size[1])
         on.set_title(_literal(panel.title))
         on.set_ylabel(panel.y_label)
         if place + across >= len(shown):
             on.set_xlabel(panel.x_label)
     for on in axes[len(shown) :]:
         on.remove()
-    if len(entries) > 1:
-        from matplotlib.lines import Line2D
-
-        looks = [(name, {"color": color(s.place), "lw": 1.5, **_line_style(s)}) for name, s in entries.items()]
-        _legend(figure, [Line2D([], [], label=_name(name), **look) for name, look in looks], columns)
+    handles = _handles(shown, entries)
+    if handles:
+        _legend(figure, handles, columns)
     return figure
 
 
-def _draw_panel(on: Axes, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+def _handles(shown: Sequence[Panel], entries: Mapping[str, Series]) -> list[Any]:
+    """Return the entries of the legend: series, unless their names stand at their ends, and what marks mean."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Any] = []
+    if len(entries) > 1 and not all(panel.end_names for panel in shown):
+        looks = [(name, {"color": color(s.place), "lw": 1.5, **_line_style(s)}) for name, s in entries.items()]
+        handles = [Line2D([], [], label=_name(name), **look) for name, look in looks]
+    marks = [mark for panel in shown for mark in panel.marks]
+    for sign, text, is_there in (
+        ("v", "a model of this colour found a drift", any(mark.place is not None for mark in marks)),
+        ("|", "labels appeared", any(mark.place is None for mark in marks)),
+    ):
+        if is_there:
+            handles.append(Line2D([], [], ls="", marker=sign, color=MUTED, label=text))
+    return handles
+
+
+def _draw_panel(on: Axes, panel: Panel, height: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     if "x" in panel.log:
         on.set_xscale("log")
@@ -214,10 +240,60 @@ def _draw_panel(on: Axes, panel: Panel) -> None:
     if panel.y_range:
         on.set_ylim(*panel.y_range)
     if panel.percent:
+        on.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        on.xaxis.set_minor_locator(NullLocator())
         on.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,g} %"))
     if panel.x_ticks:
         on.set_xticks(panel.x_ticks, [f"{tick:,g}" for tick in panel.x_ticks])
         on.xaxis.set_minor_locator(NullLocator())
+    for mark in panel.marks:
+        # Drifts hang from the top, in the model's colour; labels stand at the bottom.
+        if mark.place is not None:
+            on.axvline(mark.x, color=color(mark.place), lw=0.7, ls=(0, (2, 2)), alpha=0.6, zorder=1)
+        sign, height = ("|", 0.02) if mark.place is None else ("v", 0.98)
+        place = on.get_xaxis_transform()
+        on.plot([mark.x], [height], ls="", marker=sign, ms=5, color=color(mark.place), transform=place, zorder=4)
+    if panel.end_names:
+        _name_ends(on, panel, height)
+
+
+def _name_ends(on: Axes, panel: Panel, inches: float) -> None:
+    """Write the name of each line beside the panel, as near to the line's end as the others leave room."""
+    ends = []
+    for series in panel.series:
+        known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None]
+        if series.name and known:
+            ends.append((series, known[-1]))
+    low, high = on.get_ylim()
+    heights = apart([(y - low) / ((high - low) or 1.0) for _, (_, y) in ends], 0.16 / inches)
+    for (series, end), height in zip(ends, heights, strict=True):
+        shade = color(series.place)
+        line = {"arrowstyle": "-", "color": shade, "lw": 0.5, "shrinkA": 0, "shrinkB": 0}
+        style: Any = {
+            "textcoords": "axes fraction",
+            "arrowprops": line,
+            "color": shade,
+            "va": "center",
+            "fontsize": 7.5,
+        }
+        on.annotate(_name(series.name), end, (1.025, height), **style)
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return values as near to those wanted as can be with a gap between any two, from the top of 1 down.
+
+    >>> apart([0.5, 0.5, 1.0], 0.25)
+    [0.5, 0.75, 1.0]
+    """
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    moved = list(wanted)
+    for before, place in pairwise(order):
+        moved[place] = max(moved[place], moved[before] + gap)
+    limit = 1.0
+    for place in reversed(order):
+        moved[place] = min(moved[place], limit)
+        limit = moved[place] - gap
+    return moved
 
 
 def _draw_series(on: Axes, series: Series) -> None:
@@ -227,7 +303,7 @@ def _draw_series(on: Axes, series: Series) -> None:
     alone = series.line and not series.marker and len(y) == 1
     (drawn,) = on.plot(series.x, y, color=shade, lw=1.5, zorder=3, **style | ({"marker": "o"} if alone else {}))
     if series.tips:
-        drawn.set_gid(_TIPS + "\n".join(series.tips))
+        drawn.set_gid(_TIPS + "\n".join(map(printable, series.tips)))
     if series.spread is None:
         return
     if series.line:

@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
 from labelrace.report.tables import Table
-from labelrace.report.text import plural
+from labelrace.report.text import plural, printable
 
 _SCRIPTS = ("theme.js", "table.js")
 # Charts that answer to the pointer, for documents that have data for them.
-_CHART_SCRIPTS = ("legend.js", "chart.js", "curves.js", "labels.js")
+_CHART_SCRIPTS = ("legend.js", "curves.js")
 _UPLOT = "vendor/uplot/uPlot.iife.min.js"
 _STYLES = ("vendor/uplot/uPlot.min.css", "page.css", "charts.css")
 _NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'labelrace[plots]'."
@@ -45,9 +45,9 @@ class Section:
 class Document:
     """What is written about a run or a benchmark, whatever the format.
 
-    ``notes`` are what a reader must know before believing the rest, ``complete`` tells whether everything that was to
-    be run is in it, ``chart_data`` is for the charts of the page that answer to the pointer, and ``context`` for the
-    templates of sections.
+    ``verdict`` is what it comes to, in a sentence; ``notes`` are what a reader must know before believing the rest,
+    ``complete`` tells whether everything that was to be run is in it, ``chart_data`` is for the charts of the page that
+    answer to the pointer, and ``context`` for the templates of sections.
     """
 
     title: str
@@ -55,6 +55,7 @@ class Document:
     lead: str
     footer: str
     sections: Sequence[Section]
+    verdict: str = ""
     notes: Sequence[str] = ()
     complete: bool = True
     chart_data: dict[str, Any] | None = None
@@ -90,6 +91,8 @@ def render_page(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        # Whatever a name holds is shown, and steers nothing: not even the direction of what follows.
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     return environment.get_template("page.html").render(
         document=document,

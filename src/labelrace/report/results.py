@@ -12,7 +12,8 @@ from rich.console import Console
 
 from labelrace.evaluation import read_run
 from labelrace.report.curves import KINDS
-from labelrace.report.figures import Chart, Panel, Series, bars, dash, heat_map, panels
+from labelrace.report.figures import Chart, Mark, Panel, Series, bars, dash, panels
+from labelrace.report.findings import MAIN_MEASURE
 from labelrace.report.page import Document, Section, made_by
 from labelrace.report.runs import PHASES
 from labelrace.report.summary import Summary, summarize
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _UNFINISHED = " †"
-# Shown first, if it was measured.
-_DEFAULT_MEASURE = "micro_f1"
+# Models whose F1 of the best and worst labels is shown.
+_COMPARED = 3
+# Labels that are drawn, at most.
+_DRAWN = 1000
 
 
 def write_report(
@@ -76,7 +79,7 @@ def report_document(summary: Summary) -> Document:
     # Names of labels may be many; the chart of the labels has them.
     described = manifest | {"source": {key: v for key, v in manifest["source"].items() if key != "label_names"}}
     curves = [Chart("curves", f"{name}: measures over the stream, windowed", lambda: _curves_figure(summary))]
-    labels = [Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))]
+    labels = Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))
     has_curves = summary["curves"]["rows"] and summary["measures"]
     return Document(
         title=name,
@@ -86,21 +89,18 @@ def report_document(summary: Summary) -> Document:
         sections=[
             Section("Results", tables=[_results_table(summary)]),
             Section("Over the stream", charts=curves if has_curves else [], template="curves.html"),
+            *([_labels_section(summary, labels)] if summary["extremes"] else []),
             _time_section(summary),
-            *(
-                [Section("Rare and frequent labels", charts=labels, template="labels.html")]
-                if summary["labels"]
-                else []
-            ),
             Section("What exactly was run", template="manifest.html"),
         ],
+        verdict=summary["verdict"],
         notes=summary["notes"],
         complete=summary["complete"],
         chart_data=_chart_data(summary),
         context={
             "summary": summary,
             "kinds": KINDS,
-            "default_measure": _DEFAULT_MEASURE,
+            "default_measure": MAIN_MEASURE,
             "manifest_text": json.dumps(described, indent=2, ensure_ascii=False, default=str),
         },
     )
@@ -130,42 +130,61 @@ def _measured(cell: Mapping[str, Any], decimals: int) -> Cell:
     return Cell(as_value(cell["mean"], decimals), sd, rank, cell["best"], number=cell["mean"])
 
 
+def _labels_section(summary: Summary, chart: Chart) -> Section:
+    """Return the labels that are known best and least, by name, and F1 of all labels by their frequency."""
+    labels, models = summary["labels"], summary["models"][:_COMPARED]
+    groups = []
+    for title, places in (("Best", summary["extremes"]["best"]), ("Worst", summary["extremes"]["worst"])):
+        rows = [
+            Row(
+                labels["names"][label],
+                [
+                    Cell(f"{100 * labels['frequency'][label]:.3g} %", number=labels["frequency"][label]),
+                    *(_number(labels["f1"][place][label], 3) for place in range(len(models))),
+                ],
+            )
+            for label in places
+        ]
+        groups += [Group(rows, title)] if rows else []
+    columns = [Column("Rows with it"), *(Column(f"F1 of {model['name']}", lower=False) for model in models)]
+    caption = f"The labels that {models[0]['name']} knows best and least."
+    hint = (
+        "Labels that are in a few rows only are left out. In the chart, lines are means over labels alike in frequency."
+    )
+    return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart])
+
+
+def _number(value: float | None, decimals: int) -> Cell:
+    return Cell(as_value(value, decimals), number=value)
+
+
 def _time_section(summary: Summary) -> Section:
-    """Return seconds by phase, ratios to the reference and memory: a table, bars and a heat map."""
-    name, models, reference = summary["title"], summary["models"], summary["reference"]
-    columns = [Column(f"{phase.capitalize()} (s)", True) for phase in PHASES]
+    """Return seconds by phase, ratios to the reference and memory, as a table and as bars."""
+    models, reference = summary["models"], summary["reference"]
+    phases = [phase for phase in PHASES if phase != "features" or any(model["seconds"][phase] for model in models)]
+    columns = [Column(f"{phase.capitalize()} (s)", True) for phase in phases]
     columns += [Column("Time per row (ms)", True), Column("log10 ratio", True), Column("Peak memory", True)]
     rows = []
     for place, model in enumerate(models):
-        ratio, per_row = model["log10_time_ratio"]["total"], model["ms_per_row"]["total"]
-        cells = [Cell(as_significant(model["seconds"][phase]), number=model["seconds"][phase]) for phase in PHASES]
+        ratio, per_row = model["log10_time_ratio"], model["ms_per_row"]["total"]
+        cells = [Cell(as_significant(model["seconds"][phase]), number=model["seconds"][phase]) for phase in phases]
         cells += [Cell(as_significant(per_row), number=per_row), Cell(as_signed(ratio), number=ratio)]
         rows.append(Row(model["name"], [*cells, Cell(as_bytes(model["memory"]), number=model["memory"])], color=place))
     table = Table("times", "Seconds of one run, by phase.", columns, [Group(rows)], sortable=True)
-    hint = "Seconds of one run. Measuring is not part of a model's running time."
+    hint = "Seconds of one run. Measuring is not part of a model's running time; making features of a table is."
     charts = []
     if reference:
         hint += f" Ratios are log10 of the time per row divided by that of {reference}: +1 is ten times slower."
-        charts = [
-            Chart("seconds", f"{name}: seconds of one run, to predict and to learn", lambda: _seconds_figure(summary)),
-            Chart("time", f"{name}: log10 of the time per row against {reference}", lambda: _ratios_figure(summary)),
-        ]
+        caption = f"{summary['title']}: seconds of one run"
+        charts = [Chart("seconds", caption, lambda: _seconds_figure(summary, phases))]
     return Section("Time", hint, [table], charts, page_only=True)
 
 
-def _seconds_figure(summary: Summary) -> Figure:
+def _seconds_figure(summary: Summary, phases: Sequence[str]) -> Figure:
     timed = [model for model in summary["models"] if model["seconds"]["total"] is not None]
-    parts = {phase: [model["seconds"][phase] for model in timed] for phase in ("predict", "learn")}
+    parts = {phase: [model["seconds"][phase] for model in timed] for phase in phases if phase != "measure"}
     totals = [f"{as_significant(model['seconds']['total'])} s" for model in timed]
     return bars([model["name"] for model in timed], parts, totals)
-
-
-def _ratios_figure(summary: Summary) -> Figure:
-    """Draw time ratios: models across, phases down."""
-    models = summary["models"]
-    phases = list(models[0]["log10_time_ratio"])
-    values = [[model["log10_time_ratio"][phase] for model in models] for phase in phases]
-    return heat_map([model["name"] for model in models], phases, values)
 
 
 def _curves_figure(summary: Summary) -> Figure:
@@ -179,10 +198,19 @@ def _curves_figure(summary: Summary) -> Figure:
                 for place, model in enumerate(summary["models"])
             ],
             "rows of the stream",
+            marks=_marks(summary),
+            end_names=True,
         )
         for measure in summary["measures"]
     ]
-    return panels(shown)
+    return panels(shown, across=2, size=(5.6, 3.0 + 0.06 * len(summary["models"])))
+
+
+def _marks(summary: Summary) -> list[Mark]:
+    """Return the drifts that were found and the labels that appeared, for the curves."""
+    places = {model["name"]: place for place, model in enumerate(summary["models"])}
+    found = [Mark(row, places[one["model"]]) for one in summary["events"]["drifts"] for row in one["rows"]]
+    return found + [Mark(one["row"]) for one in summary["events"]["labels"]]
 
 
 def _labels_figure(summary: Summary) -> Figure:
@@ -190,23 +218,29 @@ def _labels_figure(summary: Summary) -> Figure:
     labels, series = summary["labels"], []
     # A logarithmic scale has no place for labels that never occurred.
     order = sorted((often, place) for place, often in enumerate(labels["frequency"]) if often)
+    order = order[:: -(-len(order) // _DRAWN)]
     x = [often for often, _ in order]
     for place, model in enumerate(summary["models"]):
         f1, trend = ([labels[key][place][label] for _, label in order] for key in ("f1", "trend"))
-        series.append(Series("", x, f1, place, line=False, marker="."))
+        if place == 0:
+            tips = [labels["names"][label] for _, label in order]
+            series.append(Series("", x, f1, place, line=False, marker=".", tips=tips))
         series.append(Series(model["name"], x, trend, place))
-    panel = Panel("", series, "share of rows with the label", "F1 of the label", "x", None, (-0.03, 1.03), percent=True)
-    return panels([panel], size=(6.4, 3.6), columns=3)
+    y_range = (-0.03, 1.03)
+    text = "share of rows with the label"
+    panel = Panel("", series, text, "F1 of the label", "x", None, y_range, percent=True, end_names=True)
+    return panels([panel], size=(8.0, 4.2))
 
 
 def _chart_data(summary: Summary) -> dict[str, Any]:
     """Return what the charts of the page draw, with as many digits as can be seen."""
-    curves, labels = summary["curves"], summary["labels"]
+    curves, places = summary["curves"], {model["name"]: place for place, model in enumerate(summary["models"])}
+    drifts = [{**one, "model": places[one["model"]]} for one in summary["events"]["drifts"]]
     return {
         "models": [{"name": model["name"], "dash": dash(place)} for place, model in enumerate(summary["models"])],
         "measures": summary["measures"],
         "curves": {"rows": curves["rows"], "values": _short(curves["values"])},
-        "labels": labels and _short(labels),
+        "events": {"labels": summary["events"]["labels"], "drifts": drifts},
     }
 
 
@@ -237,5 +271,5 @@ def _records(summary: Summary) -> list[dict[str, Any]]:
         record["average_rank"] = model["average_rank"]
         record |= {f"seconds_{phase}": model["seconds"][phase] for phase in (*PHASES, "total")}
         record |= {"ms_per_row": model["ms_per_row"]["total"], "memory": model["memory"]}
-        records.append(record | {"log10_time_ratio": model["log10_time_ratio"]["total"]})
+        records.append(record | {"log10_time_ratio": model["log10_time_ratio"]})
     return records

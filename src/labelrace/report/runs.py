@@ -13,7 +13,8 @@ from labelrace.evaluation import FORMAT
 from labelrace.exceptions import DataFormatError
 from labelrace.typing import FloatArray
 
-PHASES = ("predict", "learn", "measure")
+# From text to numbers, where that was done, once for all models; then each model's own.
+PHASES = ("features", "predict", "learn", "measure")
 
 
 @dataclass

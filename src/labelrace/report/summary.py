@@ -10,6 +10,7 @@ import numpy as np
 
 from labelrace.evaluation import is_loss, rank
 from labelrace.report.curves import curves, labels
+from labelrace.report.findings import events, extremes, verdict
 from labelrace.report.runs import PHASES, Run, Runs, group_records, mean, plain, value_of
 from labelrace.report.text import as_significant, decimals_for, listing, measure_label, plural
 
@@ -17,7 +18,7 @@ from labelrace.report.text import as_significant, decimals_for, listing, measure
 Summary: TypeAlias = dict[str, Any]
 
 # Running time is the model's: measuring is not part of it.
-_TIMED = ("predict", "learn")
+_TIMED = ("features", "predict", "learn")
 # Values that differ only by the order in which they were summed are ties.
 _TIE_DIGITS = 12
 
@@ -38,15 +39,17 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     Returns
     -------
     dict
-        ``title``, ``headline``: what was run.
+        ``title``, ``headline``: what was run. ``verdict``: who won and by how much, in a sentence.
         ``complete``, ``notes``, ``failures``: what is missing, as a flag, sentences, and errors.
         ``measures``: ``name``, ``label``, ``lower`` (is better) and ``decimals`` of each.
         ``models``: of each ``name``, ``kind`` (the registry's name), ``parameters``, ``runs`` (counts), ``ranked``,
         ``measures`` (``mean``, ``sd`` over runs, ``rank``, ``best``), ``average_rank``, ``best_rank``, ``seconds`` of
-        a run and ``ms_per_row`` (by phase, and ``total`` without measuring), ``log10_time_ratio`` to the reference by
-        phase, ``fastest``, ``memory`` (peak, in bytes).
+        a run and ``ms_per_row`` (by phase, and ``total`` without measuring), ``log10_time_ratio`` to the reference,
+        ``fastest``, ``memory`` (peak, in bytes). The best average rank comes first.
         ``reference``: the model that times are compared with, the first RACE model.
         ``curves``, ``labels``: data of the charts, one line per model in the order of ``models``.
+        ``events``: labels that appeared and drifts that were found. ``extremes``: the labels that are known best and
+        least.
         ``manifest``: as given.
     """
     runs = group_records(manifest, records)
@@ -59,23 +62,32 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
             "runs": _counts(of_model, 1 if name in once else manifest["runs"]),
             "ranked": any(run.done for run in of_model.values()),
             "measures": {measure: _over_runs(chosen[name], measure) for measure in measures},
-            **_costs(chosen[name]),
+            **_costs(chosen[name], manifest["source"].get("feature_seconds") or 0.0),
         }
         for name, of_model in runs.items()
     ]
     _rank(models, measures)
     reference = _compare_times(models)
+    models.sort(key=lambda model: (model["average_rank"] is None, model["average_rank"] or 0.0))
+    runs = {model["name"]: runs[model["name"]] for model in models}
+    chosen = {name: chosen[name] for name in runs}
+    lines, names = curves(runs, measures), manifest["source"].get("label_names") or ()
+    of_labels = labels(runs, chosen, names)
+    tested = [run.labels.get("rows", 0) for of_model in runs.values() for run in of_model.values() if run.labels]
     return {
         "title": manifest["source"]["name"],
         "headline": _headline(manifest),
+        "verdict": verdict(manifest["source"]["name"], models, measures),
         "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
         "notes": _notes(manifest, runs, models, once),
         "failures": _failures(runs),
         "measures": [_measure(name, models) for name in measures],
         "models": models,
         "reference": reference,
-        "curves": curves(runs, measures),
-        "labels": labels(runs, chosen, manifest["source"].get("label_names") or ()),
+        "curves": lines,
+        "labels": of_labels,
+        "events": events(runs, lines["rows"], names),
+        "extremes": extremes(of_labels, max(tested, default=0)),
         "manifest": dict(manifest),
     }
 
@@ -132,13 +144,17 @@ def _over_runs(chosen: Sequence[Run], measure: str) -> dict[str, Any]:
     }
 
 
-def _costs(chosen: Sequence[Run]) -> dict[str, Any]:
-    """Return seconds of a run, milliseconds per row and peak memory, as means over runs."""
+def _costs(chosen: Sequence[Run], feature_seconds: float) -> dict[str, Any]:
+    """Return seconds of a run, milliseconds per row and peak memory, as means over runs.
+
+    Every model needs the features: what it took to make them, once, counts for each.
+    """
     if not chosen:
         nothing = dict.fromkeys([*PHASES, "total"])
         return {"seconds": nothing, "ms_per_row": dict(nothing), "fastest": False, "memory": None}
     rows = sum(run.rows() for run in chosen)
     spent = {phase: sum(run.seconds()[phase] for run in chosen) for phase in PHASES}
+    spent["features"] = feature_seconds * len(chosen)
     spent["total"] = sum(spent[phase] for phase in _TIMED)
     return {
         "seconds": {phase: seconds / len(chosen) for phase, seconds in spent.items()},
@@ -192,12 +208,9 @@ def _compare_times(models: list[dict[str, Any]]) -> str | None:
     """
     timed = [model for model in models if model["ms_per_row"]["total"]]
     first = next((model for model in timed if model["kind"].startswith("race")), timed[0] if timed else None)
-    base: Mapping[str, float | None] = {} if first is None else first["ms_per_row"]
     for model in models:
-        times = {phase: (model["ms_per_row"][phase], base.get(phase)) for phase in ("total", *_TIMED)}
-        model["log10_time_ratio"] = {
-            p: math.log10(time / of) if time and of else None for p, (time, of) in times.items()
-        }
+        time = model["ms_per_row"]["total"]
+        model["log10_time_ratio"] = math.log10(time / first["ms_per_row"]["total"]) if time and first else None
     return None if first is None else first["name"]
 
 

@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from labelrace.report.text import MISSING, printable
+from labelrace.report.text import MISSING, literal, printable
 
 
 class Column(NamedTuple):
@@ -123,16 +123,22 @@ def text_table(
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Return records as the text of a CSV file, with all digits; None is an empty cell.
 
+    Text that a spreadsheet would compute, such as ``=1+1``, has a quote before it; control characters are left out.
+
     >>> print(as_csv([{"model": "obr", "seconds": 0.25}, {"model": "occ", "seconds": None}]), end="")
     model,seconds
     obr,0.25
     occ,
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, records[0].keys(), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(_csv_cell, records[0]))
+    writer.writerows([_csv_cell(record.get(name)) for name in records[0]] for record in records)
     return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    return literal(printable(value)) if isinstance(value, str) else value
 
 
 # --- Markdown

@@ -9,6 +9,8 @@ MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC"}
 _MOST_DECIMALS = 5
+# What a cell begins with that spreadsheets compute, and the quote itself, so that one can be told from the other.
+_COMPUTED = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def measure_label(name: str) -> str:
@@ -102,3 +104,12 @@ def printable(text: str) -> str:
     """Return the text without control and formatting characters, which could steer a terminal or break a line."""
     spaced = text.translate(dict.fromkeys(map(ord, "\n\r\t"), " "))
     return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
+
+
+def literal(value: object) -> object:
+    """Return a cell of a CSV file that spreadsheets take for what it is: text with a quote before what they compute.
+
+    >>> literal("=cmd()"), literal("-x"), literal(-1.5), literal("obr")
+    ("'=cmd()", "'-x", -1.5, 'obr')
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value

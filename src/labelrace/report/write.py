@@ -64,6 +64,8 @@ def write_document(
 def print_document(document: Document, console: Console | None = None) -> None:
     """Print lead, tables and notes, fitted to the width of the console; to standard output if none is given."""
     console = console or Console()
+    if document.verdict:
+        console.print(Text(printable(document.verdict), style="bold"))
     console.print(Text(printable(document.lead)))
     for table in document.tables():
         print_table(table, console)
@@ -74,7 +76,8 @@ def print_document(document: Document, console: Console | None = None) -> None:
 
 
 def _markdown(document: Document) -> str:
-    parts = [f"# {escape_markdown(document.title)}\n", f"{escape_markdown(document.lead)}\n"]
+    opening = filter(None, (document.verdict, document.lead))
+    parts = [f"# {escape_markdown(document.title)}\n", *(f"{escape_markdown(text)}\n" for text in opening)]
     parts += map(markdown_table, document.tables())
     if document.notes:
         parts.append("".join(f"- {escape_markdown(note)}\n" for note in document.notes))
@@ -82,7 +85,11 @@ def _markdown(document: Document) -> str:
 
 
 def _latex(document: Document) -> str:
-    comments = [r"Tables need \usepackage{booktabs}.", document.lead, *document.notes]
+    comments = [
+        r"Tables need \usepackage{booktabs}.",
+        *filter(None, (document.verdict, document.lead)),
+        *document.notes,
+    ]
     head = "".join(f"% {printable(comment)}\n" for comment in comments)
     return "\n".join([head, *map(latex_table, document.tables())])
 

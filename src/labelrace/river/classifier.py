@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from labelrace import parameters
-from labelrace.exceptions import GrowthError
+from labelrace.exceptions import GrowthError, LabelraceError
 from labelrace.models import inputs, registry
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.naming import NamedRows
@@ -25,12 +26,16 @@ except ImportError as error:
 
 __all__ = ["RiverClassifier"]
 
+# What a classifier raises over rows that it cannot learn.
+_REFUSALS = (ValueError, ArithmeticError)
+
 
 class _Example(NamedTuple):
     """A row that is still to be learned."""
 
     features: Row
     labels: Row
+    number: int
 
 
 class _Predicted(dict[Hashable, bool]):
@@ -101,6 +106,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         self._in_first_batch = True
         # How many of the pending rows are learned already, in the first batch; and how many make the next update due.
         self._n_learned, self._n_due = 0, 1
+        self._n_rows = 0
 
     def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
         """Learn a row, at the latest when `batch_size` of them have come.
@@ -116,12 +122,19 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         labels = rows.read_labels(y, allow_missing=self._learns_missing_labels)
         if not (self._features.knows(features.names) and self._labels.knows(labels.names)):
             self._add_columns(features, labels)
-        self._pending.append(_Example(self._features.row(features), self._labels.row(labels)))
+        self._n_rows += 1
+        self._pending.append(_Example(self._features.row(features), self._labels.row(labels), self._n_rows))
         if len(self._pending) >= self._n_due:
             self.flush()
 
     def flush(self) -> None:
-        """Learn the pending rows now."""
+        """Learn the pending rows now.
+
+        Raises
+        ------
+        ValueError, DivergenceError
+            Where rows cannot be learned: the error names the first of them, counted from 1. The others are learned.
+        """
         if not (self._features and self._labels):
             # Nothing can be learned before there is a feature and a label.
             del self._pending[: -self.batch_size]
@@ -130,18 +143,59 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             return
         # Rows that cannot be learned are not tried again; those learned already stay.
         pending, self._pending = self._pending, self._pending[: self._n_learned]
+        learned, refused = self._learned(pending[: self._n_learned], pending[self._n_learned :])
+        if learned and self._in_first_batch:
+            self._in_first_batch = len(learned) < self.batch_size
+            self._n_due = min(2 * len(learned), self.batch_size)
+            self._pending = learned if self._in_first_batch else []
+            self._n_learned = len(self._pending)
+        if refused:
+            (row, error), *others = refused
+            more = f" Nor can {len(others)} others of the same batch." if others else ""
+            kind: Any = type(error) if isinstance(error, LabelraceError) else ValueError
+            raise kind(f"Row {row.number} cannot be learned, and is left out: {error}{more}") from error
+
+    def _learned(
+        self, known: list[_Example], new: list[_Example]
+    ) -> tuple[list[_Example], list[tuple[_Example, Exception]]]:
+        """Learn rows, without those that cannot be; return the rows learned, and the others with the reason.
+
+        In the first batch the ``known`` ones are learned anew with them.
+        """
+        try:
+            self._learn(self.classifier, [*known, *new])
+            return [*known, *new], []
+        except _REFUSALS as error:
+            if len(new) == 1:
+                return known, [(new[0], error)]
+        reasons = [(row, self._why_not(known, row)) for row in new]
+        refused = [(row, error) for row, error in reasons if error is not None]
+        good = [row for row, error in reasons if error is None]
+        if refused:
+            learned, others = self._learned(known, good) if good else (known, [])
+            return learned, refused + others
+        # Only together they cannot be learned: one after the other, until there are too many.
+        learned = known
+        for row in new:
+            learned, others = self._learned(learned if self._in_first_batch else [], [row])
+            refused += others
+        return learned, refused
+
+    def _why_not(self, known: list[_Example], row: _Example) -> Exception | None:
+        """Find out why a row cannot be learned by letting a copy of the classifier learn it."""
+        try:
+            self._learn(copy.copy(self.classifier), [*known, row])
+        except _REFUSALS as error:
+            return error
+        return None
+
+    def _learn(self, classifier: OnlineClassifier, examples: list[_Example]) -> None:
+        """Let a classifier learn rows: after all before them or, in the first batch, from the start."""
         X: Any = NamedRows(
-            rows.matrix([row.features for row in pending], len(self._features)), list(self._features.texts)
+            rows.matrix([row.features for row in examples], len(self._features)), list(self._features.texts)
         )
-        Y: Any = NamedRows(rows.matrix([row.labels for row in pending], len(self._labels)), list(self._labels.texts))
-        if not self._in_first_batch:
-            self.classifier.partial_fit(X, Y)
-            return
-        self.classifier.fit(X, Y)
-        self._in_first_batch = len(pending) < self.batch_size
-        self._n_due = min(2 * len(pending), self.batch_size)
-        self._pending = pending if self._in_first_batch else []
-        self._n_learned = len(self._pending)
+        Y: Any = NamedRows(rows.matrix([row.labels for row in examples], len(self._labels)), list(self._labels.texts))
+        (classifier.fit if self._in_first_batch else classifier.partial_fit)(X, Y)
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
         """Tell for every label that is known whether it is present; nothing before the first row is learned.

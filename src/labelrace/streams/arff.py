@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
-from labelrace.exceptions import DataFormatError
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -50,12 +49,14 @@ from labelrace.streams.cells import (
     has_plain_quotes,
     increase_within_rows,
     integers,
+    label_rows,
     number_texts,
     read_cells,
+    read_lines,
     write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, plain_path, rows_in, shown
+from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
@@ -70,7 +71,7 @@ _INDEX = re.compile(r"([^\s,{}]+)\s+")
 def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
     r"""Open an ARFF file as a stream.
 
-    The header is read at once, and the file is gone through for its encoding: UTF-8, or else Latin-1. X is sparse if
+    The header is read at once, and the file is scanned for its encoding: UTF-8, or else Latin-1. X is sparse if
     the rows are. Nominal features hold the index of the value in its declaration, missing values are NaN.
 
     Parameters
@@ -140,10 +141,6 @@ class Layout(NamedTuple):
     texts: tuple[Any, ...]
     inverted: Array
 
-    def place(self, line: int) -> Place:
-        """Return a line of this file, to name in an error."""
-        return Place(self.header.path, line)
-
 
 class Entries(NamedTuple):
     """The stored values of sparse rows: those of row i are at ``starts[i]:starts[i + 1]``, by column."""
@@ -174,19 +171,6 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
     return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
 
 
-def _split_dense(rows: FloatArray, layout: Layout) -> Batch:
-    """Split parsed rows into dense features and labels."""
-    labels = rows[:, layout.is_label].astype(np.int8)
-    return np.ascontiguousarray(rows[:, ~layout.is_label]), csr_array(labels ^ layout.inverted)
-
-
-def _split_sparse(entries: Entries, layout: Layout) -> Batch:
-    """Split parsed sparse rows into sparse features and labels."""
-    X = _select(entries, ~layout.is_label)
-    Y = _select(entries, layout.is_label).astype(np.int8)
-    return X, csr_array(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
-
-
 def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
     """Return the wanted columns of the entries as a sparse array without stored zeros."""
     kept = wanted[entries.columns] & (entries.values != 0)
@@ -199,88 +183,101 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
     header = layout.header
     with open_data(header.path) as file:
         file.seek(header.data_offset)
-        [line], [first] = next(line_chunks(file, 1, header.data_line, _NO_ROW), ([0], [b""]))
-        if not first:
-            return
-        if first.startswith(b"{"):
-            for numbers, lines in line_chunks(chain([first], file), size, line - 1, _NO_ROW):
-                entries = parse_sparse(lines, layout)
-                yield _split_sparse(parse_sparse_lines(lines, numbers, layout) if entries is None else entries, layout)
-        else:
-            blocks = chain([(first + b"\n", 1)], byte_blocks(file, size))
-            yield from rebatch(_dense_blocks(blocks, line - 1, layout), size)
+        for line, raw in enumerate(file, start=header.data_line):
+            first = raw.strip()
+            if first[:1] in _NO_ROW:
+                continue
+            parsers: Any = (_sparse_parsers if first.startswith(b"{") else _dense_parsers)(layout)
+            rest = byte_blocks(file, size, SPARSE_BLOCK) if first.startswith(b"{") else byte_blocks(file, size)
+            blocks = chain([(first + b"\n", 1)], rest)
+            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, *parsers), size)
 
 
-def _dense_blocks(blocks: Iterable[tuple[bytes, int]], line: int, layout: Layout) -> Iterator[Batch]:
-    options = _csv_options(layout)
-    for block, n_lines in blocks:
-        parts = parse_dense(block, n_lines, layout, options)
-        if parts is None:
-            numbers, lines = rows_in(block, line, _NO_ROW)
-            rows = b"".join(text + b"\n" for text in lines)
-            parts = parse_dense(rows, len(lines), layout, options) if rows != block else None
-        if parts is not None:
-            yield from parts
-        else:
-            yield from (_split_dense(part, layout) for part in parse_dense_lines(lines, numbers, layout))
-        line += n_lines
-
-
-def _csv_options(layout: Layout) -> Any:
-    kinds = [
-        pa.float64() if codes is None else pa.bool_() if _is_binary(codes) else pa.string() for codes in layout.codes
-    ]
-    types = {str(i): kind for i, kind in enumerate(kinds)}
-    return csv.ConvertOptions(
-        column_types=types,
+def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
+    """Return the functions that `read_lines` needs for dense rows."""
+    codes = enumerate(layout.codes)
+    kinds = {str(i): pa.float64() if c is None else pa.bool_() if _is_binary(c) else pa.string() for i, c in codes}
+    options = csv.ConvertOptions(
+        column_types=kinds,
         null_values=["?"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         true_values=["1"],
         false_values=["0"],
     )
+    return partial(parse_dense, layout, options), partial(parse_dense_row, layout), partial(_join_dense, layout)
 
 
-def parse_dense(text: bytes, n_lines: int, layout: Layout, options: Any) -> list[Batch] | None:
-    """Return the features and labels of dense rows, in parts, or None if pyarrow cannot be trusted with them."""
+def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batch | None:
+    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
     if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
     strange = any(sign in text for sign in (b'"', b"\\", b"{"))
-    if not n_lines or strange or not has_plain_quotes(text, b"'", b",") or has_lone_returns(text):
+    if strange or not has_plain_quotes(text, b"'", b",") or has_lone_returns(text):
         return None
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
     names = list(map(str, range(len(layout.codes))))
     table = read_cells(text, n_lines, names, options, quote_char="'", double_quote=False)
-    if table is None or table.num_rows != n_lines:
-        return None
-    parts = [_dense_part(rows, layout) for rows in table.to_batches()]
-    return None if None in parts else cast("list[Batch]", parts)
+    return _dense_batch(table, layout) if table is not None and table.num_rows == n_lines else None
 
 
-def _dense_part(rows: Any, layout: Layout) -> Batch | None:
+def _dense_batch(table: Any, layout: Layout) -> Batch | None:
     """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
-    n_labels = int(layout.is_label.sum())
-    X, labels = np.empty((rows.num_rows, len(layout.codes) - n_labels)), np.empty((rows.num_rows, n_labels))
-    targets = chain(X.T, labels.T)  # rows of a transposed array: the columns, to be written to
+    n_labels, start = int(layout.is_label.sum()), 0
+    X = np.empty((table.num_rows, len(layout.codes) - n_labels))
+    labels: Array = np.empty((table.num_rows, n_labels), dtype=np.int8)
     order = np.argsort(layout.is_label, kind="stable").tolist()
-    for position, target in zip(order, targets, strict=True):
-        column, codes = rows.column(position), layout.codes[position]
-        if codes is not None and not _is_binary(codes):
-            found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
-            if found.null_count != column.null_count:
-                return None  # an unknown value, or an empty one
-            column = found
-        target[:] = (column if codes is None else column.cast(pa.float64())).to_numpy(zero_copy_only=False)
-        if codes is not None and _is_binary(codes) and codes["0"] == 1:
-            np.subtract(1, target, out=target)
-    if np.isinf(X).any() or not ((labels == 0) | (labels == 1)).all():
+    for rows in table.to_batches():
+        part = slice(start, start := start + rows.num_rows)
+        # Rows of a transposed array: the columns, to be written to.
+        for position, target in zip(order, chain(X[part].T, labels[part].T), strict=True):
+            values = _column_values(rows.column(position), position, layout)
+            if values is None:
+                return None
+            target[:] = values
+    return None if np.isinf(X).any() else (X, label_rows(labels ^ layout.inverted))
+
+
+def _column_values(column: Any, position: int, layout: Layout) -> Array | None:
+    """Return the numbers of a column, NaN where they are missing, or None if a value is not allowed."""
+    codes = layout.codes[position]
+    if codes is not None and not _is_binary(codes):
+        found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
+        if found.null_count != column.null_count:
+            return None  # an unknown value, or an empty one
+        column = found
+    number = column.cast(pa.float64()) if column.null_count else column
+    values: Array = number.to_numpy(zero_copy_only=False)
+    if layout.is_label[position] and (column.null_count or (codes is None and not np.isin(values, (0, 1)).all())):
         return None
-    return X, csr_array(labels.astype(np.int8) ^ layout.inverted)
+    return values
 
 
 def _is_binary(codes: dict[str, int]) -> bool:
-    return codes.keys() == {"0", "1"}
+    return list(codes) == ["0", "1"]
+
+
+def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
+    values = np.array(rows)
+    X = np.ascontiguousarray(values[:, ~layout.is_label])
+    return X, label_rows(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
+
+
+def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
+    """Return the functions that `read_lines` needs for sparse rows."""
+    return partial(parse_sparse, layout), partial(parse_sparse_row, layout), partial(_join_sparse, layout)
+
+
+def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:
+    return _split_sparse(Entries(*entry_arrays(rows)), layout)
+
+
+def _split_sparse(entries: Entries, layout: Layout) -> Batch:
+    """Split the values of sparse rows into features and labels."""
+    X = _select(entries, ~layout.is_label)
+    Y = _select(entries, layout.is_label).astype(np.int8)
+    return X, label_rows(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
 
 
 # Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each
@@ -297,9 +294,9 @@ _RULES = delimiter_rules(
 )
 
 
-def parse_sparse(lines: list[bytes], layout: Layout) -> Entries | None:
-    """Return the values of sparse rows, or None if the rows are not plain."""
-    text = b"\n".join([*lines, b""]).replace(b", ", b",")
+def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
+    """Return the features and labels of sparse rows, or None if the rows are not plain."""
+    text = text.replace(b", ", b",").replace(b"\r\n", b"\n")
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
         return None
@@ -312,7 +309,7 @@ def parse_sparse(lines: list[bytes], layout: Layout) -> Entries | None:
     if columns is None or (columns >= len(layout.domain)).any() or not increase_within_rows(columns, row_starts):
         return None
     numbers = _values(values, columns, layout)
-    return None if numbers is None else Entries(row_starts, columns, numbers)
+    return None if numbers is None else _split_sparse(Entries(row_starts, columns, numbers), layout)
 
 
 def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
@@ -331,27 +328,9 @@ def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | N
     return values
 
 
-def parse_dense_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Iterator[FloatArray]:
-    """Yield the values of dense rows, shape (rows, attributes); before an error those of the rows above it."""
-    rows = np.empty((len(lines), len(layout.codes)))
-    for i, (raw, number) in enumerate(zip(lines, numbers, strict=True)):
-        try:
-            rows[i] = _dense_row(raw.decode(layout.header.encoding), layout, layout.place(number))
-        except DataFormatError:
-            if i:
-                yield rows[:i]
-            raise
-    yield rows
-
-
-def parse_sparse_lines(lines: list[bytes], numbers: list[int], layout: Layout) -> Entries:
-    """Return the values of sparse rows."""
-    encoding = layout.header.encoding
-    rows = zip(lines, numbers, strict=True)
-    return Entries(*entry_arrays(_sparse_row(raw.decode(encoding), layout, layout.place(line)) for raw, line in rows))
-
-
-def _dense_row(line: str, layout: Layout, place: Place) -> list[float]:
+def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
+    """Return the values of a row, or raise the exact error."""
+    line = raw.decode(layout.header.encoding)
     if line.startswith("{"):
         raise place.error("a sparse row in a file that began with dense rows; write all rows the same way")
     texts: list[tuple[str, bool]] = []
@@ -371,7 +350,9 @@ def _dense_row(line: str, layout: Layout, place: Place) -> list[float]:
     return [_number(text, quoted, column, layout, place) for column, (text, quoted) in enumerate(texts)]
 
 
-def _sparse_row(line: str, layout: Layout, place: Place) -> dict[int, float]:
+def parse_sparse_row(layout: Layout, raw: bytes, place: Place) -> dict[int, float]:
+    """Return the values of a row by their columns, or raise the exact error."""
+    line = raw.decode(layout.header.encoding)
     if not line.startswith("{"):
         raise place.error("a dense row in a file that began with sparse rows; write all rows the same way")
     entries: dict[int, float] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, open_data, plain_path, shown
-from labelrace.streams.schema import LabelSource
+from labelrace.streams.schema import LabelSource, choose_labels
 from labelrace.typing import BoolArray
 
 _NUMERIC = ("numeric", "real", "integer")
@@ -159,28 +159,24 @@ def _check_rest(rest: str, name: str, place: Place) -> None:
 
 def find_labels(header: Header, labels: LabelSource) -> BoolArray:
     """Return the mask over the attributes that are labels, as `open_arff` describes them, after a check."""
-    if labels is None:
-        mask = _by_file(header)
-    elif isinstance(labels, (str, os.PathLike)):
-        mask = _by_xml(header, Path(labels))
-    elif isinstance(labels, (int, np.integer)):
-        mask = _by_count(header, int(labels), f"labels={labels}")
-    else:
-        mask = _by_names(header, list(labels), "labels")
-    if mask.all():
-        raise DataFormatError(f"{header.path}: all attributes are labels, none is left as a feature")
+    origin, names = "", [attribute.name for attribute in header.attributes]
+    if labels is None or isinstance(labels, (str, os.PathLike)):
+        labels, origin = _label_source(header, labels)
+    chosen = set(choose_labels(names, labels, header.path, origin).labels)
+    mask = np.array([name in chosen for name in names])
     _check_columns(header, mask)
     return mask
 
 
-def _by_file(header: Header) -> BoolArray:
-    xml = plain_path(header.path).with_suffix(".xml")
-    if xml.exists():
-        return _by_xml(header, xml)
+def _label_source(header: Header, labels: str | os.PathLike[str] | None) -> tuple[LabelSource, str]:
+    """Return the names in a label file, given or beside the data, or the count in the relation's name; and which."""
+    xml = plain_path(header.path).with_suffix(".xml") if labels is None else Path(labels)
+    if labels is not None or xml.exists():
+        return _names_in(xml), str(xml)
     meka = _MEKA_COUNT.search(header.relation)
     if meka is not None:
         # MEKA counts from the front, labels= (as Mulan) from the back.
-        return _by_count(header, -int(meka[1]), f"-C {meka[1]} in the relation's name")
+        return -int(meka[1]), f"-C {meka[1]} in the relation's name"
     raise DataFormatError(
         f"{header.path}: cannot tell which attributes are labels, as there is no {xml.name} beside the file "
         "and no -C option in the relation's name; give labels= the path of the Mulan XML, a list of names, "
@@ -188,31 +184,8 @@ def _by_file(header: Header) -> BoolArray:
     )
 
 
-def _by_count(header: Header, count: int, origin: str) -> BoolArray:
-    total = len(header.attributes)
-    if count == 0 or abs(count) > total:
-        raise DataFormatError(
-            f"{header.path}: {origin} does not fit, as the file has {total} attributes; "
-            f"the count must be between 1 and {total - 1}, or its negative"
-        )
-    mask = np.zeros(total, dtype=bool)
-    mask[slice(total - count, None) if count > 0 else slice(None, -count)] = True
-    return mask
-
-
-def _by_names(header: Header, names: list[str], origin: str) -> BoolArray:
-    known = [attribute.name for attribute in header.attributes]
-    absent = sorted(set(names).difference(known), key=names.index)
-    if absent:
-        raise DataFormatError(
-            f"{header.path}: {len(absent)} of the labels in {origin} are not among the attributes: "
-            f"{shown(absent)}; correct the names, or use the label file that belongs to this ARFF file"
-        )
-    wanted = set(names)
-    return np.array([name in wanted for name in known])
-
-
-def _by_xml(header: Header, xml: Path) -> BoolArray:
+def _names_in(xml: Path) -> list[str]:
+    """Return the labels that a Mulan XML file names."""
     if not xml.exists():
         raise FileNotFoundError(f"no such label file: {xml} (to name the labels themselves, give a list)")
     try:
@@ -227,7 +200,7 @@ def _by_xml(header: Header, xml: Path) -> BoolArray:
         raise DataFormatError(f"{xml}: <label> element {names.index(None) + 1} has no name attribute")
     if not names:
         raise DataFormatError(f"{xml}: there is no <label> element; at least one is needed")
-    return _by_names(header, [name for name in names if name is not None], str(xml))
+    return [name for name in names if name is not None]
 
 
 def _check_columns(header: Header, mask: BoolArray) -> None:

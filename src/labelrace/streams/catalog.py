@@ -22,7 +22,7 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 
 _BLOCK = 1 << 16
 _MOST_NAMES = 30
-_SUFFIXES = (".arff", ".mat")  # the first is preferred where a folder has both
+_SUFFIXES = (".arff", ".mat", ".npz")  # the first is preferred where a folder has several
 
 
 class DownloadError(LabelraceError, OSError):
@@ -42,6 +42,7 @@ class CatalogEntry(NamedTuple):
     """A dataset of the catalog, with a note on what it is about.
 
     Its files are the data, then the one that names the labels, if there is one; none if there is no public source.
+    ``also`` are other names that its file may have.
     """
 
     name: str
@@ -50,6 +51,7 @@ class CatalogEntry(NamedTuple):
     labels: int
     files: tuple[RemoteFile, ...]
     note: str
+    also: tuple[str, ...] = ()
 
     @property
     def found(self) -> Path | None:
@@ -98,7 +100,7 @@ def catalog() -> list[CatalogEntry]:
 
 
 def find_dataset(name: str) -> Path:
-    """Return the path of the dataset file ``name.arff`` or ``name.mat`` in the first folder that has it.
+    """Return the path of the dataset file ``name.arff``, ``name.mat`` or ``name.npz`` in the first folder that has it.
 
     Parameters
     ----------
@@ -238,8 +240,10 @@ def _advice(entry: CatalogEntry) -> str:
 
 
 def _locate(name: str) -> Path | None:
+    entry = _entry(name)
+    names = {name.lower(), *(entry.also if entry else ())}
     for folder in data_folders():
-        matches = [file for file in _data_files(folder) if file.stem.lower() == name.lower()]
+        matches = [file for file in _data_files(folder) if file.stem.lower() in names]
         if matches:
             # Where case is all that tells two files apart, the name as given comes first.
             return min(matches, key=lambda file: (_SUFFIXES.index(file.suffix.lower()), file.stem != name))
@@ -267,7 +271,7 @@ def _is_complete(path: Path, checksum: str, force: bool) -> bool:
 
 def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress | None) -> None:
     """Download a file into a folder; it gets its name there only after its checksum was verified."""
-    import pooch  # type: ignore[import-untyped]  # here, as it takes a while and few need it
+    import pooch  # type: ignore[import-untyped]  # here, as importing it is slow and few need it
 
     url = f"{base_url.rstrip('/')}/{file.path}"
     downloader = pooch.HTTPDownloader(

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import new_data
+from labelrace.streams.files import Place, new_data, rows_in, until_error
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
+Row = TypeVar("Row")
+Parsed = TypeVar("Parsed")
 
 _PARALLEL_BYTES = 1 << 20
 _MOST_DIGITS = 9
@@ -101,6 +103,15 @@ def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> 
     return csr_array(parts, shape=(len(starts) - 1, width))
 
 
+def label_rows(marks: Array) -> SparseMatrix:
+    """Return labels, marked by ones in an array of bytes, as a sparse matrix."""
+    marked = np.flatnonzero(marks.view(np.bool_))  # far faster for truths than for numbers
+    starts = np.concatenate(([0], np.cumsum(marks.sum(axis=1, dtype=np.intp))))
+    return csr_rows(
+        starts, marked % marks.shape[1] if marked.size else marked, np.ones_like(marked, np.int8), marks.shape[1]
+    )
+
+
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
     """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
     rows = csr_array(matrix, copy=True)
@@ -119,6 +130,37 @@ def check_distinct(stream: Stream) -> None:
                 "rename one, or write svmlight or .npz"
             )
         seen.add(name)
+
+
+def read_lines(
+    path: Path,
+    blocks: Iterable[tuple[bytes, int]],
+    line: int,
+    skipped: tuple[bytes, ...],
+    bulk: Callable[[bytes, int], Parsed | None],
+    row: Callable[[bytes, Place], Row],
+    join: Callable[[list[Row]], Parsed],
+) -> Iterator[Parsed]:
+    """Yield the rows of each block of lines; before an error those above it.
+
+    `line` and `skipped` are those of `rows_in`. `bulk` parses lines, of a given number, at once, or returns None if
+    one is not plain. Then `row` parses each of them, or raises the exact error, and `join` puts the rows together.
+    """
+    for block, n_lines in blocks:
+        parsed = bulk(block, n_lines)
+        if parsed is None:
+            numbers, lines = rows_in(block, line, skipped)
+            text = b"".join(raw + b"\n" for raw in lines)
+            parsed = bulk(text, len(lines)) if lines and text != block else None
+        if parsed is not None:
+            yield parsed
+        else:
+            rows, error = until_error(row(raw, Place(path, number)) for raw, number in zip(lines, numbers, strict=True))
+            if rows:
+                yield join(rows)
+            if error is not None:
+                raise error
+        line += n_lines
 
 
 def write_lines(

@@ -17,8 +17,8 @@ from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
-# Enough rows for the bulk parsers to pay, few enough for their arrays to stay small.
-_CHUNK_ROWS = 4096
+# Rows in a batch where a stream is scanned, and where it is collected.
+_SCANNED_ROWS, _JOINED_ROWS = 1 << 12, 1 << 16
 
 
 class _Columns:
@@ -117,7 +117,7 @@ def check_batch_size(size: int) -> None:
 
 @runtime_checkable
 class Stream(Protocol):
-    """Rows with features and labels, to be had in batches, as often as one likes.
+    """Rows with features and labels, in batches; it can be iterated over repeatedly.
 
     `labelrace.streams.Dataset` is one, and so is what `labelrace.streams.open_stream` returns.
     """
@@ -212,7 +212,7 @@ def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
 def _count_codes(stream: Stream, columns: list[int]) -> dict[int, int]:
     """Go through the stream for the largest code of each of these features."""
     largest = np.zeros(len(columns))
-    for X, _ in stream.batches(_CHUNK_ROWS) if columns else ():
+    for X, _ in stream.batches(_SCANNED_ROWS) if columns else ():
         codes = X[:, columns].toarray() if issparse(X) else X[:, columns]
         largest = np.fmax(largest, np.fmax.reduce(codes, axis=0))
     return {column: int(code) + 1 for column, code in zip(columns, largest, strict=True)}
@@ -222,7 +222,7 @@ def collect(stream: Stream) -> Dataset:
     """Return the whole stream as a `Dataset`."""
     if isinstance(stream, Dataset):
         return stream
-    parts = list(stream.batches(_CHUNK_ROWS))
+    parts = list(stream.batches(_JOINED_ROWS))
     if not parts:
         parts = [(np.empty((0, stream.n_features)), csr_array((0, stream.n_labels), dtype=np.int8))]
     return Dataset(

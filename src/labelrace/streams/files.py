@@ -9,15 +9,14 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import compress, islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, cast
-
-import numpy as np
+from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from labelrace import limits
 from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
+
+Item = TypeVar("Item")
 
 # A file that declares more features or labels than this is damaged, and memory must not be given to it.
 MOST_COLUMNS = 10**8
@@ -25,8 +24,9 @@ MOST_COLUMNS = 10**8
 _COMPRESSED = (".gz", ".bz2")
 # Bytes that are read at once, and that any compressed file may unpack to.
 _BUFFER, _SMALL = 1 << 18, 1 << 26
-# The parsers that take a block of lines at a time pay from the first size on; the second bounds the memory.
-_BLOCK_BYTES = (1 << 16, 1 << 22)
+# The parsers that take a block of lines at a time pay from the first size on. NumPy's arrays for a block of the second
+# one stay in the processor's cache.
+_LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
 
 
 class Place(NamedTuple):
@@ -81,7 +81,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 class _Watched(io.RawIOBase):
-    """A file that is read, with an eye on its lines and on how much unpacks from it."""
+    """A file that is read; checks the length of its lines and how much unpacks from it."""
 
     def __init__(self, raw: IO[bytes], path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path
@@ -164,40 +164,36 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
                 yield file
 
 
-def byte_blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
-    """Yield blocks of about `size` lines, if these are neither few nor long, and how many lines they have."""
-    amount = _BLOCK_BYTES[0]
+def byte_blocks(file: IO[bytes], size: int, most: int = 1 << 22) -> Iterator[tuple[bytes, int]]:
+    """Yield blocks of about `size` lines, if these are neither few nor long, and how many lines they have.
+
+    `most` bounds the bytes of a block, but for the end of its last line, and so the memory of those who parse it.
+    """
+    amount = _LEAST_BLOCK
     while block := file.read(amount):
         block += file.readline()
         block = block if block.endswith(b"\n") else block + b"\n"
-        n_lines = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
+        n_lines = block.count(b"\n")
         yield block, n_lines
-        amount = min(max(size * len(block) // n_lines, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
+        amount = min(max(size * len(block) // n_lines, _LEAST_BLOCK), most)
 
 
 def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
-    """Return the numbers and the stripped texts of a block's lines that hold rows; `line` is the one before it."""
-    lines = enumerate(map(bytes.strip, block.split(b"\n")), start=line + 1)
+    """Return the numbers and the stripped texts of a block's lines that hold rows.
+
+    `line` is the number of the line before the block, `skipped` the first bytes of lines that hold no row: an empty
+    one for blank lines, the signs of comments.
+    """
+    lines = enumerate(map(bytes.strip, block.split(b"\n")[:-1]), start=line + 1)
     rows = [(number, text) for number, text in lines if text[:1] not in skipped]
     return [number for number, _ in rows], [text for _, text in rows]
 
 
-def line_chunks(
-    file: Iterable[bytes], size: int, line: int = 0, skipped: tuple[bytes, ...] = (b"",)
-) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Yield the numbers and the stripped texts of the lines that hold rows, `size` of them at a time.
-
-    `line` is the number of the line that was read last, `skipped` the first bytes of lines that hold no row: an empty
-    one for blank lines, the signs of comments.
-    """
-    numbers, lines, source = list[int](), list[bytes](), iter(file)
-    while block := [raw.strip() for raw in islice(source, size - len(lines))]:
-        holds_row = [text[:1] not in skipped for text in block]
-        numbers += compress(range(line + 1, line + 1 + len(block)), holds_row)
-        lines += compress(block, holds_row)
-        line += len(block)
-        if len(lines) == size:
-            yield numbers, lines
-            numbers, lines = [], []
-    if lines:
-        yield numbers, lines
+def until_error(rows: Iterable[Item]) -> tuple[list[Item], DataFormatError | None]:
+    """Return the rows up to the first that cannot be read, and its error: rows above an error are still delivered."""
+    read = list[Item]()
+    try:
+        read.extend(rows)
+    except DataFormatError as error:
+        return read, error
+    return read, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.files import Place, byte_blocks, line_chunks, open_data, rows_in, shown
+from labelrace.streams.files import Place, byte_blocks, open_data, rows_in, shown, until_error
 from labelrace.streams.table import Refusal, Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
@@ -79,38 +80,31 @@ class JsonTable(Table):
     def objects(self, size: int) -> Iterator[_Objects]:
         """Yield the rows as objects, `size` at a time; before an error those above it."""
         with open_data(self.path) as file:
-            for numbers, lines in line_chunks(file, size):
-                yield from self._objects(lines, numbers)
-
-    def _objects(self, lines: list[bytes], numbers: list[int]) -> Iterator[_Objects]:
-        rows = list[_Row]()
-        try:
-            for line, number in zip(lines, numbers, strict=True):
-                rows.append(_object(line, self.place(number)))
-        except DataFormatError:
-            if rows:
-                yield numbers[: len(rows)], rows
-            raise
-        yield numbers, rows
+            lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
+            objects = ((number, _object(line, self.place(number))) for number, line in lines if line)
+            error = None
+            while error is None:
+                rows, error = until_error(islice(objects, size))
+                if not rows:
+                    break
+                yield [number for number, _ in rows], [row for _, row in rows]
+        if error is not None:
+            raise error
 
     def _by_rows(
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
-        for rows_lines, objects in self._objects(lines, numbers):
-            rows, problem = list[_Row](), None
-            for row, number in zip(objects, rows_lines, strict=True):
-                try:
-                    rows.append(self.cells(row, types, self.place(number), grow=grow))
-                except DataFormatError as error:
-                    problem = error
-                    break
-            if rows:
-                names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
-                arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
-                yield TableBatch(pa.record_batch(arrays, names=names), rows_lines[: len(rows)])
-            if problem is not None:
-                raise problem
+        places = map(self.place, numbers)
+        rows, error = until_error(
+            self.cells(_object(line, place), types, place, grow=grow) for line, place in zip(lines, places, strict=True)
+        )
+        if rows:
+            names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
+            arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
+            yield TableBatch(pa.record_batch(arrays, names=names), numbers[: len(rows)])
+        if error is not None:
+            raise error
 
     def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.

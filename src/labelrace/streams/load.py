@@ -25,7 +25,7 @@ from labelrace.streams.table_write import write_arrow, write_csv, write_jsonl
 
 
 def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **options: Any) -> Stream:
-    r"""Open data as a stream, of which no more than a batch is in memory.
+    r"""Open data as a stream, of which one batch at a time is in memory.
 
     Parameters
     ----------

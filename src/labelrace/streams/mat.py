@@ -183,7 +183,7 @@ def _matrix(flags: int, shape: tuple[int, ...], parts: Iterator[_Element], order
     rows, starts, values = arrays
     if starts.size != shape[1] + 1:
         raise ValueError(f"not as many column starts as a matrix of {shape[0]} × {shape[1]} has")
-    # Rows take memory, too, when the matrix is turned round.
+    # Rows take memory, too, when the matrix is transposed.
     limits.BYTES.check(8 * max(shape), "an array")
     # There may be room for more numbers than there are.
     stored = int(starts[-1])

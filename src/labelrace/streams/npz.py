@@ -59,7 +59,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
 
 
 def _check_sizes(file: IO[bytes], path: Path) -> None:
-    """Refuse arrays that claim to be larger than what there is of them, or than there is memory for."""
+    """Refuse arrays that claim to be larger than the file, or that are larger than the limit of memory."""
     with zipfile.ZipFile(file) as archive:
         limits.BYTES.check(sum(info.file_size for info in archive.infolist()), f"{path}")
         for info in archive.infolist():

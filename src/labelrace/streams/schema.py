@@ -155,8 +155,8 @@ class Choice(NamedTuple):
     lists: str | None
 
 
-def choose_labels(names: Sequence[str], labels: LabelSource, path: Path) -> Choice:
-    """Return which columns are features and which tell the labels."""
+def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin: str = "") -> Choice:
+    """Return which columns are features and which tell the labels; `origin` is where `labels` is from, if not given."""
     lists = list_column(labels, path)
     if lists is not None:
         wanted = {lists}
@@ -166,7 +166,7 @@ def choose_labels(names: Sequence[str], labels: LabelSource, path: Path) -> Choi
         wanted = set(names[-int(labels) :] if labels > 0 else names[: -int(labels)])
     else:
         wanted = set(cast("Sequence[str]", labels))
-    _check_wanted(names, wanted, labels, path)
+    _check_wanted(names, wanted, labels, path, origin)
     chosen = () if lists is not None else tuple(name for name in names if name in wanted)
     return Choice(tuple(name for name in names if name not in wanted), chosen, lists)
 
@@ -182,17 +182,18 @@ def list_column(labels: LabelSource, path: Path) -> str | None:
     return labels if isinstance(labels, str) and not labels.endswith("*") else None
 
 
-def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path) -> None:
+def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, path: Path, origin: str) -> None:
     absent = sorted(wanted.difference(names))
     if absent:
         raise DataFormatError(
-            f"{path}: {len(absent)} of the labels are not among the columns: {shown(absent)}; the columns are "
-            f"{shown(tuple(names))}"
+            f"{path}: {len(absent)} of the labels {f'in {origin} ' if origin else ''}are not among the columns: "
+            f"{shown(absent)}; the columns are {shown(tuple(names))}"
         )
     # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
     unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
     if unfit or (isinstance(labels, str) and not wanted):
-        raise DataFormatError(f"{path}: labels={labels!r} does not fit the {len(names)} columns {shown(tuple(names))}")
+        given = origin or f"labels={labels!r}"
+        raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {shown(tuple(names))}")
     if len(wanted) == len(names):
         raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
 

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,10 +35,11 @@ from labelrace.streams.cells import (
     increase_within_rows,
     integers,
     number_texts,
+    read_lines,
     write_lines,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream
-from labelrace.streams.files import MOST_COLUMNS, Place, line_chunks, new_data, open_data
+from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
+from labelrace.streams.files import MOST_COLUMNS, SPARSE_BLOCK, Place, byte_blocks, new_data, open_data
 from labelrace.streams.schema import (
     NumberedNames,
     Schema,
@@ -57,10 +58,12 @@ _Span: TypeAlias = tuple[int, int]
 _CHUNK_ROWS = 1024
 # Blank lines, and comments.
 _NO_ROW = (b"", b"#")
+_COMMENT = re.compile(rb"#[^\n]*")
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 _LONGEST_HEADER = 1000
 _MOST_DIGITS_OF_SIZE = 18
+_ANY = range(MOST_COLUMNS + 1)
 _MOST_DIGITS_OF_ID = len(str(MOST_COLUMNS))
 
 
@@ -122,21 +125,22 @@ def open_svmlight(
         schema = read_schema(path)
         if schema is not None:
             first = 0 if schema.options.get("zero_based") else 1
-            frame = _Frame(path, len(schema.features), len(schema.labels), first)
-            return file_stream(path, schema.features, schema.labels, partial(_batches, frame), schema.nominal)
+            numbers = range(first, first + len(schema.features)), range(len(schema.labels))
+            read = partial(_batches, path, *numbers)
+            return file_stream(path, schema.features, schema.labels, read, schema.nominal)
     # Labels mostly begin with 0 and features with 1, where no scan tells.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
         features = found_labels = (MOST_COLUMNS + 1, -1)
-        for _, pairs in _parsed(path, _CHUNK_ROWS, with_values=False):
+        for pairs in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
             features, found_labels = _extended(features, pairs.columns), _extended(found_labels, pairs.labels)
         if n_features is None:
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
             first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
-    frame = _Frame(path, n_features, n_labels, first, first_label)
+    numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     label_names = label_names_from(labels, n_labels, first_label, path)
-    return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, frame))
+    return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, path, *numbers))
 
 
 def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> FileStream:
@@ -181,7 +185,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
             f"{n_features} features and {n_labels} labels, but {schema_path(path).name} beside the file is "
             f"about {len(schema.features)} and {len(schema.labels)}; remove it if it belongs to other data"
         )
-    read = partial(_xc_batches, _Frame(path, n_features, n_labels), n_rows)
+    read = partial(_batches, path, range(n_features), range(n_labels), n_rows=n_rows)
     return file_stream(path, schema.features, schema.labels, read, schema.nominal)
 
 
@@ -231,16 +235,36 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
     return first, largest + 1 - first
 
 
-def _batches(frame: _Frame, size: int) -> Iterator[Batch]:
-    for numbers, pairs in _parsed(frame.path, size):
-        yield _batch_from(pairs, numbers, frame)
+def _batches(path: Path, features: range, labels: range, size: int, n_rows: int | None = None) -> Iterator[Batch]:
+    """Yield sparse X and Y; `features` and `labels` are the numbers that their columns have in the file."""
+    parsed = _parsed(path, features, labels, size, n_rows)
+    return rebatch((_matrices(pairs, features, labels) for pairs in parsed), size)
 
 
-def _parsed(path: Path, size: int, with_values: bool = True) -> Iterator[tuple[list[int], Pairs]]:
+def _parsed(
+    path: Path, features: range, labels: range, size: int, n_rows: int | None = None, *, with_values: bool = True
+) -> Iterator[Pairs]:
+    """Yield the rows of a file; `n_rows` is how many the header of an XC file says."""
+    is_xc = n_rows is not None
+
+    def bulk(text: bytes, _: int) -> Pairs | None:
+        pairs = parse_bulk(text if is_xc or b"#" not in text else _COMMENT.sub(b"", text), with_values)
+        if pairs is None or not _are_in(features, pairs.columns) or not _are_in(labels, pairs.labels):
+            return None
+        return pairs if is_xc else _without_blanks(pairs)
+
+    def row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
+        ids, entries = parse_row(line if is_xc else line.partition(b"#")[0], place)
+        _check_range(ids, labels, "label", place)
+        _check_range(entries, features, "feature", place)
+        return ids, entries
+
     with open_data(path) as file:
-        for numbers, lines in line_chunks(file, size, skipped=_NO_ROW):
-            bare = [line.partition(b"#")[0].rstrip() for line in lines] if b"#" in b"".join(lines) else lines
-            yield numbers, _parse(bare, numbers, path, with_values)
+        blocks = byte_blocks(file, size, SPARSE_BLOCK)
+        if n_rows is not None:
+            _read_sizes(file, path)
+            blocks = _xc_blocks(blocks, n_rows, path)
+        yield from read_lines(path, blocks, int(is_xc), () if is_xc else _NO_ROW, bulk, row, join_rows)
 
 
 def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
@@ -259,22 +283,20 @@ def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
     return rows, features, labels
 
 
-def _xc_batches(frame: _Frame, n_rows: int, size: int) -> Iterator[Batch]:
-    rows, path = 0, frame.path
-    with open_data(path) as file:
-        _read_sizes(file, path)
-        for numbers, lines in line_chunks(file, size, line=1, skipped=()):
-            if rows + len(lines) > n_rows:
-                if any(lines[n_rows - rows :]):  # blank lines may follow the last row
-                    raise DataFormatError(
-                        f"{path}: more rows than the {n_rows} that the header says; correct the header"
-                    )
-                lines, numbers = lines[: n_rows - rows], numbers[: n_rows - rows]
-            rows += len(lines)
-            if lines:
-                yield _batch_from(_parse(lines, numbers, path), numbers, frame)
-    if rows < n_rows:
-        raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {rows}; the file is cut")
+def _xc_blocks(blocks: Iterable[tuple[bytes, int]], n_rows: int, path: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the blocks up to the last row; raise if there are more rows, or less."""
+    left = n_rows
+    for block, n_lines in blocks:
+        if n_lines > left:
+            lines = block.split(b"\n")
+            if any(map(bytes.strip, lines[left:])):  # blank lines may follow the last row
+                raise DataFormatError(f"{path}: more rows than the {n_rows} that the header says; correct the header")
+            block, n_lines = b"\n".join([*lines[:left], b""]), left
+        left -= n_lines
+        if n_lines:
+            yield block, n_lines
+    if left:
+        raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {n_rows - left}; the file is cut")
 
 
 class Pairs(NamedTuple):
@@ -287,39 +309,35 @@ class Pairs(NamedTuple):
     values: FloatArray
 
 
-class _Frame(NamedTuple):
-    """The columns that rows must fit into; the ids of the first ones are 0 or 1."""
-
-    path: Path
-    n_features: int
-    n_labels: int
-    first_feature: int = 0
-    first_label: int = 0
+def _are_in(allowed: range, ids: IntArray) -> bool:
+    return not ids.size or (int(ids.min()) in allowed and int(ids.max()) in allowed)
 
 
-def _batch_from(pairs: Pairs, numbers: list[int], frame: _Frame) -> Batch:
-    """Return parsed rows as sparse X and Y; `numbers` are their lines in the file."""
-    _check_range(pairs.columns, pairs.starts, numbers, frame, "feature")
-    _check_range(pairs.labels, pairs.label_starts, numbers, frame, "label")
+def _check_range(ids: Iterable[int], allowed: range, what: str, place: Place) -> None:
+    for number in ids:
+        if number not in allowed:
+            raise place.error(
+                f"{what} {number} is out of range; there are {len(allowed)} {what}s, numbered from {allowed.start}. "
+                "Correct the number, or what the file or the call says about the numbers"
+            )
+
+
+def _without_blanks(pairs: Pairs) -> Pairs:
+    """Leave out the rows of blank lines."""
+    filled = np.diff(pairs.starts) + np.diff(pairs.label_starts) > 0
+    starts, label_starts = (np.append(0, part[1:][filled]) for part in (pairs.starts, pairs.label_starts))
+    return pairs._replace(starts=starts, label_starts=label_starts)
+
+
+def _matrices(pairs: Pairs, features: range, labels: range) -> Batch:
     kept = pairs.values != 0
     starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
-    X = csr_rows(starts, pairs.columns[kept] - frame.first_feature, pairs.values[kept], frame.n_features)
+    X = csr_rows(starts, pairs.columns[kept] - features.start, pairs.values[kept], len(features))
     ones = np.ones(len(pairs.labels), dtype=np.int8)
-    Y = csr_rows(pairs.label_starts, pairs.labels - frame.first_label, ones, frame.n_labels)
+    Y = csr_rows(pairs.label_starts, pairs.labels - labels.start, ones, len(labels))
     Y.sum_duplicates()
     Y.data[:] = 1  # a label named twice is there once
     return X, Y
-
-
-def _check_range(ids: IntArray, starts: IntArray, numbers: list[int], frame: _Frame, what: str) -> None:
-    first, count = (frame.first_feature, frame.n_features) if what == "feature" else (frame.first_label, frame.n_labels)
-    wrong = np.flatnonzero((ids < first) | (ids >= first + count))
-    if wrong.size:
-        row = int(np.searchsorted(starts, wrong[0], side="right")) - 1
-        raise Place(frame.path, numbers[row]).error(
-            f"{what} {ids[wrong[0]]} is out of range; there are {count} {what}s, numbered from {first}. Correct "
-            "the number, or what the file or the call says about the numbers"
-        )
 
 
 def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
@@ -334,18 +352,13 @@ def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[
         yield nothing if line == " \n" else line
 
 
-def _parse(lines: list[bytes], numbers: list[int], path: Path, with_values: bool = True) -> Pairs:
-    pairs = parse_bulk(lines, with_values)
-    return parse_lines(lines, numbers, path) if pairs is None else pairs
-
-
 _NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
 _DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
 # Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
 _IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
 _KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
 _RULES = delimiter_rules(
-    empty=[(_SPACE, _SPACE)],
+    empty=[(_SPACE, _SPACE), (_NEWLINE, _SPACE), (_SPACE, _NEWLINE)],
     filled=[
         *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
         *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
@@ -354,9 +367,8 @@ _RULES = delimiter_rules(
 )
 
 
-def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
-    """Return the ids and, if wanted, values of the rows, or None if the rows are not plain."""
-    text = b"\n".join([*lines, b""])
+def parse_bulk(text: bytes, with_values: bool = True) -> Pairs | None:
+    """Return the ids and, if wanted, values of lines, a row each, or None if they are not plain."""
     cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
     if cut is None:
         return None
@@ -382,15 +394,15 @@ def parse_bulk(lines: list[bytes], with_values: bool = True) -> Pairs | None:
     return None if np.isinf(values).any() else Pairs(label_starts, labels, row_starts, columns, values)
 
 
-def parse_lines(lines: list[bytes], numbers: list[int], path: Path) -> Pairs:
-    """Return the ids and values of the rows; numbers of the lines and path are to be named in an error."""
-    rows = [_row(line, Place(path, number)) for line, number in zip(lines, numbers, strict=True)]
+def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> Pairs:
+    """Return rows as `parse_bulk` does."""
     label_starts = np.cumsum([0, *(len(ids) for ids, _ in rows)])
     labels = np.array([number for ids, _ in rows for number in ids], dtype=np.intp)
     return Pairs(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
-def _row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
+def parse_row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
+    """Return the labels of a row and its values by their columns, or raise the exact error."""
     tokens = line.split()
     ids = list[int]()
     if tokens and b":" not in tokens[0]:

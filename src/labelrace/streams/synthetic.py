@@ -2,7 +2,7 @@
 
 A row has hidden factors, standard normal numbers. Label ``j`` is present where its score, a unit combination of the
 factors and of chance, exceeds a threshold. The score is standard normal whatever the combination, so the threshold
-that gives the label its frequency is known exactly, in every concept and on the way from one to the next.
+that gives the label its frequency is known exactly, in every concept and between one and the next.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
 from labelrace.core.categorical import CategoricalMask
+from labelrace.parameters import check_choice, check_whole
 from labelrace.streams.catalog import plain_name
 from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -62,7 +63,7 @@ class SyntheticStream:
     most_frequent : float, default=0.9
         Frequency that no label exceeds.
     drift : {"none", "sudden", "gradual", "incremental", "recurring"}, default="none"
-        A new concept takes over at one row; in ever more of the rows; by and by, through all that lies between the
+        A new concept takes over at one row; in ever more of the rows; steadily, through all that lies between the
         two; or in turns with the old one.
     drift_at : float, sequence of float or None, default=None
         Where in the stream it drifts, as shares of its rows. By default in the middle, and after each quarter for
@@ -221,35 +222,28 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
 def _check_parameters(stream: SyntheticStream) -> None:
     """Raise ValueError for a parameter out of its range."""
     for name, least in _INTEGERS.items():
-        value = getattr(stream, name)
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        _require(stream, name, f"an integer of at least {least}", whole and value >= least)
-    _require(stream, "cardinality", "above 0", stream.cardinality > 0)
-    _require(stream, "density", "None, or above 0 and at most 0.5", stream.density is None or 0 < stream.density <= 0.5)
-    _require(stream, "noise", "at least 0 and below 1", 0 <= stream.noise < 1)
-    _require(stream, "zipf", "from 0 to 10", 0 <= stream.zipf <= 10)
-    _require(stream, "most_frequent", "above 0 and below 1", 0 < stream.most_frequent < 1)
-    _require(stream, "drift", f"one of {', '.join(get_args(Drift))}", stream.drift in get_args(Drift))
-    _require(stream, "drift_width", "above 0 and at most 1", 0 < stream.drift_width <= 1)
-    _require(stream, "new_labels", "from 0 to 1", 0 <= stream.new_labels <= 1)
-    _require(stream, "new_labels_at", "at least 0 and below 1", 0 <= stream.new_labels_at < 1)
-    _check_drifts(stream)
+        check_whole(name, getattr(stream, name), least)
+    check_choice("drift", stream.drift, get_args(Drift))
+    times, apart = stream.drifts, stream.drift_takes - 1e-9  # rounding must not forbid drifts that just fit
+    ranges = {
+        "cardinality": ("above 0", stream.cardinality > 0),
+        "density": ("None, or above 0 and at most 0.5", stream.density is None or 0 < stream.density <= 0.5),
+        "noise": ("at least 0 and below 1", 0 <= stream.noise < 1),
+        "zipf": ("from 0 to 10", 0 <= stream.zipf <= 10),
+        "most_frequent": ("above 0 and below 1", 0 < stream.most_frequent < 1),
+        "drift_width": ("above 0 and at most 1", 0 < stream.drift_width <= 1),
+        "new_labels": ("from 0 to 1", 0 <= stream.new_labels <= 1),
+        "new_labels_at": ("at least 0 and below 1", 0 <= stream.new_labels_at < 1),
+        # Each drift has to be over before the next begins.
+        "drift_at": (
+            f"above 0 and below 1, in order and at least {stream.drift_takes:g} (drift_width) apart",
+            all(0 < time < 1 for time in times) and all(a < b and b - a >= apart for a, b in pairwise(times)),
+        ),
+    }
+    for name, (what, holds) in ranges.items():
+        if not holds:
+            raise ValueError(f"{name} must be {what}, got {getattr(stream, name)!r}.")
     _check_cardinality(stream)
-
-
-def _require(stream: SyntheticStream, name: str, what: str, holds: bool) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {what}, got {getattr(stream, name)!r}")
-
-
-def _check_drifts(stream: SyntheticStream) -> None:
-    times = stream.drifts
-    inside = all(0 < time < 1 for time in times)
-    _require(stream, "drift_at", "one or more shares of the stream, above 0 and below 1, in order", inside)
-    _require(stream, "drift_at", "in order, without repeats", all(a < b for a, b in pairwise(times)))
-    # Each drift has to be over before the next begins. (Rounding must not forbid those that just fit.)
-    apart = all(b - a >= stream.drift_takes - 1e-9 for a, b in pairwise(times))
-    _require(stream, "drift_at", f"at least drift_width={stream.drift_width:g} apart", apart)
 
 
 def _check_cardinality(stream: SyntheticStream) -> None:

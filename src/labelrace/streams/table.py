@@ -21,7 +21,16 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
-from labelrace.streams.files import Place, byte_blocks, foreign, open_data, plain_path, seekable_data, shown
+from labelrace.streams.files import (
+    Place,
+    byte_blocks,
+    foreign,
+    open_data,
+    plain_path,
+    seekable_data,
+    shown,
+    until_error,
+)
 from labelrace.typing import FloatArray
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
@@ -111,7 +120,7 @@ def open_table(path: Path, **options: Any) -> Table:
 
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
-    """Return the cells as finite numbers, NaN where there are none or they say so; None if one is no number."""
+    """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
     text = "".join(filter(None, cells))
     # float() would take other scripts' digits, and pass over underscores.
     if not text.isascii() or "_" in text:
@@ -166,7 +175,7 @@ class CsvTable(Table):
     def __init__(self, path: Path, *, delimiter: str | None = None, missing: Sequence[str] = ()) -> None:
         self.path = path
         self.delimiter = delimiter or delimiter_of(path)
-        self.missing = frozenset(missing)
+        self.missing = frozenset(["", *missing])
         with open_data(path) as file:
             self.names, _ = self._header(file)
         _check_names(self.names, path)
@@ -195,7 +204,7 @@ class CsvTable(Table):
         return arrow_csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
-            null_values=["", *self.missing],
+            null_values=[*self.missing],
             strings_can_be_null=True,
             true_values=_TRUE,
             false_values=_FALSE,
@@ -220,26 +229,24 @@ class CsvTable(Table):
         """Yield the rows of a block, to the end of the last of them; return the line it ends in."""
         raw_lines = [raw + b"\n" for raw in block.split(b"\n")[:-1]]
         reader = csv.reader(self._decoded(chain(raw_lines, file), line), delimiter=self.delimiter, strict=True)
-        lines, rows = list[int](), list[list[str | None]]()
-        problem: DataFormatError | None = None
-        while reader.line_num < len(raw_lines) and problem is None:
-            try:
-                row = next(reader, [])
-            except csv.Error as error:
-                problem = self.place(line + reader.line_num).error(
-                    f"not a valid row ({error}); correct the quotes, or the file is cut here"
-                )
-            except DataFormatError as error:
-                problem = error
-            else:
+
+        def read() -> Iterator[tuple[int, list[str | None]]]:
+            while reader.line_num < len(raw_lines):
+                try:
+                    row = next(reader, [])
+                except csv.Error as error:
+                    what = f"not a valid row ({error}); correct the quotes, or the file is cut here"
+                    raise self.place(line + reader.line_num).error(what) from error
                 if row and len(row) != len(self.names):
-                    problem = self.place(line + reader.line_num).error(
+                    raise self.place(line + reader.line_num).error(
                         f"the row has {len(row)} cells, but the header has {len(self.names)} columns; correct the row, "
                         "or the file is cut here"
                     )
-                elif row:
-                    lines.append(line + reader.line_num)
-                    rows.append([None if not cell or cell in self.missing else cell for cell in row])
+                if row:
+                    yield line + reader.line_num, [None if cell in self.missing else cell for cell in row]
+
+        numbered, problem = until_error(read())
+        lines, rows = [number for number, _ in numbered], [row for _, row in numbered]
         positions = {name: self.names.index(name) for name in types}
         batch, wrong = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
         if batch.num_rows:
@@ -288,7 +295,8 @@ class ArrowTable(Table):
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-        _check_names(self.schema.names, path)
+            names = list(self.schema.names)  # here, where names that are not text are refused as damage
+        _check_names(names, path)
 
     def types(self) -> dict[str, Any]:
         """Return the types that the file declares."""
@@ -315,7 +323,7 @@ class ArrowTable(Table):
         kind = "Parquet" if self._is_parquet else "Arrow"
         with seekable_data(self.path) as file, foreign(self.path, kind):
             if self._is_parquet:
-                from pyarrow.parquet import ParquetFile  # here, as it takes a while
+                from pyarrow.parquet import ParquetFile  # here, as importing it is slow
 
                 yield ParquetFile(file, pre_buffer=False)
             else:

@@ -1,4 +1,4 @@
-"""What a table must be gone through for before its rows can be read: keys, texts of nominal columns, labels."""
+"""What must be known of a table before its rows are read, by a scan: keys, texts of nominal columns, labels."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def mixed_column(name: str, text: str, others: str = "numbers") -> str:
 def scan_table(
     table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
 ) -> Found:
-    """Go through the file for the texts of nominal columns and the labels in lists, as far as they are not given."""
+    """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given."""
     lists = lists if given.label_names is None else None
     wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
     kinds, labels = {name: _Kind() for name in texts}, set[str]()
@@ -79,7 +79,7 @@ def scan_table(
 
 
 def scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[Found, list[str]]:
-    """Go through a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
+    """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
     keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
     for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
         for key, column in zip(rows.schema.names, rows.columns, strict=True):
@@ -96,7 +96,7 @@ def scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[Found,
 
 
 def scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[Found, list[str]]:
-    """Do as `scan_keys` for sparse rows: a text that is not there is the empty one."""
+    """Scan as `scan_keys` does, for sparse rows: a text that is not there is the empty one."""
     counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
     for lines, rows in table.objects(_CHUNK_ROWS):
         n_rows += len(rows)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import csr_rows, entry_arrays
+from labelrace.streams.cells import csr_rows, entry_arrays, label_rows
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable
@@ -314,25 +313,28 @@ def _columns(rows: Any, names: Sequence[str], layout: _Layout) -> FloatArray:
     matrix = np.empty((rows.num_rows, len(names)))
     for target, name in zip(matrix.T, names, strict=True):
         target[:] = _numbers(rows.column(name), name, layout)
+    infinite = np.isinf(matrix)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0].tolist()
+        what = (
+            f"{layout.table.noun} {names[column]!r} holds an infinite number; make it finite, or null if it is missing"
+        )
+        raise _CellError(row, what)
     return matrix
 
 
-def _numbers(column: Any, name: str, layout: _Layout) -> FloatArray:
-    """Return a column as numbers, NaN where there are none."""
-    texts, noun = layout.codes.get(name), layout.table.noun
+def _numbers(column: Any, name: str, layout: _Layout) -> Any:
+    """Return a column as numbers, NaN for missing ones."""
+    texts = layout.codes.get(name)
     if texts is None:
-        number = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
-        values = number.to_numpy(zero_copy_only=False)
-        if np.isinf(values).any():
-            what = f"{noun} {name!r} holds an infinite number; make it finite, or null if it is missing"
-            raise _CellError(int(np.argmax(np.isinf(values))), what)
-        return values
+        fits = column.type == pa.float64() or (pa.types.is_boolean(column.type) and not column.null_count)
+        return (column if fits else column.cast(pa.float64(), safe=False)).to_numpy(zero_copy_only=False)
     column = column.cast(pa.string())
     codes = pc.index_in(column, value_set=pa.array(texts, pa.string()))
     if codes.null_count != column.null_count:
         row = int(np.argmax(pc.and_(codes.is_null(), column.is_valid()).to_numpy(zero_copy_only=False)))
         cell = repr(column[row].as_py()[:40])
-        raise _CellError(row, f"{cell} is not among the {len(texts)} values of {noun} {name!r}")
+        raise _CellError(row, f"{cell} is not among the {len(texts)} values of {layout.table.noun} {name!r}")
     return codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
 
 
@@ -348,13 +350,13 @@ def _label_matrix(lists: list[list[str]], label_names: Sequence[str]) -> SparseM
 
 
 def _binary_labels(values: FloatArray, label_names: Sequence[str]) -> SparseMatrix:
-    wrong = np.argwhere((values != 0) & (values != 1))
-    if wrong.size:
-        row, column = wrong[0].tolist()
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
         what = "is missing" if np.isnan(values[row, column]) else f"is {values[row, column]:g}"
         name = label_names[column]
         raise _CellError(row, f"label {name!r} {what}, but a label must be 0 or 1; if it is a feature, correct labels=")
-    return csr_array(values.astype(np.int8))
+    return label_rows(values.astype(np.int8))
 
 
 def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:

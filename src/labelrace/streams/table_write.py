@@ -26,7 +26,7 @@ from labelrace.streams.files import new_data, plain_path
 from labelrace.streams.schema import schema_of, schema_path, schema_text
 from labelrace.streams.table import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
-from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
+from labelrace.typing import AnyMatrix, SparseMatrix
 
 
 def write_csv(
@@ -114,7 +114,7 @@ def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: st
 def _arrow_writer(file: Any, path: Path, schema: Any) -> Any:
     if plain_path(path).suffix.lower() != ".parquet":
         return pa.ipc.new_file(file, schema)
-    from pyarrow.parquet import ParquetWriter  # here, as it takes a while
+    from pyarrow.parquet import ParquetWriter  # here, as importing it is slow
 
     return ParquetWriter(file, schema)
 
@@ -167,25 +167,16 @@ def _quoted_values(texts: tuple[str, ...], delimiter: str) -> tuple[str, ...]:
     return tuple(_quoted(text, delimiter) for text in texts)
 
 
-def _dense_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
-    names = tuple(stream.feature_names)
-    columns = [
-        code_texts(X[:, i], values[i], names[i], None) if i in values else _or_null(X[:, i]) for i in range(len(names))
-    ]
-    for row in zip(*columns, strict=True):
-        yield dict(zip(names, row, strict=True))
+def _dense_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> list[dict[str, Any]]:
+    return pa.table(_arrow_features(X, values, stream), names=list(stream.feature_names)).to_pylist()
 
 
 def _sparse_objects(X: AnyMatrix, values: dict[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
     rows = canonical_rows(X)
-    cells = entry_texts(rows, _or_null(rows.data), values, stream.feature_names, None)
+    cells = entry_texts(rows, pa.array(rows.data, from_pandas=True).to_pylist(), values, stream.feature_names, None)
     names = [stream.feature_names[column] for column in rows.indices.tolist()]
     for start, end in pairwise(rows.indptr.tolist()):
         yield dict(zip(names[start:end], cells[start:end], strict=True))
-
-
-def _or_null(numbers: FloatArray) -> list[Any]:
-    return np.where(np.isnan(numbers), None, numbers).tolist()  # type: ignore[call-overload]
 
 
 def _label_objects(Y: SparseMatrix, label_column: str | None, sparse: bool, stream: Stream) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,7 @@ def demo_tickets(n_rows: int = 6000, seed: int = 0) -> list[dict[str, Any]]:
     """Make tickets: a number, a subject, a body and tags, in the order of their arrival.
 
     Halfway the words of each tag change: half of them are no longer used, others come instead. Four of the twelve tags
-    appear on the way.
+    appear later.
 
     Parameters
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,26 @@ from labelrace.exceptions import DataFormatError
 from labelrace.features import TableFeatures
 from labelrace.streams import Dataset
 
-__all__ = ["tagged_dataset"]
+__all__ = ["TaggedDataset", "tagged_dataset"]
 
 
-def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[Dataset, TableFeatures]:
+@dataclass(frozen=True, eq=False)
+class TaggedDataset(Dataset):
+    """A dataset that was made of a table with tags.
+
+    Attributes
+    ----------
+    feature_seconds : float
+        CPU time from the table to the matrices, which every model needs.
+    """
+
+    feature_seconds: float = 0.0
+
+
+def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[TaggedDataset, TableFeatures]:
     """Turn a table into the matrices that a tagger's model would learn, batch by batch, but as wide as the last one.
+
+    The table is read once, batch by batch: of its cells, only those of one batch are in memory at a time.
 
     Parameters
     ----------
@@ -30,7 +47,7 @@ def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tu
     -------
     dataset, features
     """
-    features = tagger.new_features()
+    start, features = time.process_time(), tagger.new_features()
     parts, rows, places = list[Any](), list[list[int]](), dict[str, int]()
     for table, tags, _ in tagger.tagged_batches(source, delimiter=delimiter):
         known = [row for row, names in enumerate(tags) if names is not None or tagger.untagged == "none"]
@@ -49,4 +66,6 @@ def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tu
     X = scipy.sparse.vstack(parts, format="csr")
     name = Path(source).name.partition(".")[0] if isinstance(source, (str, Path)) else "table"
     mask = np.zeros(width, dtype=bool)
-    return Dataset(X, Y, tuple(features.get_feature_names_out()), tuple(places), mask, name), features
+    seconds = time.process_time() - start
+    names = tuple(features.get_feature_names_out())
+    return TaggedDataset(X, Y, names, tuple(places), mask, name, feature_seconds=seconds), features

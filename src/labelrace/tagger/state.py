@@ -1,13 +1,14 @@
-"""What a tagger knows beside its model, as a value."""
+"""What a tagger knows beside its model, as a value: rows are tested and learned, and tags change their names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from labelrace.features.table import FeatureState
 from labelrace.tagger.tags import TagCounts, TagNames
 
-__all__ = ["TaggerState"]
+__all__ = ["TaggerState", "f1"]
 
 
 class TaggerState(NamedTuple):
@@ -31,7 +32,76 @@ class TaggerState(NamedTuple):
     features: FeatureState
     separator: str | None
     names: TagNames
-    counts: dict[str, TagCounts]
-    n_rows: int
-    n_tested: int
-    sum_f1: float
+    counts: Mapping[str, TagCounts] = {}
+    n_rows: int = 0
+    n_tested: int = 0
+    sum_f1: float = 0.0
+
+    def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
+        """Count how well rows were predicted."""
+        counts = dict(self.counts)
+        for one, two in zip(true, predicted, strict=True):
+            for tag in one | two:
+                added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
+                counts[tag] = counts.get(tag, TagCounts()).plus(added)
+        sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
+        return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
+
+    def learned(self, true: Sequence[set[str]]) -> TaggerState:
+        """Count the tags of rows that were learned."""
+        counts = dict(self.counts)
+        for tags in true:
+            for tag in tags:
+                counts[tag] = counts.get(tag, TagCounts()).plus(TagCounts(1))
+        return self._replace(counts=counts, n_rows=self.n_rows + len(true))
+
+    def quality(self) -> dict[str, float]:
+        """Return the number of rows that were tested, their example F and their micro F."""
+        if not self.n_tested:
+            return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
+        totals = TagCounts()
+        for counts in self.counts.values():
+            totals = totals.plus(counts)
+        return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": totals.f1()}
+
+    def checked_tags(self, tags: Iterable[str]) -> list[str]:
+        """Return a list of tags, all of them known."""
+        listed = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+        unknown = [tag for tag in listed if tag not in self.counts]
+        if unknown or not listed:
+            raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
+        return listed
+
+    def renamed(self, names: Mapping[str, str]) -> TaggerState:
+        """Give tags other names."""
+        unknown = [old for old in names if old not in self.counts]
+        if unknown:
+            raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
+        taken = [new for new in names.values() if new in self.counts or list(names.values()).count(new) > 1]
+        if taken:
+            raise ValueError(f"names must be new, got {taken[0]!r}, which is a tag: use merge_labels to join them.")
+        changed, counts = self.names, dict(self.counts)
+        for old, new in names.items():
+            changed = changed.with_alias(old, new)
+            counts[new] = counts.pop(old)
+        return self._replace(names=changed, counts=counts)
+
+    def merged(self, tags: Iterable[str], into: str) -> TaggerState:
+        """Take tags for another one."""
+        changed, counts = self.names, dict(self.counts)
+        for tag in tags:
+            if tag != into:
+                changed = changed.with_alias(tag, into)
+                counts[into] = counts[into].plus(counts.pop(tag))
+        return self._replace(names=changed, counts=counts)
+
+    def without(self, tags: Iterable[str]) -> TaggerState:
+        """Retire tags."""
+        retired = set(tags)
+        counts = {tag: count for tag, count in self.counts.items() if tag not in retired}
+        return self._replace(names=self.names._replace(retired=self.names.retired | retired), counts=counts)
+
+
+def f1(true: set[str], predicted: set[str]) -> float:
+    """Compute the F measure of one row; 1 where there is nothing to find and nothing was found."""
+    return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0

@@ -13,13 +13,16 @@ from labelrace.features.kinds import Column
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary
 from labelrace.models import persistence
+from labelrace.tagger import packing
 from labelrace.tagger.state import TaggerState
 from labelrace.tagger.tags import TagCounts, TagNames
 from labelrace.typing import Array
 
 __all__ = ["packed", "unpacked"]
 
-_MODEL = "model."
+_MODEL, _PACKED = "model.", "packed."
+# The weights of the default model, which are the bulk of a file.
+_WEIGHTS = "state.learners.weights"
 
 
 def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -31,6 +34,10 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
         given["model"] = None
     if not isinstance(given["random_state"], (int, type(None))):
         given["random_state"] = None
+    weights, packed_tensors = model_tensors.get(_WEIGHTS), dict[str, Array]()
+    if weights is not None and _is_to_be_packed(weights, model_header["n_labels"]):
+        del model_tensors[_WEIGHTS]
+        packed_tensors = {_PACKED + name: part for name, part in packing.pack(weights)._asdict().items()}
     words = state.features.vocabulary
     header = persistence.new_header("Tagger") | {
         "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()},
@@ -48,16 +55,26 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
         "model": model_header,
     }
     text = [name.encode("utf-8", "surrogatepass") for name in words.names]
-    tensors = {_MODEL + name: tensor for name, tensor in model_tensors.items()} | {
-        "words.keys": words.keys,
-        "words.columns": words.columns.astype(np.int64),
-        "words.rows": words.rows,
-        "words.seen": words.seen,
-        "words.counters": words.counters,
-        "words.lengths": np.array([len(name) for name in text], dtype=np.int32),
-        "words.text": np.frombuffer(b"".join(text), dtype=np.uint8),
-    }
+    tensors = (
+        {_MODEL + name: tensor for name, tensor in model_tensors.items()}
+        | packed_tensors
+        | {
+            "words.keys": words.keys,
+            "words.columns": words.columns.astype(np.int64),
+            "words.rows": words.rows,
+            "words.seen": words.seen,
+            "words.counters": words.counters,
+            "words.lengths": np.array([len(name) for name in text], dtype=np.int32),
+            "words.text": np.frombuffer(b"".join(text), dtype=np.uint8),
+        }
+    )
     return header, tensors
+
+
+def _is_to_be_packed(weights: Array, n_labels: int) -> bool:
+    """Tell whether weights are many, and those of tags: of pseudo labels none is next to nothing."""
+    is_single = weights.dtype == np.float32 and weights.ndim == 2
+    return is_single and weights.shape[1] == n_labels and weights.nbytes > packing.EXACT_BYTES
 
 
 def _name(encoder: Any) -> str:
@@ -77,6 +94,10 @@ def unpacked(
             f"file: give it again, labelrace.load(path, encoders={{{missing[0]!r}: …}})."
         )
     model_tensors = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+    packed_parts = [tensors[_PACKED + name] for name in packing.PackedWeights._fields if _PACKED + name in tensors]
+    if packed_parts:
+        packed_weights = packing.PackedWeights(*packed_parts)
+        model_tensors[_WEIGHTS] = packing.table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
     model = persistence.restored(header["model"], model_tensors)
     features = FeatureState(
         tuple(Column(*column) for column in header["columns"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from labelrace.features.cells import Table, read_table
 from labelrace.streams.jsonl import JsonTable
 from labelrace.streams.table import CsvTable, open_table
 
-__all__ = ["batches_of", "file_tables", "text_tables"]
+__all__ = ["batches_of", "file_tables", "one_row", "text_tables"]
 
 
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
@@ -102,7 +102,9 @@ def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[dict[str, Any]]:
                 )
             yield {name: cell or None for name, cell in zip(names, row, strict=True)}
     except csv.Error as error:
-        raise DataFormatError(f"standard input: not valid CSV ({error}); correct the quotes.") from None
+        raise DataFormatError(
+            f"standard input: not valid CSV ({error}); correct the quotes, or give a table with such cells as a file."
+        ) from None
 
 
 def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
@@ -113,3 +115,15 @@ def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Tabl
     table = read_table(X)
     for start in range(0, table.n_rows, size):
         yield table.rows(start, start + size)
+
+
+def one_row(row: Any) -> Table:
+    """Turn what a user gives as one row into a table."""
+    if isinstance(row, Mapping):
+        row = [row]
+    elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
+        row = [row.to_dict()]
+    table = read_table(row)
+    if table.n_rows != 1:
+        raise ValueError(f"row must be one row, got {table.n_rows}.")
+    return table

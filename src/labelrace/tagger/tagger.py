@@ -19,12 +19,12 @@ from labelrace.features.cells import Table, read_table
 from labelrace.models import persistence
 from labelrace.models.registry import make_model
 from labelrace.tagger import merging, storage
-from labelrace.tagger.state import TaggerState
-from labelrace.tagger.tables import batches_of
+from labelrace.tagger.state import TaggerState, f1
+from labelrace.tagger.tables import batches_of, one_row
 from labelrace.tagger.tags import TagCounts, TagNames, TagSets, as_given, from_table
 from labelrace.typing import Array, SparseMatrix
 
-__all__ = ["Tagger", "TaggerState"]
+__all__ = ["Tagger"]
 
 _UNTAGGED = ("unknown", "none")
 # Tags to explain where none is predicted.
@@ -44,7 +44,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. A list of names are
         columns of 0 and 1, one for each tag. None if tags are always given beside the table.
     text, category, number, date, id, drop : str or list of str, default=None
-        Columns that hold such, whatever they look like; ``id`` and ``drop`` are not learned from.
+        Columns to read as such, in place of what is detected; ``id`` and ``drop`` are not learned from.
     separator : str, default=None
         What separates tags in a text. By default it is found in the data: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
@@ -108,22 +108,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         batch_size: int = 500,
         random_state: Any = None,
     ) -> None:
-        self.tags = tags
-        self.text = text
-        self.category = category
-        self.number = number
-        self.date = date
-        self.id = id
-        self.drop = drop
-        self.separator = separator
-        self.untagged = untagged
+        self.tags, self.text, self.category, self.number = tags, text, category, number
+        self.date, self.id, self.drop = date, id, drop
+        self.separator, self.untagged = separator, untagged
         self.model = model
-        self.min_rows = min_rows
-        self.max_features = max_features
-        self.encoders = encoders
-        self.encoders_only = encoders_only
-        self.batch_size = batch_size
-        self.random_state = random_state
+        self.min_rows, self.max_features = min_rows, max_features
+        self.encoders, self.encoders_only = encoders, encoders_only
+        self.batch_size, self.random_state = batch_size, random_state
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
@@ -212,10 +203,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         names = before.names if before else TagNames({}, frozenset())
         predicted = [set[str]() for _ in tags]
         truth = [names.current(tags[row] or ()) for row in known]
-        tested = TaggerState(state, separator, names, {}, 0, 0, 0.0) if before is None else before
+        tested = TaggerState(state, separator, names) if before is None else before
         if test and before is not None:
             predicted = self._predicted(X)
-            tested = _tested(before, truth, [predicted[row] for row in known])
+            tested = before.tested(truth, [predicted[row] for row in known])
         if known:
             model = self._model if before else self._new_model()
             if len(reused):
@@ -223,7 +214,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             model.partial_fit(X[known] if len(known) < len(tags) else X, truth)
             self._model, self._features = model, features
             features.restore(state)
-            self._state = _learned(tested, truth)._replace(features=state, separator=separator)
+            self._state = tested.learned(truth)._replace(features=state, separator=separator)
         return predicted
 
     def new_features(self) -> TableFeatures:
@@ -273,7 +264,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         names = self._checked_state().names
         n_more = len(names.aliases) + len(names.retired)
         rows = [row for matrix in self._matrices(X) for row in self._model.predict_top(matrix, k + n_more)]
-        return [_merged(row, names)[:k] for row in rows]
+        return [names.of_likely(row)[:k] for row in rows]
 
     def predict_proba(self, X: Any) -> list[dict[str, float]]:
         """Estimate the probability of every tag, by name; `predict_top` lists the best only.
@@ -307,7 +298,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             likely = self._model.predict_proba(matrix)
             for tags, row in zip(self._model.predict_labels(matrix), likely, strict=True):
                 pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
-                rows.append(dict(_merged(pairs, names)))
+                rows.append(dict(names.of_likely(pairs)))
         return rows
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -328,7 +319,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         for table, tags, _ in self.tagged_batches(X, y):
             for names, found in zip(tags, self.predict(table), strict=True):
                 if names is not None or self.untagged == "none":
-                    sums.append(_f1(state.names.current(names or ()), found))
+                    sums.append(f1(state.names.current(names or ()), found))
         if not sums:
             raise ValueError("X must have rows with tags to compute a score, got none.")
         return float(np.mean(sums))
@@ -353,7 +344,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self._checked_model(), "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
-        table = _one_row(row)
+        table = one_row(row)
         [matrix] = self._matrices(table)
         [best] = self.predict_top(table, len(self._model_labels()))
         chosen = (
@@ -420,7 +411,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         learned, X, _ = self._features.learned(before.features, table)
         known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
         truth = [before.names.current(tags[row] or ()) for row in known]
-        return _learned(before, truth)._replace(features=learned), X, known, truth
+        return before.learned(truth)._replace(features=learned), X, known, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
         """Return a copy with other knowledge."""
@@ -447,20 +438,11 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        state = self._checked_state()
-        known = set(self.tags_)
-        unknown = [old for old in names if old not in known]
-        if unknown:
-            raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
-        taken = [new for new in names.values() if new in known or list(names.values()).count(new) > 1]
-        if taken:
-            raise ValueError(f"names must be new, got {taken[0]!r}, which is a tag: use merge_labels to join them.")
-        changed, counts = state.names, dict(state.counts)
-        for old, new in names.items():
-            changed = changed.with_alias(old, new)
-            counts[new] = counts.pop(old)
-        self._model.rename_labels(_relabelled(self._model_labels(), names))
-        self._state = state._replace(names=changed, counts=counts)
+        changed = self._checked_state().renamed(names)
+        # Tags that came by merging have no label of their own.
+        labels = self._model_labels()
+        self._model.rename_labels({old: new for old, new in names.items() if old in labels})
+        self._state = changed
         return self
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
@@ -476,19 +458,10 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        listed = [tag for tag in tags if tag != into]
-        unknown = [tag for tag in listed if tag not in self.tags_]
-        if unknown or not listed:
-            raise ValueError(f"tags must be tags that the tagger knows, got {(unknown or list(tags))!r:.80}.")
+        listed = self._checked_state().checked_tags(tags)
         if into not in self.tags_:
             self.rename_labels({listed[0]: into})
-            listed = listed[1:]
-        state = self._state
-        changed, counts = state.names, dict(state.counts)
-        for tag in listed:
-            changed = changed.with_alias(tag, into)
-            counts[into] = counts.get(into, TagCounts()).plus(counts.pop(tag, TagCounts()))
-        self._state = state._replace(names=changed, counts=counts)
+        self._state = self._state.merged([tag for tag in listed if tag in self.tags_], into)
         return self
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
@@ -502,13 +475,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        state, listed = self._checked_state(), list(tags)
-        unknown = [tag for tag in listed if tag not in self.tags_]
-        if unknown or isinstance(tags, str):
-            raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
-        counts = {tag: count for tag, count in state.counts.items() if tag not in listed}
-        names = state.names._replace(retired=state.names.retired | set(listed))
-        self._state = state._replace(names=names, counts=counts)
+        state = self._checked_state()
+        self._state = state.without(state.checked_tags(tags))
         return self
 
     # --- What is known ------------------------------------------------------------------------------------------------
@@ -548,19 +516,14 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         return self._checked_state().separator
 
     @property
-    def tags_(self) -> dict[str, TagCounts]:
+    def tags_(self) -> Mapping[str, TagCounts]:
         """All tags, with how often they were there and how well they were predicted before their rows were learned."""
         return self._checked_state().counts
 
     @property
     def quality_(self) -> dict[str, float]:
         """Quality of what was predicted before it was learned, by `prequential_fit`: rows, example F and micro F."""
-        state = self._checked_state()
-        totals = TagCounts()
-        for counts in state.counts.values():
-            totals = totals.plus(counts)
-        mean = state.sum_f1 / state.n_tested if state.n_tested else float("nan")
-        return {"rows": state.n_tested, "example_f1": mean, "micro_f1": totals.f1() if state.n_tested else float("nan")}
+        return self._checked_state().quality()
 
     @property
     def n_rows_(self) -> int:
@@ -588,55 +551,3 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted
-
-
-def _f1(true: set[str], predicted: set[str]) -> float:
-    return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0
-
-
-def _tested(state: TaggerState, true: list[set[str]], predicted: list[set[str]]) -> TaggerState:
-    """Count how well rows were predicted."""
-    counts = dict(state.counts)
-    for one, two in zip(true, predicted, strict=True):
-        for tag in one | two:
-            added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
-            counts[tag] = counts.get(tag, TagCounts()).plus(added)
-    sum_f1 = state.sum_f1 + sum(_f1(one, two) for one, two in zip(true, predicted, strict=True))
-    return state._replace(counts=counts, n_tested=state.n_tested + len(true), sum_f1=sum_f1)
-
-
-def _learned(state: TaggerState, true: list[set[str]]) -> TaggerState:
-    """Count the tags of rows that were learned."""
-    counts = dict(state.counts)
-    for tags in true:
-        for tag in tags:
-            counts[tag] = counts.get(tag, TagCounts()).plus(TagCounts(1))
-    return state._replace(counts=counts, n_rows=state.n_rows + len(true))
-
-
-def _merged(row: list[tuple[str, float]], names: TagNames) -> list[tuple[str, float]]:
-    """Name tags as they are called now; one of several has the largest of their probabilities."""
-    if not names.aliases and not names.retired:
-        return row
-    best: dict[str, float] = {}
-    for label, likely in row:
-        for tag in names.current([label]):
-            best.setdefault(tag, likely)
-    return list(best.items())
-
-
-def _relabelled(labels: list[str], names: Mapping[str, str]) -> dict[str, str]:
-    """Leave out tags that the model has no label for, as they came by merging."""
-    return {old: new for old, new in names.items() if old in labels}
-
-
-def _one_row(row: Any) -> Table:
-    """Turn what a user gives as one row into a table."""
-    if isinstance(row, Mapping):
-        row = [row]
-    elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
-        row = [row.to_dict()]
-    table = read_table(row)
-    if table.n_rows != 1:
-        raise ValueError(f"row must be one row, got {table.n_rows}.")
-    return table

@@ -72,6 +72,16 @@ class TagNames(NamedTuple):
         """
         return {self.aliases.get(tag, tag) for tag in tags} - self.retired
 
+    def of_likely(self, row: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        """Name the tags of a row as they are called now; one of several has the largest of their probabilities."""
+        if not self.aliases and not self.retired:
+            return row
+        best: dict[str, float] = {}
+        for label, likely in row:
+            for tag in self.current([label]):
+                best.setdefault(tag, likely)
+        return list(best.items())
+
     def with_alias(self, old: str, new: str) -> TagNames:
         """Take a tag, and all that were merged into it, for another one."""
         aliases = {name: new if target == old else target for name, target in self.aliases.items() if name != new}

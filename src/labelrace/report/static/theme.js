@@ -20,9 +20,6 @@ function paint(variable, className = "") {
 
 const modelColor = (place) => paint("--model", `model-${place}`);
 
-/** An opaque colour made see-through. */
-const fade = (color, alpha) => color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
-
 function repaint() {
   themeButton.textContent = isDark() ? "Light theme" : "Dark theme";
   redraws.forEach((redraw) => redraw());

@@ -1,0 +1,234 @@
+"""What people use instead, for the quality benchmark: other libraries' linear models, and the best of a grid.
+
+Vowpal Wabbit and River, where they are installed, are given the features as `race` scales them and its threshold rule,
+so that what is compared are the learners. A grid is run whole, and on each dataset the setting with the highest example
+F is shown, chosen after the fact: what tuning could have reached, which nobody can have on a stream.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+
+from labelrace import parameters
+from labelrace.core import monitoring, thresholds
+from labelrace.core.monitoring import Watch
+from labelrace.evaluation import ModelSpec
+from labelrace.learners import columns, scaling
+from labelrace.learners.scaling import ScalingState
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
+
+__all__ = ["BASELINES", "RiverLogistic", "VowpalWabbit", "available", "best_in_hindsight", "settings", "spec_of"]
+
+# Name, class here, and the package that it needs.
+BASELINES = {"vowpal-wabbit": ("VowpalWabbit", "vowpalwabbit"), "river-logistic": ("RiverLogistic", "river")}
+# Those that take an hour where labels are many are run if they are asked for.
+_SLOW = ("river-logistic",)
+# One parameter of each rival, and the values that are tried.
+_GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "arow": ("r", (0.1, 0.3, 1.0, 3.0, 10.0)),
+    "adagrad-logistic": ("rate", (0.03, 0.1, 0.3, 1.0, 3.0)),
+    "adagrad-squared": ("rate", (0.003, 0.01, 0.03, 0.1, 0.3)),
+    "ridge": ("penalty", (0.1, 1.0, 10.0, 100.0, 1000.0)),
+    "vowpal-wabbit": ("rate", (0.05, 0.15, 0.5, 1.5, 5.0)),
+    "river-logistic": ("rate", (0.03, 0.1, 0.3, 1.0)),
+}
+_JUDGE = "example_f1"
+
+R = TypeVar("R", bound=Any)
+
+
+def available() -> list[str]:
+    """List the baselines whose packages are installed, but for slow ones."""
+    return [name for name, (_, package) in BASELINES.items() if name not in _SLOW and find_spec(package) is not None]
+
+
+def spec_of(name: str, **given: float) -> ModelSpec:
+    """Return a model of labelrace or a baseline, with a parameter if one is given, as the benchmark runs it.
+
+    Examples
+    --------
+    >>> spec_of("arow", r=0.3).label
+    'arow, r = 0.3'
+    """
+    label = ", ".join([name, *(f"{key} = {value:g}" for key, value in given.items())])
+    if name not in BASELINES:
+        return ModelSpec(name, given, label)
+    kind, package = BASELINES[name]
+    if find_spec(package) is None:
+        raise ValueError(f"models must be installed, and {name} needs {package}: pip install {package}")
+    return ModelSpec(f"{__name__}:{kind}", given, label)
+
+
+def settings(name: str) -> list[ModelSpec]:
+    """Return a model with each value of its grid; none if it has no grid."""
+    if name not in _GRIDS:
+        return []
+    parameter, values = _GRIDS[name]
+    return [spec_of(name, **{parameter: value}) for value in values]
+
+
+def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, str]]:
+    """Leave of each grid the best setting, called ``arow, best of 5``; return also which setting that is.
+
+    ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
+    """
+    kept, chosen = dict(rows), {}
+    for name in _GRIDS:
+        tried = [kept.pop(label) for label in _labels(name) if label in kept]
+        finished = [row for row in tried if row.values[_JUDGE] is not None]
+        if not tried:
+            continue
+        best = max(finished, key=lambda row: row.values[_JUDGE].mean) if finished else tried[0]
+        label = f"{name}, best of {len(tried)}"
+        kept[label] = replace(best, model=label)
+        if finished:
+            chosen[label] = best.model
+    return kept, chosen
+
+
+def _labels(name: str) -> list[str]:
+    parameter, values = _GRIDS[name]
+    return [f"{name}, {parameter} = {value:g}" for value in values]
+
+
+class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
+    """Another library's learners, between the scaling and the threshold rule of `race`."""
+
+    rate: float
+    _scaling: ScalingState
+    _watch: Watch
+
+    @abstractmethod
+    def _start(self, n_labels: int) -> None:
+        """Make the learners."""
+
+    @abstractmethod
+    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
+        """Learn row by row; return the scores, (n, l), that each row had before."""
+
+    @abstractmethod
+    def _scores(self, Z: AnyMatrix) -> FloatArray:
+        """Compute scores in [0, 1], (n, l)."""
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
+        """Learn a batch, whose scores beforehand move the threshold."""
+        parameters.check_number("rate", self.rate, 0, open_low=True)
+        is_first, labels = "_watch" not in vars(self), columns.dense(Y).astype(float)
+        if is_first:
+            n_values = np.zeros(X.shape[1], dtype=np.intp)
+            started = scaling.start(X, n_values, 0, np.random.default_rng(0))
+            self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
+            self._start(labels.shape[1])
+        scores = self._learn(scaling.transform(self._scaling, X), labels)
+        # The first rows are predicted by a model that knows nothing.
+        counted = slice(len(labels) // 4 if is_first else 0, None)
+        add = monitoring.add_together if is_first else monitoring.add
+        self._watch = add(self._watch, scores[counted], labels[counted])
+        if not is_first:
+            self._scaling = scaling.update(self._scaling, X)
+        return self
+
+    def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, thresholds.Rule]:
+        offsets, rule = monitoring.decide(self._watch, "cardinality")
+        return thresholds.adjusted(self._scores(scaling.transform(self._scaling, X)), offsets), rule
+
+    def decision_function(self, X: AnyMatrix) -> FloatArray:
+        """Compute the adjusted scores, above the threshold."""
+        scores, rule = self._adjusted(X)
+        return scores - rule.threshold
+
+    def predict(self, X: AnyMatrix) -> BoolArray:
+        """Choose as many labels as there were recently."""
+        scores, rule = self._adjusted(X)
+        return thresholds.choose(rule, scores)
+
+    def predict_proba(self, X: AnyMatrix) -> FloatArray:
+        """Estimate probabilities by how often labels with such scores were present recently."""
+        scores, rule = self._adjusted(X)
+        return thresholds.probabilities(rule, scores)
+
+
+class VowpalWabbit(_Baseline):
+    """Vowpal Wabbit's ``multilabel_oaa`` with logistic loss: adaptive, normalised, importance-aware updates.
+
+    Parameters
+    ----------
+    rate : float, default=0.5
+        Its ``--learning_rate``.
+    """
+
+    def __init__(self, *, rate: float = 0.5) -> None:
+        self.rate = rate
+
+    def _start(self, n_labels: int) -> None:
+        workspace = importlib.import_module("vowpalwabbit").Workspace
+        kind = f"--multilabel_oaa {n_labels} --loss_function logistic --probabilities"
+        self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
+        self._n_labels = n_labels
+
+    def _predicted(self, text: str) -> list[float]:
+        """Predict a row; the list that comes back may begin with what was predicted of another one."""
+        scores: list[float] = self._workspace.predict(text)[-self._n_labels :]
+        return scores
+
+    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
+        scores = np.zeros(Y.shape)
+        for row, (text, y) in enumerate(zip(self._texts(Z), Y, strict=True)):
+            scores[row] = self._predicted(text)
+            self._workspace.learn(",".join(map(str, np.flatnonzero(y > 0))) + text)
+        return scores
+
+    def _scores(self, Z: AnyMatrix) -> FloatArray:
+        return np.array([self._predicted(text) for text in self._texts(Z)])
+
+    @staticmethod
+    def _texts(Z: AnyMatrix) -> list[str]:
+        """Write rows as Vowpal Wabbit reads them."""
+        return [" | " + " ".join(f"{place}:{value:.6g}" for place, value in row.items()) for row in _dicts(Z)]
+
+
+class RiverLogistic(_Baseline):
+    """River's ``LogisticRegression`` with AdaGrad, one for each label.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        The learning rate, by default River's own for AdaGrad.
+    """
+
+    def __init__(self, *, rate: float = 0.1) -> None:
+        self.rate = rate
+
+    def _start(self, n_labels: int) -> None:
+        from river.linear_model import LogisticRegression
+        from river.optim import AdaGrad
+
+        self._models = [LogisticRegression(optimizer=AdaGrad(self.rate)) for _ in range(n_labels)]
+
+    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
+        scores = np.zeros(Y.shape)
+        for row, (x, y) in enumerate(zip(_dicts(Z), (Y > 0).tolist(), strict=True)):
+            for label, model in enumerate(self._models):
+                scores[row, label] = model.predict_proba_one(x)[True]
+                model.learn_one(x, y[label])
+        return scores
+
+    def _scores(self, Z: AnyMatrix) -> FloatArray:
+        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in _dicts(Z)])
+
+
+def _dicts(Z: AnyMatrix) -> list[dict[int, float]]:
+    """Turn rows into dicts of what is not zero."""
+    rows = scipy.sparse.csr_array(Z)
+    indices, values = rows.indices.tolist(), rows.data.tolist()
+    spans = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
+    return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in spans]

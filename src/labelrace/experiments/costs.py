@@ -1,0 +1,149 @@
+"""About what a run takes: the costs of docs/methods.md, in the symbols of its tables, with measured constants.
+
+This tells how long a comparison takes, and what to leave out of one that must end today. Times are those of one thread
+of a usual machine, right within a factor of two or three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from labelrace.experiments.datasets import Source
+from labelrace.experiments.published import paper_datasets
+
+__all__ = ["Cost", "as_text", "cost_of"]
+
+# A state that is larger than this is not made.
+MOST_BYTES = 2e9
+
+
+class Cost(NamedTuple):
+    """Seconds of a run, and bytes of the model's state."""
+
+    seconds: float
+    bytes: float
+
+
+class _Size(NamedTuple):
+    """Rows, features, stored values of a row, labels, labels of a row, rows of a batch; seconds a naive Bayes value."""
+
+    n: float
+    m: float
+    z: float
+    l: float  # noqa: E741
+    y: float
+    b: float
+    value: float
+
+    @property
+    def batches(self) -> float:
+        return self.n / self.b
+
+
+def _naive_bayes(size: _Size, times: float = 1.0) -> Cost:
+    """Each value of each row for each label, and each feature once a batch."""
+    n, m, z, labels, *_ = size
+    return Cost(times * size.value * labels * (n * z + size.batches * m), 24 * m * labels)
+
+
+def _chains(size: _Size, chains: int) -> Cost:
+    bayes = _naive_bayes(size)
+    return Cost(bayes.seconds + chains * 1e-10 * size.n * size.l**2, bayes.bytes + 8 * size.l**2)
+
+
+def _sums(size: _Size, each: Callable[[_Size], float] = lambda size: 0.0) -> Cost:
+    """Products of a row's features, an eigenproblem a batch, and what the method adds to it."""
+    n, m, z, labels, *_ = size
+    seconds = 5e-10 * n * z**2 + size.batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + each(size))
+    return Cost(seconds, 8 * (m**2 + m * labels + min(labels, 10_000) ** 2))
+
+
+def _neighbours(size: _Size, window: float = 1000, again: float = 1.0, per_label: float = 2e-8) -> Cost:
+    """Products of rows with those of the window, and of these with one another if tables are read anew."""
+    n, _, z, labels, y, *_ = size
+    products = 1e-9 * z * (n * window + again * size.batches * window**2)
+    return Cost(
+        products + 1e-8 * (n * window + size.batches * window * y) + per_label * n * labels, 16 * window * (z + y)
+    )
+
+
+def _tree(size: _Size, per_cell: float, state: float) -> Cost:
+    """Count a row's features for each label, and some five leaves."""
+    n, m, _, labels, *_ = size
+    return Cost(per_cell * n * m * labels + 1e-7 * n * m, 5 * state * m * labels)
+
+
+def _linear(size: _Size) -> Cost:
+    """Weights of each feature for each label, with a step size each."""
+    return Cost(1e-8 * size.n * size.z * size.l, 16 * size.m * size.l)
+
+
+_COSTS: dict[str, Callable[[_Size], Cost]] = {
+    "obr": _naive_bayes,
+    "arow": _linear,
+    "adagrad-logistic": _linear,
+    "adagrad-squared": _linear,
+    "occ": lambda size: _chains(size, 1),
+    "oecc": lambda size: _chains(size, 5),
+    "mbr": lambda size: _naive_bayes(size, 2.5),
+    "mbr-chunks": lambda size: _naive_bayes(size, 20.0)._replace(bytes=10 * _naive_bayes(size).bytes),
+    "ridge": _sums,
+    "plst": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
+    "plst-meka": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
+    "cplst": _sums,
+    "faie": lambda size: _sums(size, lambda s: 5e-11 * (s.l + s.m) ** 3),
+    "cssp": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
+    "moplms": lambda size: _sums(size, lambda s: 4e-9 * s.l**3),
+    "cca": lambda size: _sums(size, lambda s: 5e-11 * s.l**3),
+    "kcca": lambda size: _sums(size, lambda s: 5e-11 * (s.l + 64) ** 3),
+    "cs": lambda size: _sums(size, lambda s: 1e-8 * s.b * s.l * s.y),
+    "cl": lambda size: _sums(size, lambda s: 1e-7 * min(s.n, 2000) ** 2),
+    "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 3e-7 * s.b**2 * s.l**2 / s.n),
+    "bmad": lambda size: Cost(4e-7 * size.n * size.l + _naive_bayes(size._replace(l=20)).seconds, 480 * size.m),
+    "mlknn": _neighbours,
+    "mlknn-prequential": lambda size: _neighbours(size, again=0.0),
+    "mwc": lambda size: _neighbours(size, 2000, 0.0, 5e-7),
+    "mlht": lambda size: _tree(size, 1e-9, 100),
+    "mlht-moa": lambda size: _tree(size, 1e-8, 100),
+    "eaht": lambda size: Cost(*(10 * part for part in _tree(size, 1e-9, 100))),
+    "isoup": lambda size: _tree(size, 1e-9, 8 * 51),
+    "isoup-linear": lambda size: _tree(size, 1e-9, 8 * 52),
+    "rbm": lambda size: Cost(2e-7 * 100 * size.b * size.z + _naive_bayes(size._replace(m=10, z=10)).seconds, 800),
+}
+
+
+def cost_of(model: str, source: Source) -> Cost:
+    """Estimate what a run of a model takes on a dataset; models that are not here take next to nothing.
+
+    Examples
+    --------
+    >>> from labelrace.experiments.datasets import drifting_streams
+    >>> cost_of("obr", drifting_streams(1000)[0]).seconds < 5
+    True
+    """
+    facts = source.facts or paper_datasets()[source.name][0]
+    z = source.row_size or facts.features
+    # A numeric value is looked up in two bins of a normal distribution, a nominal one is a product.
+    value = 1e-7 if source.numeric else 3e-9
+    size = _Size(facts.rows, facts.features, z, facts.labels, facts.cardinality, source.batch_size, value)
+    cost = _COSTS[model](size) if model in _COSTS else Cost(2e-7 * size.n * size.z, 0.0)
+    # Labels and probabilities are measured, too.
+    return cost._replace(seconds=cost.seconds + 6e-8 * size.n * size.l)
+
+
+def as_text(cost: Cost) -> str:
+    """Say what a run takes.
+
+    Examples
+    --------
+    >>> as_text(Cost(5400.0, 0.0)), as_text(Cost(20.0, 3e10))
+    ('1.5 hours', '30 GB')
+    """
+    if cost.bytes > MOST_BYTES:
+        return f"{cost.bytes / 1e9:,.0f} GB"
+    if cost.seconds < 5400:
+        return (
+            f"{max(cost.seconds / 60, 0.1):.1f} minutes" if cost.seconds < 600 else f"{cost.seconds / 60:.0f} minutes"
+        )
+    return f"{cost.seconds / 3600:.1f} hours"

@@ -1,0 +1,150 @@
+"""What a block of rows teaches the learners of `labelrace.learners.rls`: the step that its docstring derives."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from labelrace.exceptions import DivergenceError
+from labelrace.learners import products
+from labelrace.learners.penalty import INTERCEPT
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = ["Row", "Work", "check_finite", "hinged", "learn_block", "learn_row", "marginal"]
+
+
+class Row(NamedTuple):
+    """One row as the learners see it: its values, their columns, what is known of these, and the row's scores."""
+
+    values: Array
+    places: IntArray | slice
+    weights: Array
+    gained: FloatArray
+    scores: Array
+
+
+class Work(NamedTuple):
+    """Arrays that a batch is learned in: the rows it touches, and the intercepts."""
+
+    weights: Array
+    gained: FloatArray
+    intercepts: Array
+    intercept_gained: FloatArray
+
+
+def learn_block(
+    work: Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray, *, keep: float, binary: bool
+) -> None:
+    """Write what a block teaches into the arrays.
+
+    Parameters
+    ----------
+    work : Work
+    alpha : float
+        The penalty.
+    z : (n, m) array or sparse array
+        The rows.
+    h : (n, k) array
+        Their targets.
+    young : array of int
+        Targets of the young generation, which has a precision of its own.
+    keep : float
+        What is kept of the precision gained before.
+    binary : bool
+        Whether targets are labels: 0, 1, or NaN where not known.
+    """
+    errors = h - z @ work.weights
+    errors -= work.intercepts
+    if binary:
+        errors = hinged(errors, h)
+    if keep != 1.0:
+        np.multiply(work.gained, keep, out=work.gained)
+        np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
+    block = products.block_of(z)
+    touched, squares, pulls = block.touched, block.squares(), []
+    for generation in range(2 if len(young) else 1):
+        precision = alpha + work.gained[touched, generation]
+        freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[generation]))
+        variance = _spread(1.0 / precision, touched, z)
+        inverse = products.block_inverse(block, variance, freedom)
+        left = marginal(precision, block.quadratic(inverse), squares)
+        work.gained[touched, generation] = left - alpha
+        total = float(inverse.sum(dtype=float))
+        gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
+        work.intercept_gained[generation] = gain - INTERCEPT
+        pull = inverse @ (errors[:, young] if generation else errors)
+        pulls.append((pull, freedom * pull.sum(axis=0), variance))
+    pull, shift, variance = pulls[0]
+    if len(young):
+        # These are for the young generation, with its own precision.
+        pull[:, young], shift[young] = 0.0, pulls[1][1]
+        change = np.zeros((z.shape[1], len(young)), z.dtype)
+        block.add_transposed(change, pulls[1][2], pulls[1][0])
+        work.weights[:, young] += change
+    block.add_transposed(work.weights, variance, pull)
+    np.add(work.intercepts, shift, out=work.intercepts)
+
+
+def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray, *, keep: float) -> Work:
+    """Compute what one row teaches, as `learn_block` does it, in new arrays.
+
+    Of one row ``M`` is a number, and the precision it leaves is ``d + z² / (M - z²/d)``. ``errors`` are those of the
+    row, hinged where they are to be.
+    """
+    n_generations = 2 if len(young) else 1
+    gained, intercept_gained = work.gained * keep, work.intercept_gained * keep
+    # A product of one or two vectors each is the quickest way to add them up.
+    directions = np.empty((n_generations, len(z)), z.dtype)
+    pulls = np.zeros((n_generations, len(errors)), z.dtype)
+    squares, freedoms = np.square(z, dtype=float), []
+    for generation in range(n_generations):
+        precision = gained[:, generation] + alpha
+        share = squares / precision
+        freedom = 1.0 / (INTERCEPT + float(intercept_gained[generation]))
+        middle = float(share.sum()) + freedom + 1.0
+        gained[:, generation] += squares / (middle - share)
+        intercept_gained[generation] = 1.0 / (freedom * (1.0 - freedom / middle)) - INTERCEPT
+        np.divide(z, precision, out=directions[generation], casting="same_kind")
+        if generation:
+            # These are for the young generation, with its own precision.
+            pulls[0, young], pulls[1, young] = 0.0, errors[young] * (1.0 / middle)
+        else:
+            np.multiply(errors, 1.0 / middle, out=pulls[0])
+        freedoms.append(freedom)
+    weights = directions.T @ pulls
+    weights += work.weights
+    return Work(weights, gained, work.intercepts + freedoms @ pulls, intercept_gained)
+
+
+def _spread(values: FloatArray, touched: IntArray | slice, z: AnyMatrix) -> Array:
+    """Put the values of the columns that occur where these are among all."""
+    if isinstance(touched, slice):
+        return values.astype(z.dtype)
+    spread = np.zeros(z.shape[1], z.dtype)
+    spread[touched] = values
+    return spread
+
+
+def hinged(errors: Array, h: Array) -> Array:
+    """Leave out the errors of scores beyond their target, below 0 or above 1, and of labels that are not known."""
+    hinged = np.where(h > 0, np.maximum(errors, 0.0), np.minimum(errors, 0.0))
+    if np.isnan(hinged.sum()):
+        hinged[np.isnan(h)] = 0.0
+    return hinged
+
+
+def marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> FloatArray:
+    """Compute the precision after a block: that of columns taken for independent is never exceeded, nor lost."""
+    with np.errstate(divide="ignore"):
+        left = precision / np.maximum(1.0 - q / precision, 0.0)
+    return np.clip(left, precision, precision + squares)
+
+
+def check_finite(*arrays: Array) -> None:
+    """Refuse what has overflowed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(float(array.sum(dtype=float)) for array in arrays)
+    if not isfinite(total):
+        raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")

@@ -1,0 +1,96 @@
+"""The first rows of a stream, kept until there are enough of them: `labelrace.learners.rls` learns them exactly.
+
+They are learned again whenever their number has doubled, up to `EXACT_ROWS`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.learners.products import SPARSE_BLOCK
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+__all__ = ["EXACT_ROWS", "WarmUp", "first_rows"]
+
+# Rows that are learned exactly at the most.
+EXACT_ROWS = 512
+
+
+class WarmUp(NamedTuple):
+    """Buffer of the first rows, until there are enough of them.
+
+    Attributes
+    ----------
+    values, indices, indptr : arrays
+        The rows of ``X``, in compressed-row form.
+    target_values, target_indices, target_indptr : arrays
+        Their targets, likewise.
+    n_used : float
+        Number of rows that were last learned exactly; 0 where the buffer is not in use.
+    """
+
+    values: FloatArray
+    indices: IntArray
+    indptr: IntArray
+    target_values: FloatArray
+    target_indices: IntArray
+    target_indptr: IntArray
+    n_used: float
+
+    @classmethod
+    def empty(cls) -> WarmUp:
+        """Make a buffer without rows."""
+        none = (np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
+        return cls(*none, *none, 0.0)
+
+    def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
+        """Append a batch, which may have more columns."""
+        n = len(self.indptr) - 1
+        rows, targets = (
+            scipy.sparse.vstack([scipy.sparse.csr_array(old, shape=(n, new.shape[1])), scipy.sparse.csr_array(new)])
+            for new, old in ((X, self[:3]), (Y, self[3:6]))
+        )
+        return WarmUp(*_parts(rows), *_parts(targets), self.n_used)
+
+    def is_due(self) -> bool:
+        """Tell whether the rows have doubled since they were last learned exactly."""
+        return len(self.indptr) - 1 >= 2 * self.n_used
+
+    def rows(self, like: AnyMatrix, n_targets: int) -> tuple[AnyMatrix, AnyMatrix]:
+        """Return rows and targets, the rows in the form of ``like``."""
+        n = len(self.indptr) - 1
+        X = scipy.sparse.csr_array(self[:3], shape=(n, like.shape[1]))
+        Y = scipy.sparse.csr_array(self[3:6], shape=(n, n_targets))
+        return (X if scipy.sparse.issparse(like) else X.toarray()), Y
+
+    def used(self) -> WarmUp:
+        """Return the buffer after its rows were learned exactly: empty where twice as many would be too many."""
+        n = len(self.indptr) - 1
+        return self._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else WarmUp.empty()
+
+
+def first_rows(n: int) -> tuple[IntArray, IntArray]:
+    """Choose the rows of a first batch that are learned exactly, and the order of the others.
+
+    A first batch may be a whole table, and sorted: both the exact rows and every block are taken from all over it.
+
+    Examples
+    --------
+    >>> first, others = first_rows(2000)
+    >>> len(first), others[:4].tolist()
+    (512, [1, 17, 33, 49])
+    """
+    n_first = min(n, EXACT_ROWS)
+    first = np.arange(n_first) * n // n_first
+    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
+    n_blocks = -(-len(others) // SPARSE_BLOCK)
+    return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
+
+
+def _parts(rows: AnyMatrix) -> tuple[FloatArray, IntArray, IntArray]:
+    """Take sparse rows apart."""
+    rows = scipy.sparse.csr_array(rows)
+    return rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp)

@@ -1,0 +1,114 @@
+"""Weights of many words and tags in little room, and only those in memory that are asked for.
+
+A tagger of 2¹⁸ words and 700 tags has 183 million weights, 734 MB of them, nearly all next to nothing. A file holds the
+quarter of them that is largest, in eight bits each, and one bit for each weight that tells whether it is among them;
+the others are taken for their mean, word by word: three bits a weight instead of 32, whatever the weights are. A loaded
+tagger unpacks the weights of a word when the word comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelrace.learners.table import Table
+from labelrace.typing import Array, IntArray
+
+__all__ = ["EXACT_BYTES", "PackedWeights", "pack", "table_of"]
+
+Singles = npt.NDArray[np.float32]
+
+# Weights up to this size are saved as they are.
+EXACT_BYTES = 1 << 26
+# Share of the weights that is kept of more.
+_KEPT = 0.25
+_LEVELS = 127
+# Rows that are packed at a time.
+_ROWS = 4096
+
+
+class PackedWeights(NamedTuple):
+    """A matrix in single precision, with its largest entries and the means of the others.
+
+    Attributes
+    ----------
+    is_kept : (m, ceil(l / 8)) array of uint8
+        A bit for each entry: whether it is kept.
+    largest : (m,) array of float32
+        The largest size of an entry in each row.
+    others : (m,) array of float32
+        Mean of the entries of each row that are not kept.
+    levels : array of int8
+        The entries that are kept, row by row: roots of their shares in the largest one, in 127ths, with their signs.
+        Roots, as entries of one row differ by orders of magnitude.
+    """
+
+    is_kept: npt.NDArray[np.uint8]
+    largest: Singles
+    others: Singles
+    levels: npt.NDArray[np.int8]
+
+
+def pack(weights: Singles) -> PackedWeights:
+    """Keep the quarter of the entries that is largest.
+
+    Examples
+    --------
+    >>> weights = np.array([[0, 0.001, -2, 0, 0.01, 0, 0, 1], [0] * 8], np.float32)
+    >>> np.asarray(table_of(pack(weights), 8), float)[0].round(3).tolist()
+    [0.0, 0.001, -2.0, 0.0, 0.01, 0.0, 0.0, 1.004]
+    """
+    least, parts = _least_kept(weights), []
+    for start in range(0, len(weights), _ROWS):
+        part = weights[start : start + _ROWS]
+        sizes = np.abs(part)
+        is_kept = sizes >= least
+        n_kept, largest = is_kept.sum(axis=1), sizes.max(axis=1)
+        kept, among = part[is_kept], np.repeat(largest, n_kept)
+        others = np.where(is_kept, np.float32(0.0), part).sum(axis=1) / np.maximum(part.shape[1] - n_kept, 1)
+        levels = np.maximum(np.rint(np.sqrt(np.abs(kept) / among) * _LEVELS), 1.0)
+        parts.append(
+            (
+                np.packbits(is_kept, axis=1),
+                largest,
+                others.astype(np.float32),
+                np.copysign(levels, kept).astype(np.int8),
+            )
+        )
+    return PackedWeights(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _least_kept(weights: Singles) -> np.float32:
+    """Find the size from which entries are kept, so that they are a quarter of all at most, and none of them 0."""
+    # The bits of numbers above 0 are in the order of the numbers: their first sixteen make a histogram.
+    counts = np.zeros(1 << 16, dtype=np.int64)
+    for start in range(0, len(weights), _ROWS):
+        bins = np.abs(weights[start : start + _ROWS]).view(np.uint32) >> np.uint32(16)
+        counts += np.bincount(bins.ravel(), minlength=len(counts))
+    above = np.cumsum(counts[::-1])[::-1]
+    first = max(1, int(np.searchsorted(-above, -_KEPT * weights.size)))
+    return np.array([first << 16], dtype=np.uint32).view(np.float32)[0]
+
+
+def table_of(packed: PackedWeights, width: int) -> Table:
+    """Make a table of packed weights whose rows are unpacked when they are first asked for."""
+    is_kept, largest, others, levels = packed
+    if is_kept.shape != (len(largest), -(-width // 8)) or largest.shape != others.shape:
+        raise ValueError("its weights do not fit its tags")
+    ends = np.cumsum(np.bitwise_count(is_kept).sum(axis=1, dtype=np.int64))
+    if int(ends[-1:].sum()) != len(levels) or not np.isfinite(largest + others).all():
+        raise ValueError("its weights do not fit one another")
+
+    def rows_at(places: IntArray) -> Array:
+        kept = np.unpackbits(is_kept[places], axis=1, count=width).astype(bool)
+        counts = kept.sum(axis=1)
+        # From where the levels of each row begin, and as many as it has.
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        level = levels[np.repeat(ends[places] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
+        rows: Any = np.repeat(others[places][:, None], width, axis=1)
+        rows[kept] = level * np.abs(level) * np.repeat(largest[places], counts)
+        return np.asarray(rows)
+
+    return Table.filled_by(rows_at, (len(largest), width), np.float32)

@@ -1,0 +1,64 @@
+"""What comes first does not blind `race` for good: wild rows, rows of zeros, sensors that start late."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import labelrace
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 12))
+Y = (X @ np.random.default_rng(5).normal(size=(12, 6)) + 0.3 * RNG.normal(size=(4000, 6)) > 1).astype(float)
+LATE = np.arange(12) >= 6
+
+
+def micro_f1(rows, size):
+    model = labelrace.make_model("race", random_state=0)
+    for start in range(0, 3000, size):
+        model.partial_fit(rows[start : start + size], Y[start : start + size])
+    predicted, true = model.predict(rows[3000:]), Y[3000:]
+    return 2 * (predicted * true).sum() / (predicted.sum() + true.sum())
+
+
+def spoilt(how):
+    rows = X + 50
+    match how:
+        case "one wild row":
+            rows[150] = 1e6
+        case "wild rows":
+            rows[RNG.choice(200, 12, replace=False)] = RNG.choice([1e6, -1e90], size=(12, 1))
+        case "200 rows of zeros":
+            rows[:200] = 0
+        case "1000 rows of zeros":
+            rows[:1000] = 0
+        case "late sensors":
+            rows[:1500, LATE] = 0
+        case "a late and wild sensor":
+            rows[:1500, LATE] = 0
+            rows[900, 7:] = 1e6
+        case "another unit":
+            rows[:900] *= 1e4
+    return rows
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return {size: micro_f1(X + 50, size) for size in (20, 250)}
+
+
+@pytest.mark.parametrize("size", [20, 250])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "one wild row",
+        "wild rows",
+        "200 rows of zeros",
+        "1000 rows of zeros",
+        "late sensors",
+        "a late and wild sensor",
+        "another unit",
+    ],
+)
+def test_what_comes_first_does_not_blind(clean, how, size):
+    assert micro_f1(spoilt(how), size) > clean[size] - 0.04
