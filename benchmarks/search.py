@@ -28,7 +28,7 @@ from rich.progress import Progress
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
-from labelrace.core import encoder, thresholds
+from labelrace.core import thresholds
 from labelrace.experiments.datasets import find_datasets
 from labelrace.learners import rls, steps, warm_up
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -52,10 +52,6 @@ class Variant(NamedTuple):
 
 def default(**changed: Any) -> Callable[..., Any]:
     return lambda **given: LabelRaceClassifier(**given, **changed)
-
-
-def unturned() -> AbstractContextManager[Any]:
-    return patch.object(encoder, "turn", lambda drawn, Y: drawn)
 
 
 def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
@@ -96,7 +92,6 @@ VARIANTS = (
     Variant("Without", "drift detection", default(detect_drift=False)),
     Variant("Compressed", "16 pseudo labels", default(max_memory=1, n_components=16)),
     Variant("Compressed", "64 pseudo labels", default(max_memory=1)),
-    Variant("Compressed", "64, encoder not turned", default(max_memory=1), unturned),
     Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
     Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
     Variant("Forgetting", "half-life of 2,000 rows", default(half_life=2000.0)),
@@ -120,10 +115,10 @@ def run(variant: Variant, data: Any, size: int, seed: int) -> Result:
     seconds, rows = 0.0, []
     with variant.change():
         for number, (X, Y) in enumerate(data.batches(size)):
-            start = time.perf_counter()
+            start = time.process_time()
             predicted = model.predict(X) if number else None
             model.partial_fit(X, Y)
-            seconds += time.perf_counter() - start
+            seconds += time.process_time() - start
             if predicted is not None and Y.shape[0] == size:
                 found = evaluate(Y, predicted, None, measures="paper")
                 rows.append([found[measure] for measure in MEASURES])

@@ -388,11 +388,13 @@ def vowpal_wabbit_ratios() -> None:
         model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], dense[:1000])
         workspace = Workspace(f"--multilabel_oaa {shape.labels} --quiet")
         rows = X if scipy.sparse.issparse(X) else scipy.sparse.csr_array(X)
+        # Rows and lines are made beforehand.
         lines = [vw_line(rows[[i]], Y[[i]]) for i in range(1000, 1500)]
+        pairs = [(X[i : i + 1], dense[i : i + 1]) for i in range(1000, 1500)]
 
-        def ours(model: Any = model, X: AnyMatrix = X, dense: np.ndarray = dense) -> None:
-            for i in range(1000, 1500):
-                model.partial_fit(X[i : i + 1], dense[i : i + 1])
+        def ours(model: Any = model, pairs: list[Any] = pairs) -> None:
+            for x, y in pairs:
+                model.partial_fit(x, y)
 
         def theirs(workspace: Any = workspace, lines: list[str] = lines) -> None:
             for line in lines:

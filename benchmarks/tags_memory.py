@@ -33,7 +33,7 @@ from labelrace.tagger import file_tables, tagged_dataset
 
 WORDS, TAGS, LENGTH = 2**18, 700, 100
 LIMITS = {"megabytes": 100.0, "seconds": 0.5, "ratio": 4.0}
-FLAT_MEGABYTES = 1000
+FLAT_MEGABYTES = 300
 
 
 def rows(n: int, n_words: int, n_tags: int, seed: int = 0) -> Iterator[tuple[str, str]]:

@@ -41,7 +41,7 @@ from labelrace.typing import Array, FloatArray, SparseMatrix
 BATCH = 500
 THRESHOLDS = (0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
 SGD = [{"alpha": alpha, "average": mean} for alpha in (1e-6, 1e-5, 1e-4) for mean in (False, True)]
-VW = [{"rate": rate, "tfidf": tfidf} for rate in (0.5, 2.0, 8.0) for tfidf in (False, True)]
+VW = [{"rate": rate, "tfidf": tfidf} for rate in (0.1, 0.5, 2.0) for tfidf in (False, True)]
 
 
 class TfIdf:

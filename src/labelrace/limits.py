@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labelrace.exceptions import LimitError
 
-__all__ = ["BYTES", "FEATURES", "LABELS", "LINE", "RATIO", "VALUES", "Limit"]
+__all__ = ["BYTES", "FEATURES", "LABELS", "LINE", "RATIO", "SCORES", "VALUES", "Limit"]
 
 
 class Limit(NamedTuple):
@@ -39,12 +39,12 @@ class Limit(NamedTuple):
             raise ValueError(f"{self.variable} must be a whole number, got {text!r}.")
         return int(text) if text else self.default
 
-    def check(self, found: int, where: str) -> None:
-        """Refuse more than the limit."""
+    def check(self, found: int, where: str, hint: str = "") -> None:
+        """Refuse more than the limit; ``hint`` is what to do instead."""
         if found > self.value:
             raise LimitError(
-                f"{where} must have at most {self.value:,} {self.what}, got {found:,}: set the environment variable "
-                f"{self.variable} to allow for more."
+                f"{where} must have at most {self.value:,} {self.what}, got {found:,}: {hint + ' ' if hint else ''}set "
+                f"the environment variable {self.variable} to allow for more."
             )
 
 
@@ -53,5 +53,6 @@ FEATURES = Limit("features", "LABELRACE_MAX_FEATURES", 100_000_000)
 VALUES = Limit("values in a column of categorical_features", "LABELRACE_MAX_VALUES", 2**16)
 BYTES = Limit("bytes that are in memory at once", "LABELRACE_MAX_BYTES", 8 * 2**30)
 LINE = Limit("bytes in a line", "LABELRACE_MAX_LINE", 2**28)
+SCORES = Limit("scores", "LABELRACE_MAX_SCORES", 2**27)
 # A compressed file may unpack to so many times its size; the smallest ones to more.
 RATIO = Limit("times its size when unpacked", "LABELRACE_MAX_RATIO", 500)

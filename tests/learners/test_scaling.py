@@ -131,7 +131,7 @@ def test_outliers_and_empty_rows_among_the_first():
 
 def test_columns_that_start_late_have_moments_from_then_on():
     rng = np.random.default_rng(0)
-    late = rng.normal(size=(30, 2)) + [50, 0]
+    late = rng.normal([50, 0], size=(30, 2))
     X = np.column_stack([rng.normal(size=100), np.full(100, 0.1), np.zeros(100)])
     state = scaling.update(dense_state(X), X)
     batch = np.column_stack([rng.normal(size=40), np.full(40, 0.1), np.zeros(40)])

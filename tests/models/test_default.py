@@ -1,4 +1,4 @@
-"""The default model against a naive version that keeps all rows; its learners have tests of their own."""
+"""The default model against a naive version; its learners and the form of compressed labels have tests of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import decoder, drift, thresholds
+from labelrace.core import thresholds
 from labelrace.core.schema import Schema
 from labelrace.learners.rls import RLS
 from labelrace.models.default import LabelRace
@@ -21,33 +21,17 @@ KINDS = pytest.mark.parametrize("kind", ["uncompressed", "compressed"])
 
 
 class Naive:
-    """The model by its definition: rows kept from the start, the decoder by least squares over all of them."""
+    """The model by its definition."""
 
-    def __init__(self, model, n_labels, compressed):
-        self.model, self.n_labels, self.compressed = model, n_labels, compressed
-        self.reset()
+    def __init__(self, model, n_labels):
+        self.bank, self.n_labels = model.bank, n_labels
 
-    def reset(self):
-        self.monitor, self.drift = thresholds.new_monitor(self.n_labels), drift.empty()
-        self.labels, self.weights, self.waiting = None, None, []
-
-    @property
-    def bank(self):
-        settings = {**vars(self.model.bank), "binary": not self.compressed}
-        return RLS(**settings)
-
-    def begin(self, X, Y, A):
-        self.reset()
+    def begin(self, X, Y):
+        self.monitor, self.waiting = thresholds.new_monitor(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
-        filled = np.nan_to_num(filled)
-        self.A = gram_schmidt(filled.T @ filled / len(Y) @ A + 0.01 * A) if self.compressed else np.eye(self.n_labels)
-        self.learners = self.bank.init(np.zeros(M, int), self.A.shape[1])
-        targets = filled @ self.A if self.compressed else Y
-        start = self.bank.start(self.learners, X, targets)
+        start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
         self.learners = start.state
-        self.take(filled, 1.0)
-        scores = start.left_out(filled @ self.A) @ self.beta
-        self.monitor = thresholds.monitor(self.monitor, scores, Y)
+        self.monitor = thresholds.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
@@ -57,41 +41,14 @@ class Naive:
                 self.monitor, *(np.array(part) for part in zip(*self.waiting, strict=True))
             )
             self.waiting = []
-        filled = np.where(np.isnan(Y), self.scores(X), Y)
-        self.take(filled, self.bank.factor(len(X)))
-        self.learners = self.bank.learn(self.learners, X, filled @ self.A if self.compressed else Y)
+        self.learners = self.bank.learn(self.learners, X, Y)
 
     def monitored(self, Y):
         n = min(len(Y), max(32, 10_000 // Y.shape[1]))
         return [i * len(Y) // n for i in range(n)]
 
-    def take(self, filled, keep):
-        before = (np.zeros((0, self.n_labels)), np.zeros(0)) if self.labels is None else (self.labels, self.weights)
-        self.labels = np.vstack([before[0], filled])
-        self.weights = np.append(keep * before[1], np.ones(len(filled)))
-
-    @property
-    def beta(self):
-        """Least squares with a penalty as further rows."""
-        if not self.compressed:
-            return np.eye(self.n_labels)
-        root, k = np.sqrt(self.weights)[:, None], self.A.shape[1]
-        codes = root * (self.labels @ self.A)
-        ridge = 1e-3 * np.square(codes).sum() / k
-        rows = np.vstack([codes, np.sqrt(ridge) * np.eye(k)])
-        return np.linalg.lstsq(rows, np.vstack([root * self.labels, np.zeros((k, self.n_labels))]), rcond=None)[0]
-
     def scores(self, X):
-        return self.bank.predict(self.bank.derive(self.learners), X) @ self.beta
-
-
-def gram_schmidt(V):
-    Q = np.zeros_like(V)
-    for j in range(V.shape[1]):
-        v = V[:, j] - Q[:, :j] @ (Q[:, :j].T @ V[:, j])
-        v -= Q[:, :j] @ (Q[:, :j].T @ v)
-        Q[:, j] = v / np.linalg.norm(v)
-    return Q
+        return self.bank.predict(self.bank.derive(self.learners), X)
 
 
 def some_batches(seed, sizes, n_labels, turned=False, unknown=0.0):
@@ -119,10 +76,8 @@ def learned(model, state, batches, make=np.asarray):
 
 
 def raw(model, state, X):
-    """Compute the scores before they are adjusted."""
-    derived = model.derive(state)
-    U = model.bank.predict(derived.learners, X)
-    return U if derived.beta is None else U @ derived.beta
+    """Compute the scores of labels that are not compressed before they are adjusted."""
+    return model.bank.predict(model.derive(state).learners, X)
 
 
 def arrays(state):
@@ -140,24 +95,19 @@ def flat(parts):
     SEEDS,
     SIZES,
     st.sampled_from([None, 300.0]),
-    st.sampled_from(sorted(N_LABELS)),
     st.booleans(),
     st.sampled_from([0.0, 0.2]),
 )
-def test_equals_the_naive_version(seed, sizes, half_life, kind, sparse, unknown):
+def test_equals_the_naive_version(seed, sizes, half_life, sparse, unknown):
     """A first batch of 300 rows is learned exactly and not kept: what comes after goes on from it."""
-    model, state = start(kind, half_life=half_life)
+    model, state = start("uncompressed", half_life=half_life)
     make = scipy.sparse.csr_array if sparse else np.asarray
-    [(queries, _)] = some_batches(seed + 1, [50], N_LABELS[kind])
-    naive = Naive(model, N_LABELS[kind], kind == "compressed")
-    A = np.zeros((N_LABELS[kind], 0))
-    if naive.compressed:
-        Q, R = np.linalg.qr(np.random.default_rng([1, 30]).uniform(-1.0, 1.0, size=(31, 5)))
-        A = (Q * np.sign(np.diag(R)))[:-1]
-    for number, (X, Y) in enumerate(some_batches(seed, [300, *sizes], N_LABELS[kind], unknown=unknown)):
+    [(queries, _)] = some_batches(seed + 1, [50], 6)
+    naive = Naive(model, 6)
+    for number, (X, Y) in enumerate(some_batches(seed, [300, *sizes], 6, unknown=unknown)):
         Y[:, 0] = np.nan_to_num(Y[:, 0])
         state = model.update(state, X, make(Y))
-        naive.go_on(X, Y) if number else naive.begin(X, Y, A)
+        naive.go_on(X, Y) if number else naive.begin(X, Y)
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
     np.testing.assert_allclose(state.watch.monitor.offsets, naive.monitor.offsets, atol=1e-9)
     share = thresholds.best_share(naive.monitor)
@@ -171,12 +121,11 @@ def test_equals_the_naive_version(seed, sizes, half_life, kind, sparse, unknown)
     np.testing.assert_allclose(model.probabilities(derived, queries), thresholds.probabilities(rule, z), atol=1e-4)
 
 
-@KINDS
-def test_few_rows_are_learned_again_until_there_are_enough(kind):
+def test_few_rows_are_learned_again_until_there_are_enough():
     """Rows one by one end where all at once do: 512 of them are the last exact start."""
-    model, one = start(kind)
-    _, whole = start(kind)
-    [(X, Y)] = some_batches(3, [512], N_LABELS[kind])
+    model, one = start("uncompressed")
+    _, whole = start("uncompressed")
+    [(X, Y)] = some_batches(3, [512], 6)
     for i in range(0, 512, 4):
         one = model.update(one, X[i : i + 4], Y[i : i + 4])
     whole = model.update(whole, X, Y)
@@ -202,7 +151,7 @@ def test_first_scores_are_those_of_rows_left_out():
 @pytest.mark.parametrize("sizes", [(600, 60, 40), (600, 200)])
 def test_of_many_labels_some_rows_are_monitored(sizes):
     """2000 labels: 5 rows have 10,000 scores, and 32 is the least; they come from all over the batch."""
-    model, state = start("compressed", n_labels=2000)
+    model, state = start("uncompressed", n_labels=2000)
     for number, (X, Y) in enumerate(some_batches(3, sizes, 2000)):
         # Rows that are not monitored have all labels.
         n = 512 if number == 0 else 32
@@ -216,13 +165,12 @@ def test_of_many_labels_some_rows_are_monitored(sizes):
             np.testing.assert_allclose(state.watch.monitor.present, expected)
 
 
-@KINDS
-def test_drift_makes_it_forget(kind):
-    model, state = start(kind, detects_drift=True, half_life=1000.0)
-    deaf, unaware = start(kind, half_life=1000.0)
+def test_drift_makes_it_forget():
+    model, state = start("uncompressed", detects_drift=True, half_life=1000.0)
+    deaf, unaware = start("uncompressed", half_life=1000.0)
     errors = []
     for turned in (False, True):
-        for X, Y in some_batches(4, [300] * 8, N_LABELS[kind], turned=turned):
+        for X, Y in some_batches(4, [300] * 8, 6, turned=turned):
             if turned and state.n_drifts:
                 pairs = ((model, state), (deaf, unaware))
                 errors.append([np.square(np.clip(raw(m, s, X), 0, 1) - Y).mean() for m, s in pairs])
@@ -249,7 +197,7 @@ def test_nothing_is_written_into(kind, aim):
         for X, Y in some_batches(8, [40, 150, 100, 400, 100], N_LABELS[kind], turned=turned, unknown=0.1):
             given, copied = (X.copy(), Y.copy()), arrays(state)
             new = model.update(state, X, Y)
-            model.grow_labels(state, len(state.encoder.A) + 9, rng)
+            model.grow_labels(state, N_LABELS[kind] + 9, rng)
             np.testing.assert_equal((X, Y), given)
             np.testing.assert_equal(arrays(state), copied)
             state = new
@@ -282,12 +230,11 @@ def test_a_label_that_nobody_knows_is_not_learned():
     np.testing.assert_allclose(after.learners.weights[:, others], known.learners.weights[:, others], atol=1e-12)
 
 
-@KINDS
 @pytest.mark.parametrize("number", [0, 1])
-def test_rows_nothing_is_known_of(kind, number):
+def test_rows_nothing_is_known_of(number):
     """They count neither as rows without labels nor as errors, and NaN goes no further."""
-    model, state = start(kind)
-    batches = list(some_batches(11, [300, 60], N_LABELS[kind]))
+    model, state = start("uncompressed")
+    batches = list(some_batches(11, [300, 60], 6))
     batches[number][1][:5] = np.nan
     state = learned(model, state, batches)
     finite = state.learners._replace(first_rows=0.0, founded=0.0)
@@ -308,23 +255,21 @@ def test_a_batch_nothing_is_known_of(kind):
     assert model.update(state, X, np.full_like(Y, np.nan)) is state
 
 
-@KINDS
-def test_stored_nan_is_nan(kind):
-    batches = list(some_batches(14, [150, 60, 600], N_LABELS[kind], unknown=0.2))
+def test_stored_nan_is_nan():
+    batches = list(some_batches(14, [150, 60, 600], 6, unknown=0.2))
     states = []
     for make in (np.asarray, scipy.sparse.csr_array):
-        model, state = start(kind, "macro_f1")
+        model, state = start("uncompressed", "macro_f1")
         state = learned(model, state, batches, make)
-        states.append(state._replace(decoder=decoder.fold(state.decoder)))
+        states.append(state)
     for one, other in zip(flat(arrays(states[0])), flat(arrays(states[1])), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
-@KINDS
-def test_errors_watched_where_labels_are_not_known(kind):
+def test_errors_watched_where_labels_are_not_known():
     """What is not known adds the error that its score lets expect; scores are clipped."""
-    model, state = start(kind, half_life=None)
-    [(X, Y)] = some_batches(5, [300], N_LABELS[kind])
+    model, state = start("uncompressed", half_life=None)
+    [(X, Y)] = some_batches(5, [300], 6)
     state = model.update(state, X, Y)
     hidden = np.random.default_rng(0).random(Y.shape) < 0.5
     hidden[:, 0] = False
@@ -347,7 +292,8 @@ def test_the_arrival_of_labels_changes_no_other_score(kind, sizes):
     grown = model.grow_labels(state, n_labels + 7, np.random.default_rng(0))
     before, after = (model.scores(model.derive(one), X) for one in (state, grown))
     np.testing.assert_allclose(after[:, :n_labels], before, atol=1e-9)
-    np.testing.assert_allclose(raw(model, grown, X)[:, n_labels:], 0.0, atol=1e-9)
+    if kind == "uncompressed":
+        np.testing.assert_allclose(raw(model, grown, X)[:, n_labels:], 0.0, atol=1e-9)
 
 
 def test_labels_that_are_learned_change_no_other_score():
@@ -364,30 +310,27 @@ def test_labels_that_are_learned_change_no_other_score():
     assert grown.learners.young.tolist() == [False] * 4 + [True] * 2
 
 
-def test_new_compressed_labels_are_learned():
-    model, state = start("compressed", n_labels=25)
-    batches = list(some_batches(17, [300, 400, 400, 400], 30))
-    state = model.update(state, batches[0][0], batches[0][1][:, :25])
-    state = model.grow_labels(state, 30, np.random.default_rng(3))
-    state = learned(model, state, batches[1:])
-    assert state.encoder.A.shape == (30, 5)
-    assert np.abs(raw(model, state, batches[0][0])[:, 25:]).max() > 0.1
-
-
-def test_labels_that_outgrow_the_memory_are_compressed():
-    """What was learned is kept as far as pseudo labels can hold it; the decoder knows no label better than it did."""
+@pytest.mark.parametrize("grows", ["columns", "labels"])
+def test_labels_that_outgrow_the_memory_are_compressed(grows):
+    """What was learned is kept, as far as codes and table hold it; new labels that do not fit never get weights."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
     state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
-    batches = list(some_batches(18, [600, 300, 300], 11))
-    state = learned(model, state, [batches[0]])
-    assert state.encoder.A.shape == (11, 0)
-    X = batches[0][0]
+    batches = list(some_batches(18, [600, 300, 300], 12))
+    state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
+    assert state.compressed == ()
+    assert len(state.recent.indptr) == 88 + 300 + 1
+    X, Y = batches[2]
     before = raw(model, state, X)
-    tight = LabelRace(bank, "cardinality", False, max_memory=1.0, n_components=10)
-    state = tight.update(state, *batches[1])
-    assert state.encoder.A.shape == (11, 10)
-    assert np.corrcoef(before.ravel(), raw(tight, state, X).ravel())[0, 1] > 0.9
-    state = tight.update(state, *batches[2])
-    errors = np.square(raw(tight, state, X) - batches[0][1]).mean()
-    assert errors < 0.8 * batches[0][1].var(axis=0).mean()
+    if grows == "labels":
+        state = model.grow_labels(state, 12, np.random.default_rng(0))
+    else:
+        model = LabelRace(bank, "cardinality", False, max_memory=1.0, n_components=10)
+        X, Y = X, Y[:, :11]
+    [within] = (state if grows == "labels" else model.update(state, X[:1], Y[:1])).compressed
+    assert len(within.decoder.total) == 10
+    scores = model.compressing.scores(model.compressing.derive(within), X)
+    assert np.corrcoef(before.ravel(), scores[:, :11].ravel())[0, 1] > 0.9
+    state = model.update(model.update(state, X, Y), X, Y)
+    errors = np.square(model.probabilities(model.derive(state), X) - Y).mean()
+    assert errors < 0.8 * Y.var(axis=0).mean()

@@ -103,16 +103,15 @@ def test_fitted_attributes():
     model = small(n_components=4, alpha=2).fit(X, Y)
     assert model.alpha_ == 2
     assert model.n_components_ is None
-    np.testing.assert_array_equal(model.encoder_, np.eye(8))
-    np.testing.assert_array_equal(model.decoder_, np.eye(8))
+    np.testing.assert_array_equal(model.encoder_.toarray(), np.eye(8))
     assert model.n_drifts_ == 0
     assert isinstance(model.n_drifts_, int)
     model = small(n_components=3, max_memory=1).fit(X, Y)
     assert model.n_components_ == 3
     assert model.encoder_.shape == (8, 3)
-    assert model.decoder_.shape == (3, 8)
+    assert model.offsets_.tolist() == [0.0] * 8
     assert model.alpha_ / 1.25 in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-    np.testing.assert_allclose(model.encoder_.T @ model.encoder_, np.eye(3), atol=1e-9)
+    assert np.abs(model.encoder_.toarray()).sum(axis=1).tolist() == [2.0] * 8
     marked = model.predict(X).astype(bool)
     scores = model.decision_function(X)
     # A row without any score above zero may have its best label.
@@ -148,9 +147,7 @@ def test_what_outgrows_the_memory_is_compressed(what, tmp_path):
     assert_equal(twin.partial_fit(X, Y), model.partial_fit(X, Y), X)
 
 
-@pytest.mark.parametrize(
-    "attribute", ["encoder_", "decoder_", "threshold_", "offsets_", "alpha_", "n_drifts_", "n_components_"]
-)
+@pytest.mark.parametrize("attribute", ["encoder_", "threshold_", "offsets_", "alpha_", "n_drifts_", "n_components_"])
 def test_nothing_is_fitted_before(attribute):
     assert not hasattr(LabelRaceClassifier(), attribute)
     with pytest.raises(ValueError, match="not fitted"):
@@ -191,7 +188,9 @@ def test_setting_the_same_parameters_is_no_change():
 
 
 def directions(model):
-    return model._fitted.state.learners.scaling.directions
+    state = model._fitted.state
+    [state] = getattr(state, "compressed", ()) or [state]
+    return state.learners.scaling.directions
 
 
 @pytest.mark.parametrize("max_memory", ["1GB", 1])
@@ -234,7 +233,7 @@ def test_a_loaded_model_draws_the_same(random_state, tmp_path):
         one.partial_fit(sparse.csr_array(X[80:]), Y[80:])
     np.testing.assert_array_equal(directions(twin), directions(model))
     assert directions(model).shape == (6, 10)
-    np.testing.assert_array_equal(twin.encoder_, model.encoder_)
+    assert (twin.encoder_ != model.encoder_).nnz == 0
     assert model.n_components_ == 4
     assert_equal(twin, model, X)
 
@@ -339,21 +338,6 @@ def test_what_is_read_goes_on_like_what_was_written(phase, tmp_path):
         queries = X
     assert_equal(twin, model, queries)
     assert directions(model).shape[1] == (0 if phase == "features" else 10)
-
-
-def test_sums_that_wait_are_saved(tmp_path):
-    """Of 400 labels a batch mentions few: what it adds to the decoder waits to be added to all."""
-    Y = sparse.random_array((80, 400), density=2e-3, format="csr", rng=0)
-    Y.data[:] = 1
-    X = rows(0, 80)[0]
-    model = small(n_components=4, max_memory=1).partial_fit(X[:40], Y[:40])
-    assert model._fitted.state.decoder.pending
-    model.save(tmp_path / "model")
-    twin = labelrace.load(tmp_path / "model")
-    for one in (model, twin):
-        one.partial_fit(X[40:], Y[40:])
-    assert_equal(twin, model, X)
-    assert np.abs(model.decoder_).max() > 0
 
 
 @pytest.mark.parametrize("learner", ["rls", RLS(alpha=0.3, half_life=100.0, n_random_features=4, seed=2)])

@@ -43,9 +43,15 @@ def test_formats_and_folders_are_checked(tmp_path, race):
         write_report(tmp_path)
 
 
+@pytest.mark.filterwarnings("error:constrained_layout")
 def test_figures(tmp_path, make):
     names = {"race $x$": (0.4, 0.1, 0.1), **make.models}
     race = make.race(batches=5, runs=1, measures=("micro_f1", "coverage"), models=names)
+    for record in race[1]:
+        if record["kind"] == "labels":
+            record |= {"rows": 500, "first": [0, 250, *[None] * 51]}
+        elif record["kind"] == "batch":
+            record["drifts"] = int(record["batch"] > 2)
     paths = write_report(summarize(*race), tmp_path, formats=["svg"])
     assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())

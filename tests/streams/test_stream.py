@@ -131,3 +131,26 @@ def test_numbered_names():
     assert "x7" in NumberedNames("x", 0, 9)
     with pytest.raises(IndexError):
         names[10**8]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sparse.arff", "@relation t\n@attribute x numeric\n@attribute y {0,1}\n@data\n{0 1,1 1}\n{0 2}\n{0 z}\n"),
+        ("dense.arff", "@relation t\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,1\n2,0\nz,0\n"),
+        ("rows.svm", "0 1:1\n1:2\n1:z\n"),
+        ("rows.xc", "3 1 1\n0 0:1\n0:2\n0:z\n"),
+        ("rows.csv", "x,y\n1,1\n2,0\nz,0\n"),
+    ],
+)
+def test_rows_above_an_error_are_delivered(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    options = {"n_features": 1, "n_labels": 1} if name.endswith(".svm") else {}
+    labels = 1 if name.endswith(".arff") else ["y"]
+    kinds = {"values": {}} if name.endswith(".csv") else {}
+    batches = open_stream(path, labels, **options, **kinds).batches(1)
+    read = [next(batches) for _ in range(2)]
+    assert [(float(X.sum()), int(Y.sum())) for X, Y in read] == [(1, 1), (2, 0)]
+    with pytest.raises(DataFormatError, match="'z'"):
+        next(batches)

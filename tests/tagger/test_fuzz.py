@@ -124,7 +124,7 @@ def test_memory_stays_flat_over_a_file_ten_times_larger_than_what_it_takes(tmp_p
     line = ",".join([" ".join(f"word{i}" for i in range(3000)), "oven egg"]) + "\n"
     with path.open("w") as file:
         file.write("body,tags\n")
-        for _ in range(100):
+        for _ in range(25):
             file.write(line * 60)
     # A process of its own, as the peak is that of the whole process; what it takes must not depend on how far it is.
     script = (
@@ -135,7 +135,7 @@ def test_memory_stays_flat_over_a_file_ten_times_larger_than_what_it_takes(tmp_p
     )
     told = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True).stdout
     n_tables, growth = map(int, told.split())
-    assert n_tables == 300
+    assert n_tables == 75
     assert growth < path.stat().st_size / 10
 
 

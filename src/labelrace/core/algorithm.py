@@ -67,6 +67,17 @@ class Algorithm(ABC, Generic[S]):
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Estimate the probability of every label, (n, l)."""
 
+    def predict_sets(self, derived: Any, X: AnyMatrix) -> AnyMatrix | None:
+        """Decide which labels are present, as a sparse array; None where that takes no less than `predict`."""
+        return None
+
+    def predict_best(self, derived: Any, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray] | None:
+        """Find the most likely labels of each row and their probabilities, (n, k) each, best first.
+
+        None where that takes no less than `probabilities`.
+        """
+        return None
+
     def scores_and_probabilities(self, derived: Any, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
         return self.scores(derived, X), self.probabilities(derived, X)

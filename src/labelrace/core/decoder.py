@@ -34,7 +34,6 @@ __all__ = [
     "grow_components",
     "init",
     "merge",
-    "plus",
     "solve",
     "solve_labels",
     "update",
@@ -179,13 +178,6 @@ def merge(one: State, other: State) -> State:
     """Add two decoders of the same encoder."""
     a, b = _rescaled(one), _rescaled(other)
     return State(a.gram + b.gram, a.cross + b.cross, a.total + b.total, a.rows + b.rows, (), 1.0, a.basis)
-
-
-def plus(one: State, other: State, kept: float, share: float) -> State:
-    """Add a multiple of one decoder's sums to a multiple of another one's."""
-    a, b = _rescaled(one), _rescaled(other)
-    gram, cross, total = (kept * x + share * y for x, y in ((a.gram, b.gram), (a.cross, b.cross), (a.total, b.total)))
-    return State(gram, cross, total, kept * a.rows + share * b.rows, (), 1.0, a.basis)
 
 
 def grow(decoder: State, n_new: int) -> State:

@@ -21,7 +21,7 @@ import numpy as np
 from labelrace.core import draws
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "identity", "turn"]
+__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "identity"]
 
 
 class State(NamedTuple):
@@ -64,16 +64,6 @@ def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:
     Q, R = np.linalg.qr(rng.uniform(-1.0, 1.0, size=(n_labels + 1, n_components)))
     Q *= np.where(np.diag(R) < 0, -1.0, 1.0)
     return given(np.ascontiguousarray(Q[:-1]), Q[-1].copy())
-
-
-def turn(encoder: State, Y: AnyMatrix, keep: float = 0.01) -> State:
-    """Turn the hyperplanes towards what labels have in common: one step of power iteration, ``(YᵀY / n + keep) A``.
-
-    Random directions catch all labels alike; these catch more of the ones that occur together, and all a little. It is
-    the range finder of Halko, Martinsson and Tropp ("Finding structure with randomness", 2011). The bias stays.
-    """
-    Q, R = np.linalg.qr(Y.T @ (Y @ encoder.A) / Y.shape[0] + keep * encoder.A)
-    return given(Q * np.where(np.diag(R) < 0, -1.0, 1.0), encoder.bias)
 
 
 def draw_rows(encoder: State, keys: Array, rng: np.random.Generator) -> FloatArray:

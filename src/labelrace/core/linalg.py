@@ -7,7 +7,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
     "bounded_product",
@@ -183,6 +183,22 @@ def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
         return f"its {what} are not all from 0 to below {size}"
     return None
+
+
+def sparse_marks(marks: Array) -> SparseMatrix:
+    """Return a dense array of bytes 0 and 1, or of truths, as a sparse array; SciPy takes several times as long.
+
+    Examples
+    --------
+    >>> sparse_marks(np.array([[True, False], [True, True]])).toarray().tolist()
+    [[1, 0], [1, 1]]
+    """
+    n_columns = marks.shape[1]
+    places = np.flatnonzero(marks.view(np.bool_))  # far faster for truths than for numbers
+    starts = np.concatenate(([0], np.cumsum(np.count_nonzero(marks, axis=1))))
+    # 32 bits are enough for a batch of rows, and scikit-learn's estimators often take no others.
+    indices = (places % max(n_columns, 1)).astype(np.int32)
+    return scipy.sparse.csr_array((np.ones(len(places), np.int8), indices, starts.astype(np.int32)), shape=marks.shape)
 
 
 def canonical(X: AnyMatrix) -> AnyMatrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Places", "fill", "fill_with_means", "fill_with_scores", "find", "leave_out"]
+__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out"]
 
 # Scores that are computed at once where labels are filled in.
 _MOST_SCORES = 4_000_000
@@ -52,22 +51,6 @@ def fill(Y: AnyMatrix, missing: Places, values: FloatArray) -> AnyMatrix:
     data = Y.data.copy()
     data[np.isnan(data)] = values
     return scipy.sparse.csr_array((data, Y.indices, Y.indptr), shape=Y.shape)
-
-
-def fill_with_scores(Y: AnyMatrix, scores: Callable[[slice], FloatArray]) -> AnyMatrix:
-    """Put scores where labels are not known; ``scores`` computes those of some rows, (n, l).
-
-    Some rows at a time: all scores of a batch may be more than there is room for.
-    """
-    missing = find(Y)
-    if missing is None:
-        return Y
-    values, n_rows = [], max(1, _MOST_SCORES // Y.shape[1])
-    for start in range(0, Y.shape[0], n_rows):
-        here = slice(*np.searchsorted(missing.rows, [start, start + n_rows]))
-        found = scores(slice(start, start + n_rows))
-        values.append(found[missing.rows[here] - start, missing.labels[here]])
-    return fill(Y, missing, np.concatenate(values))
 
 
 def fill_with_means(Y: AnyMatrix) -> AnyMatrix:

@@ -169,9 +169,9 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
     )
 
 
-def cardinality_threshold(histogram: ScoreHistogram) -> float:
-    """Find the score that has as many scores above it as there were labels present."""
-    return _with_above(histogram.seen, float(histogram.present.sum()))
+def cardinality_threshold(histogram: ScoreHistogram, n_missed: float = 0.0) -> float:
+    """Find the score that has as many scores above it as there were labels present, and ``n_missed`` without score."""
+    return _with_above(histogram.seen, float(histogram.present.sum()) + n_missed)
 
 
 def empty_row_floor(histogram: ScoreHistogram) -> float:
@@ -403,9 +403,12 @@ def add_label_scores(counts: LabelHistograms, scores: FloatArray, labels: FloatA
     return LabelHistograms(counts.seen * keep + seen, counts.present * keep + present)
 
 
-def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None) -> Rule:
-    """Read off the histograms what the rule needs; those of single labels are for the aim "macro_f1"."""
-    common = cardinality_threshold(counts)
+def make_rule(aim: str, counts: ScoreHistogram, by_label: LabelHistograms | None, n_missed: float = 0.0) -> Rule:
+    """Read off the histograms what the rule needs; those of single labels are for the aim "macro_f1".
+
+    ``n_missed`` are labels that were present but not among those that had a score.
+    """
+    common = cardinality_threshold(counts, n_missed)
     thresholds: FloatArray | float = common
     if aim in ("hamming_loss", "subset_accuracy"):
         even = int(np.searchsorted(calibration(counts), 0.5))

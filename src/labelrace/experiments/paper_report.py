@@ -158,7 +158,8 @@ def _table_section(table: PaperTable) -> Section:
     if table.number == "related":
         hint = (
             "Methods that the paper names, or could, and does not run; each batch is tested, then learned. Notes tell "
-            "what was left out and what it would take. Ranks are those of methods that ran on all datasets."
+            "what was left out and what it would take. Means are over at most three runs. Ranks are those of methods "
+            "that ran on all datasets."
         )
     if table.ranks:
         ranked = [method for method in table.methods if any((method, OVERALL) in of.averages for of in table.ranks)]

@@ -78,14 +78,13 @@ def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "")
             cost = costs[number, model.label] = cost_of(model.name, part.source)
             seconds[number, model.label] = cost.seconds * (runs if model.is_random else 1)
     out = {key for key, cost in costs.items() if cost.bytes > MOST_BYTES and key[1] != reference}
-    total = sum(time for key, time in seconds.items() if key not in out)
-    for key in sorted(
-        (key for key in seconds if key not in out and key[1] != reference), key=lambda key: -seconds[key]
-    ):
+    waiting = {key: time for key, time in seconds.items() if key not in out and key[1] != reference}
+    total = sum(waiting.values())
+    for key in sorted(waiting, key=lambda key: -waiting[key]):
         if total <= budget:
             break
         out.add(key)
-        total -= seconds[key]
+        total -= waiting[key]
     kept, notes = [], []
     for number, part in enumerate(parts):
         models = tuple(model for model in part.models if (number, model.label) not in out)

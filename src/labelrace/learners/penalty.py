@@ -11,7 +11,7 @@ import numpy as np
 
 from labelrace.typing import FloatArray
 
-__all__ = ["ALPHAS", "INTERCEPT", "best_alpha", "inverse_of"]
+__all__ = ["ALPHAS", "INTERCEPT", "best_alpha", "inverse_of", "with_means"]
 
 # Penalties to choose from, for rows of length one.
 ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
@@ -63,3 +63,12 @@ def inverse_of(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatAr
     sums = inverse.sum(axis=1)
     inverse -= np.outer(sums, sums / (INTERCEPT + sums.sum()))
     return inverse
+
+
+def with_means(H: FloatArray) -> FloatArray:
+    """Put each target's mean where it is not known, 0 where it never is."""
+    missing = np.isnan(H)
+    if not missing.any():
+        return H
+    means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
+    return np.where(missing, means, H)

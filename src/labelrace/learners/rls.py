@@ -41,7 +41,7 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
+from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
 from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.steps import Row, Work, check_finite, learn_block
@@ -219,7 +219,7 @@ class RLS(Bank[RLSState]):
         """Make learners with zero weights that scale columns as these do, and have their penalty."""
         empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
         empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
-        return _as_tables(empty, empty.weights, empty.gained) if _is_table(state.weights) else empty
+        return _as_tables(empty, empty.weights, empty.gained) if not state.scaling.length else empty
 
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
@@ -256,7 +256,7 @@ class RLS(Bank[RLSState]):
         Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
         H = np.asarray(columns.dense(H), dtype=float)
         if self.binary:
-            H = _with_means(H)
+            H = with_means(H)
         with threads.limited(len(H)):
             return self._solved(scaled, Z, touched, H)
 
@@ -307,19 +307,11 @@ class RLS(Bank[RLSState]):
     def _rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
         """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
         revised = scaling.revised(scaled)
-        is_wrong = revised.square != scaled.square
-        if not is_wrong.any():
+        if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
-        before = scaling.scale(scaled)
-        ratio = np.where(is_wrong, scaling.scale(revised) / before, 1.0)
-        shift = np.where(is_wrong, (revised.mean - scaled.mean) / before, 0.0)
-        m, weights, gained = len(ratio), state.weights.copy(), state.gained.copy()
-        intercepts = state.intercepts + shift @ weights[:m]
-        # Random features are made of all columns.
-        weights[:m] *= ratio[:, None]
-        weights[m:] *= 1.0 - is_wrong.mean()
-        gained[:m][is_wrong], gained[m:] = 0.0, 0.0
-        return state._replace(scaling=revised, weights=weights, intercepts=intercepts, gained=gained)
+        work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
+        weights, gained, intercepts, _ = steps.follow_scaling(work, scaled, revised, is_wrong)
+        return state._replace(scaling=revised, weights=weights, gained=gained, intercepts=intercepts)
 
     def must_begin_anew(self, state: RLSState) -> bool:
         """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
@@ -341,14 +333,11 @@ class RLS(Bank[RLSState]):
             row = row._replace(gained=rows_of(state.gained, row.places))
         errors, keep, young = steps.hinged(h - row.scores, h), self.factor(1), state.young.nonzero()[0]
         before = Work(row.weights, row.gained * state.fading, state.intercepts, state.intercept_gained)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
-        check_finite(after.intercepts)
+        after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
         fading = max(state.fading * keep, _LEAST_FADING**2)
         gained = after.gained / fading
         used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
-        return state._replace(
-            scaling=scaling.update(state.scaling, X, keep),
+        learned = state._replace(
             weights=replaced_rows(state.weights, row.places, after.weights, row.weights),
             intercepts=after.intercepts,
             gained=replaced_rows(state.gained, row.places, gained, row.gained),
@@ -357,6 +346,7 @@ class RLS(Bank[RLSState]):
             intercept_gained=after.intercept_gained,
             rows=state.rows + 1.0,
         )
+        return self._rescaled(learned, scaling.update(state.scaling, X, keep))
 
     def _with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
@@ -372,7 +362,7 @@ class RLS(Bank[RLSState]):
         founded = state._replace(
             first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
-        is_table = _is_table(state.gained)
+        is_table = not state.scaling.length
         return _as_tables(founded, None, gained) if is_table else founded._replace(gained=gained)
 
     def factor(self, n_rows: int) -> float:
@@ -439,6 +429,10 @@ class RLS(Bank[RLSState]):
         product += derived.intercepts
         return product
 
+    def precision(self, state: RLSState, places: IntArray) -> FloatArray:
+        """Compute the precision of some columns' weights, of the old generation."""
+        return np.asarray(state.alpha + state.fading * rows_of(state.gained, places)[:, 0])
+
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
@@ -446,7 +440,7 @@ class RLS(Bank[RLSState]):
         projected = state._replace(
             intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool), weights=weights
         )
-        return _as_tables(projected, weights, None) if _is_table(state.weights) else projected
+        return _as_tables(projected, weights, None) if not state.scaling.length else projected
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
@@ -458,7 +452,7 @@ class RLS(Bank[RLSState]):
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
-        return _as_tables(grown, weights, None) if _is_table(state.weights) else grown
+        return _as_tables(grown, weights, None) if not state.scaling.length else grown
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -491,7 +485,7 @@ class RLS(Bank[RLSState]):
             first_rows=state.first_rows[targets],
             young=state.young[targets],
         )
-        return _as_tables(moved, weights, gained) if _is_table(state.weights) else moved
+        return _as_tables(moved, weights, gained) if not scaled.length else moved
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
@@ -508,12 +502,7 @@ class RLS(Bank[RLSState]):
         weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
         weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
         grown = state._replace(scaling=scaled, weights=weights, gained=gained)
-        return _as_tables(grown, weights, gained) if _is_table(state.weights) else grown
-
-
-def _is_table(array: Any) -> bool:
-    """Tell whether rows are those of a table, as they are of sparse data."""
-    return isinstance(array, Table)
+        return _as_tables(grown, weights, gained) if not state.scaling.length else grown
 
 
 def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
@@ -528,13 +517,4 @@ def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> 
 def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
     gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
-    return _as_tables(state, None, gained) if _is_table(state.gained) else state._replace(gained=gained)
-
-
-def _with_means(H: FloatArray) -> FloatArray:
-    """Put each target's mean where it is not known, 0 where it never is."""
-    missing = np.isnan(H)
-    if not missing.any():
-        return H
-    means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, means, H)
+    return _as_tables(state, None, gained) if not state.scaling.length else state._replace(gained=gained)

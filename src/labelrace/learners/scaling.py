@@ -56,7 +56,7 @@ _SPARSE, _DENSE = 0.3, 0.5
 _CLIP = 5.0
 # Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
 _OUTLIER = 10.0
-# Among the first rows a value is an outlier from so many deviations on, which this share of the values does not count in.
+# Among the first rows a value is an outlier from so many deviations on, in which this share of values does not count.
 _FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
 # Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
 _MIN_ROWS, _RECENT_ROWS = 50, 256.0
@@ -134,11 +134,11 @@ def is_sparse(X: AnyMatrix) -> bool:
 def _filled(X: AnyMatrix) -> tuple[int, int]:
     """Count the rows that hold anything, and their non-zeros; explicitly stored zeros are zeros."""
     if scipy.sparse.issparse(X):
-        X = scipy.sparse.csr_array(X)
+        X = X if X.format == "csr" else scipy.sparse.csr_array(X)
         if np.count_nonzero(X.data) < X.nnz:
             X = X.copy()
             X.eliminate_zeros()
-        return int(np.count_nonzero(np.diff(X.indptr))), X.nnz
+        return int(np.count_nonzero(X.indptr[1:] > X.indptr[:-1])), X.nnz
     counts = np.count_nonzero(X, axis=1)
     return int(np.count_nonzero(counts)), int(counts.sum())
 
@@ -409,5 +409,5 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     for name, value in moments.items():
         wider = np.full(m, value)
         wider[kept] = getattr(state, name)
-        grown = grown._replace(**{name: wider})
+        grown = grown._replace(**{name: wider})  # type: ignore[arg-type]
     return grown

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import products
+from labelrace.learners import products, scaling
 from labelrace.learners.penalty import INTERCEPT
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.learners.scaling import ScalingState
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Row", "Work", "check_finite", "hinged", "learn_block", "learn_row", "marginal"]
+__all__ = ["Row", "Work", "check_finite", "follow_scaling", "hinged", "learn_block", "learn_row", "marginal"]
 
 
 class Row(NamedTuple):
@@ -113,9 +114,26 @@ def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray
         else:
             np.multiply(errors, 1.0 / middle, out=pulls[0])
         freedoms.append(freedom)
-    weights = directions.T @ pulls
-    weights += work.weights
-    return Work(weights, gained, work.intercepts + freedoms @ pulls, intercept_gained)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = directions.T @ pulls
+        weights += work.weights
+        intercepts = work.intercepts + freedoms @ pulls
+    check_finite(intercepts)
+    return Work(weights, gained, intercepts, intercept_gained)
+
+
+def follow_scaling(work: Work, before: ScalingState, after: ScalingState, is_wrong: BoolArray) -> Work:
+    """Make weights for columns of which some were wrongly scaled, so that scores stay; these are learned anew."""
+    scales = scaling.scale(before)
+    ratio = np.where(is_wrong, scaling.scale(after) / scales, 1.0)
+    shift = np.where(is_wrong, (after.mean - before.mean) / scales, 0.0)
+    m, weights, gained = len(ratio), work.weights.copy(), work.gained.copy()
+    intercepts = work.intercepts + shift @ weights[:m]
+    # Random features are made of all columns.
+    weights[:m] *= ratio[:, None]
+    weights[m:] *= 1.0 - is_wrong.mean()
+    gained[:m][is_wrong], gained[m:] = 0.0, 0.0
+    return Work(weights, gained, intercepts, work.intercept_gained)
 
 
 def _spread(values: FloatArray, touched: IntArray | slice, z: AnyMatrix) -> Array:

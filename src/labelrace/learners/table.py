@@ -165,17 +165,36 @@ class Table:
 
     def _exchanged(self, places: IntArray, rows: Array, kept: Array | None) -> Table | None:
         """Exchange rows of the array, if it holds this version."""
+        if kept is None:
+            self._store.newest()
+            self._store.fill(places)
+            kept = self._store.array.take(places, axis=0)
+
+        def exchange(array: Array) -> None:
+            array[places] = rows
+
+        return self._changed(places, kept, exchange)
+
+    def changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table:
+        """Make a table whose array a function has changed at some places, in any order; ``kept`` are the `rows` there.
+
+        For changes that are quicker made in the array than computed beforehand. Readers wait meanwhile.
+        """
+        changed = one_at_a_time(self._store.lock, self._changed, places, kept, change)
+        return Table.of(np.asarray(self)).changed(places, kept, change) if changed is None else changed
+
+    def _changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table | None:
+        """Change the array, if it holds this version."""
         store, old, new = self._store, self._version, _Version()
         if store.newest() is not old:
             return None
         store.fill(places)
-        kept = store.array.take(places, axis=0) if kept is None else kept
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
         changed = Table(store, new, self.shape[0])
         store.status = (old, (places, kept))
         try:
-            store.array[places] = rows
+            change(store.array)
             store.status = (new, None)
         finally:
             store.newest()
@@ -226,6 +245,10 @@ def _restore(taken: Array, places: IntArray, version: _Version) -> None:
     assert version.rows is not None
     if not len(version.places):
         return
+    if (np.diff(version.places) < 0).any():
+        # Places that are there twice have the same row, both times.
+        order = np.argsort(version.places)
+        version.places, version.rows = version.places[order], version.rows[order]
     found = np.minimum(np.searchsorted(version.places, places), len(version.places) - 1)
     same = version.places[found] == places
     taken[same] = version.rows[found[same]]

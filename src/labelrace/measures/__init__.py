@@ -2,6 +2,7 @@
 
 from labelrace.measures.calibration import expected_calibration_error, reliability
 from labelrace.measures.evaluate import PAPER_MEASURES, evaluate, is_loss, measure_names, needs_scores
+from labelrace.measures.propensity import propensities, propensity_scored_precision
 
 __all__ = [
     "PAPER_MEASURES",
@@ -10,5 +11,7 @@ __all__ = [
     "is_loss",
     "measure_names",
     "needs_scores",
+    "propensities",
+    "propensity_scored_precision",
     "reliability",
 ]

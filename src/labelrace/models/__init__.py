@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labelrace.models.delayed import DelayedLabels
     from labelrace.models.eaht import EaHTClassifier
     from labelrace.models.faie import FaIEClassifier
+    from labelrace.models.hashed import HashedRACEClassifier
     from labelrace.models.isoup import ISOUPTreeClassifier
     from labelrace.models.kcca import KCCAClassifier
     from labelrace.models.maniac import MANIACClassifier
@@ -51,6 +52,7 @@ __all__ = [
     "DelayedLabels",
     "EaHTClassifier",
     "FaIEClassifier",
+    "HashedRACEClassifier",
     "ISOUPTreeClassifier",
     "KCCAClassifier",
     "LabelRaceClassifier",
@@ -82,6 +84,7 @@ _HOMES = {
     "DelayedLabels": "delayed",
     "EaHTClassifier": "eaht",
     "FaIEClassifier": "faie",
+    "HashedRACEClassifier": "hashed",
     "ISOUPTreeClassifier": "isoup",
     "KCCAClassifier": "kcca",
     "LabelRaceClassifier": "default",

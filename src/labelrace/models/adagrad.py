@@ -68,23 +68,6 @@ class AdaGradClassifier(LinearClassifier):
         What the models minimise.
     rate : float or None, default=None
         Size of the first step of each weight; None for 0.3 with logistic loss and 0.03 with squared loss.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` does not bring them.
-
-    Attributes
-    ----------
-    threshold_ : float
-        The adjusted score above which a label is predicted; `decision_function` has it subtracted.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

@@ -22,8 +22,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from labelrace import parameters
+from labelrace import limits, parameters
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
@@ -313,7 +314,10 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
             present, dtype = fitted.algorithm.predict(fitted.derived, rows), fitted.schema.label_dtype
             # Types of one byte need no copy.
             return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
-        parts = [scipy.sparse.csr_array(part) for part in self._predicted_blocks(fitted, rows)]
+        sets = fitted.algorithm.predict_sets(fitted.derived, rows)
+        if sets is not None:
+            return sets.astype(fitted.schema.label_dtype)
+        parts = [sparse_marks(part) for part in self._predicted_blocks(fitted, rows)]
         return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
 
     def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
@@ -330,6 +334,9 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
             For each row the names of its labels, or their columns if labels have no names.
         """
         fitted, rows = self._rows(X)
+        sets = fitted.algorithm.predict_sets(fitted.derived, rows)
+        if sets is not None:
+            return [set(fitted.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
         predicted = []
         for part in self._predicted_blocks(fitted, rows):
             places, found = np.nonzero(part)
@@ -354,6 +361,9 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         """
         parameters.check_whole("k", k, 1)
         fitted, rows = self._rows(X)
+        found = fitted.algorithm.predict_best(fitted.derived, rows, min(k, fitted.schema.n_labels))
+        if found is not None:
+            return _named(fitted.schema, *found)
         best: list[list[tuple[Any, float]]] = []
         for block in _blocks(rows, fitted.schema.n_labels):
             best += _most_likely(fitted, block, min(k, fitted.schema.n_labels))
@@ -367,6 +377,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         (n, l) array
         """
         fitted, rows = self._rows(X)
+        _refuse_large(rows, fitted.schema.n_labels, "decision_function")
         return fitted.algorithm.scores(fitted.derived, rows)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
@@ -379,6 +390,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         (n, l) array
         """
         fitted, rows = self._rows(X)
+        _refuse_large(rows, fitted.schema.n_labels, "predict_proba")
         return fitted.algorithm.probabilities(fitted.derived, rows)
 
     def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
@@ -569,12 +581,23 @@ def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
         yield rows[start : start + size]
 
 
+def _refuse_large(rows: AnyMatrix, n_labels: int, method: str) -> None:
+    """Refuse to make an array of all rows and labels that would be too large."""
+    what = f"{method}'s array of {rows.shape[0]:,} rows and {n_labels:,} labels"
+    hint = "use predict_top for the best labels of each row or predict_labels for its set, give fewer rows, or"
+    limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
+
+
 def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
     """List the ``k`` most likely labels of some rows with their probabilities."""
     scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
     order = _most_likely_first(likely, scores, k)
-    likely = np.take_along_axis(likely, order, axis=1)
-    names = (fitted.schema.names_of(row) for row in order)
+    return _named(fitted.schema, order, np.take_along_axis(likely, order, axis=1))
+
+
+def _named(schema: Schema, labels: Array, likely: FloatArray) -> list[list[tuple[Any, float]]]:
+    """Put the names of labels beside their probabilities, row by row."""
+    names = (schema.names_of(row) for row in labels)
     return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 
 

@@ -1,10 +1,9 @@
 """The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
 *Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
-it they are compressed as in the paper: a random encoder, learners of the pseudo labels, and a least-squares decoder.
-The paper's ``H = T A + b`` with ``T = 2Y - 1`` is ``2 Y A`` plus a constant; learners with an intercept need no
-constant, so they learn ``U = Y A``, and the decoder finds ``Y ≈ U β`` from ``Σ UᵀU`` and ``Σ UᵀY``. The random ``A`` is
-turned, by one product with the first batch, towards what labels have in common.
+it they are compressed, and the model becomes that of `labelrace.models.hashed`: the weights are projected to the codes
+of the labels, the decoder is fitted to what the model predicts for recent rows, and the largest weights that both
+together do not give go to the table.
 
 *Learners* are diagonal recursive least squares (`labelrace.learners.rls`), with an exact start.
 
@@ -21,38 +20,53 @@ rows, the weights are ``O(m l)``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import decoder, drift, encoder, missing_labels, monitoring, thresholds
+from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls
+from labelrace.learners import code_decoder, columns, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
-from labelrace.models import inputs
+from labelrace.models import hashed, inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
 from labelrace.models.fitted import Fitted
+from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
+# Scores that are computed at once where labels are compressed.
+_CELLS = 4_000_000
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
-# Share of the past that a batch leaves in the decoder at the least, however long the batch and short the half-life.
-_LEAST_KEPT = 1e-30
-# Penalty of the decoder, relative to the mean square of a pseudo label.
-_DECODER_RIDGE = 1e-3
+# Share of the budget from which on recent rows are kept, and how many: the decoder is fitted to them.
+_NEARLY_FULL, _RECENT_ROWS = 0.5, 1024
+# Recent rows that there must be for that, and rows that they stand for in the decoder at the most.
+_FEWEST_ROWS, _WORTH_ROWS = 32, 4000.0
+# Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
+_SAMPLE, _FILLED = 64, 0.5
+
+
+class Recent(NamedTuple):
+    """Recent rows, in compressed-row form; none while there is room."""
+
+    values: FloatArray
+    indices: IntArray
+    indptr: IntArray
 
 
 class State(NamedTuple):
@@ -60,32 +74,32 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    encoder : encoder.State
-        The projection, without columns where labels are not compressed; its bias is not used.
     learners : RLSState
-        The linear models of the labels, or of the pseudo labels.
-    decoder : decoder.State
-        Sums over true pseudo labels and labels.
+        The linear models of the labels; without any where labels are compressed.
     watch : Watch
         What rows have shown that were predicted before they were learned.
     n_drifts : float
         Drifts found so far.
+    recent : Recent
+        Recent rows, where labels might have to be compressed soon.
+    compressed : tuple of hashed.State
+        The model that this one has become, if labels are compressed; otherwise empty.
     """
 
-    encoder: encoder.State
     learners: RLSState
-    decoder: decoder.State
     watch: Watch
     n_drifts: float
+    recent: Recent
+    compressed: tuple[hashed.State, ...]
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``beta`` is None where nothing is compressed, ``offsets`` are taken from the scores."""
+    """What predicting needs; ``offsets`` are taken from the scores. Of compressed labels, all is in ``compressed``."""
 
     learners: rls.Derived
-    beta: FloatArray | None
     offsets: FloatArray
     rule: Rule
+    compressed: hashed.Derived | None
 
 
 @dataclass(frozen=True)
@@ -102,44 +116,61 @@ class LabelRace(BankAlgorithm[State]):
         Whether to forget when errors grow.
     max_memory : float
         Bytes of weights up to which nothing is compressed.
-    n_components : int
-        Pseudo labels, where labels are compressed.
+    n_components : int or None
+        Pseudo labels, where labels are compressed; None for as many as there is room for.
     """
 
     bank: RLS
     aim: str
     detects_drift: bool
     max_memory: float
-    n_components: int
+    n_components: int | None
 
     state_type = State
     learns_missing_labels = True
 
+    @cached_property
+    def compressing(self) -> HashedRace:
+        """The algorithm of compressed labels."""
+        bank = replace(self.bank, binary=False)
+        return HashedRace(bank, self.aim, self.detects_drift, self.max_memory, self.n_components)
+
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing; the first batch tells whether labels are compressed."""
-        return self._empty(_no_encoder(schema.n_labels), schema.n_values)
+        return self._empty(schema.n_values, schema.n_labels)
 
-    def _empty(self, projection: encoder.State, n_values: IntArray) -> State:
-        """Make the state of a model with this encoder that has seen nothing."""
-        n_labels, n_components = projection.A.shape
+    def _empty(self, n_values: IntArray, n_labels: int) -> State:
+        """Make the state of a model that has seen nothing."""
         return State(
-            projection,
-            self.bank.init(n_values, n_components or n_labels),
-            decoder.init(n_labels, n_components),
+            self.bank.init(n_values, n_labels),
             monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
             0.0,
+            _no_rows(),
+            (),
         )
+
+    def _become(self, compressed: hashed.State) -> State:
+        """Make the state of a model whose labels are compressed."""
+        return self._empty(compressed.learners.scaling.n_values, 0)._replace(compressed=(compressed,))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
+        if state.compressed:
+            [before] = state.compressed
+            learned = self.compressing.update(before, X, Y, None if derived is None else derived.compressed)
+            return state if learned is before else self._become(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
         if self.bank.must_begin_anew(state.learners):
-            state = self._empty(_no_encoder(Y.shape[1]), state.learners.scaling.n_values)
+            state = self._empty(state.learners.scaling.n_values, Y.shape[1])
         learners = state.learners
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])
+            if not self._fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
+                return self._become(
+                    self.compressing.update(self.compressing.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
+                )
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
@@ -147,209 +178,236 @@ class LabelRace(BankAlgorithm[State]):
         buffer = learners.warm_up.with_batch(X, Y)
         if not buffer.is_due():
             continued = self._continue(state, X, Y, derived)
+            if continued.compressed:
+                return continued
             return continued._replace(learners=continued.learners._replace(warm_up=buffer))
-        # All begins anew, also the encoder, which is turned by more rows then.
-        return self.update(self._empty(_no_encoder(Y.shape[1]), learners.scaling.n_values), *buffer.rows(X, Y.shape[1]))
+        return self.update(self._empty(learners.scaling.n_values, Y.shape[1]), *buffer.rows(X, Y.shape[1]))
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
-        if _is_uncompressed(state) and not self._fits(self.bank.n_columns(state.learners, X), Y.shape[1]):
-            rng = np.random.default_rng([self.bank.seed, Y.shape[1]])
-            drawn = encoder.turn(encoder.draw(Y.shape[1], self.n_components, rng), filled)
-            state = self._empty(drawn, state.learners.scaling.n_values)
-        U, sums = self._encoded(state, filled, 1.0)
-        start = self._bank(state).start(state.learners, X, U)
+        start = self.bank.start(state.learners, X, filled)
         buffer = WarmUp.empty().with_batch(X, Y).used()
-        state = state._replace(learners=start.state._replace(warm_up=buffer), decoder=sums)
+        state = state._replace(learners=start.state._replace(warm_up=buffer))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        scores = self._decode(start.left_out(_dense(U), some), self._beta(state))
-        watch = monitoring.add_together(state.watch, scores, _dense(Y[some]))
+        watch = monitoring.add_together(state.watch, start.left_out(_dense(filled), some), _dense(Y[some]))
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Do as `_continue` for one row of numbers whose labels are not compressed, without making matrices of it."""
+        """Do as `_continue` for one row of numbers, without making matrices of it."""
         row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
         before, labels = state.watch, _dense(Y)
         state = state._replace(watch=monitoring.add(before, row.scores[None], labels))
         if self._found_drift(before, state.watch):
             state = self._forgotten(state, X)
-        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])))
+        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])), X)
 
     def _found_drift(self, before: Watch, after: Watch) -> bool:
         return self.detects_drift and after.drift is not before.drift and drift.found(after.drift)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        if X.shape[0] == 1 and _is_uncompressed(state) and columns.all_numeric(state.learners.scaling.n_values):
+        if X.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
             return self._continue_row(state, X, Y, derived)
-        if derived is None:
-            linear, beta = self.bank.derive(state.learners), self._beta(state)
-        else:
-            linear, beta = derived.learners, derived.beta
+        linear = self.bank.derive(state.learners) if derived is None else derived.learners
         Z = self.bank.transform(linear, X)
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        before, scores = state.watch, self._decode(self.bank.predict_transformed(linear, monitored), beta)
+        before, scores = state.watch, self.bank.predict_transformed(linear, monitored)
         state = state._replace(watch=monitoring.add(before, scores, _dense(labels)))
-        if beta is not None:
-            Y = missing_labels.fill_with_scores(Y, lambda rows: self.bank.predict_transformed(linear, Z[rows]) @ beta)
         if self._found_drift(before, state.watch):
             state, Z = self._forgotten(state, X), None
-        U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
-        learners = self._bank(state).learn(state.learners, X, U, Z)
-        return self._within_memory(state._replace(learners=learners, decoder=sums))
-
-    def _encoded(self, state: State, Y: AnyMatrix, keep: float) -> tuple[AnyMatrix, decoder.State]:
-        """Compute the targets of the learners, and what the decoder learns of them."""
-        if _is_uncompressed(state):
-            return Y, state.decoder
-        U = Y @ state.encoder.A
-        return U, decoder.update(state.decoder, U, Y, keep)
-
-    def _bank(self, state: State) -> RLS:
-        """Return the bank: pseudo labels are any numbers."""
-        return self.bank if _is_uncompressed(state) else replace(self.bank, binary=False)
+        learners = self.bank.learn(state.learners, X, Y, Z)
+        return self._within_memory(state._replace(learners=learners), X)
 
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong."""
         learners = self.bank.forget(self.bank.rescale(state.learners, X), _KEPT)
-        sums = decoder.forget(state.decoder, _KEPT)
         watch = state.watch._replace(drift=drift.empty())
-        return state._replace(learners=learners, decoder=sums, watch=watch, n_drifts=state.n_drifts + 1.0)
+        return state._replace(learners=learners, watch=watch, n_drifts=state.n_drifts + 1.0)
 
     def _fits(self, n_columns: int, n_labels: int) -> bool:
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
-        return n_labels <= self.n_components or n_columns * n_labels * 4.0 <= self.max_memory
+        return n_labels <= (self.n_components or 1) or n_columns * n_labels * 4.0 <= self.max_memory
 
-    def _within_memory(self, state: State) -> State:
-        """Compress the labels where their weights have outgrown the budget."""
-        n_labels = len(state.encoder.A)
-        if not _is_uncompressed(state) or self._fits(int(state.learners.in_use), n_labels):
+    def _within_memory(self, state: State, X: AnyMatrix) -> State:
+        """Keep recent rows where the budget is nearly full; compress the labels where it is exceeded."""
+        n_labels, in_use = len(state.learners.intercepts), int(state.learners.in_use)
+        if in_use * n_labels * 4.0 <= _NEARLY_FULL * self.max_memory:
             return state
-        # Of what labels have in common nothing is known: the decoder starts from rows with one label each.
-        rng = np.random.default_rng([self.bank.seed, n_labels])
-        frequencies = np.maximum(state.watch.monitor.present, 1e-3)
-        one_each = scipy.sparse.diags_array(np.sqrt(frequencies), format="csr")
-        drawn = encoder.turn(encoder.draw(n_labels, self.n_components, rng), one_each)
-        scaled = np.sqrt(frequencies)[:, None] * drawn.A
-        sums = decoder.update(decoder.init(n_labels, self.n_components), scaled, one_each)
-        learners = self.bank.project(state.learners, drawn.A)._replace(warm_up=WarmUp.empty())
-        return state._replace(encoder=drawn, learners=learners, decoder=sums)
+        recent = _with_rows(state.recent, X)
+        if self._fits(in_use, n_labels):
+            return state._replace(recent=recent)
+        return self._become(self._compress(state, _rows(recent, state)))
+
+    def _compress(self, state: State, X: AnyMatrix) -> hashed.State:
+        """Make the model of compressed labels that predicts about the same, by what both say of some rows."""
+        n_values, n_labels = state.learners.scaling.n_values, len(state.learners.intercepts)
+        empty = self.compressing.empty(n_values, n_labels)
+        codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
+        coded = self.bank.project(state.learners, codes)._replace(warm_up=WarmUp.empty())
+        linear = self.bank.derive(coded)
+        Z = self.bank.transform(linear, X)
+        U = self.bank.predict_transformed(linear, Z).astype(float)
+        weights, intercepts = np.asarray(state.learners.weights), state.learners.intercepts
+
+        def predicted() -> Iterator[tuple[int, FloatArray]]:
+            for here in _label_blocks(n_labels, max(Z.shape)):
+                yield here.start, np.clip(Z @ weights[:, here] + intercepts[here], 0.0, 1.0)
+
+        if len(U) >= _FEWEST_ROWS:
+            rows = min(state.learners.rows, _WORTH_ROWS, 8.0 * len(U))
+            sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
+        else:
+            sums = code_decoder.from_frequencies(codes, np.maximum(state.watch.monitor.present, 1e-3))
+        table = residual_table.init(len(empty.table))
+        importance = np.sqrt(state.learners.fading * np.asarray(state.learners.gained)[:, 0])
+        for features, labels, values in _lost(weights, np.asarray(coded.weights), sums, importance, len(table)):
+            table = residual_table.added(table, features, labels, values)
+        return empty._replace(
+            learners=coded,
+            decoder=sums,
+            table=table,
+            counts=state.watch.monitor.histograms.none,
+            n_drifts=state.n_drifts,
+        )
 
     def derive(self, state: State) -> Derived:
-        """Solve for the decoder, and read the thresholds off the histograms."""
+        """Read the thresholds off the histograms."""
+        if state.compressed:
+            inner = self.compressing.derive(state.compressed[0])
+            return Derived(inner.learners, np.zeros(0), inner.rule, inner)
         offsets, rule = monitoring.decide(state.watch, self.aim)
         linear = self.bank.derive(state.learners)
-        return Derived(linear, self._beta(state), offsets.astype(state.learners.weights.dtype), rule)
-
-    def _beta(self, state: State) -> FloatArray | None:
-        if _is_uncompressed(state):
-            return None
-        return decoder.solve_labels(state.decoder, _DECODER_RIDGE).astype(state.learners.weights.dtype, copy=False)
-
-    def _raw(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Compute the labels' scores: about their probabilities."""
-        return self._decode(self.bank.predict(derived.learners, X), derived.beta)
-
-    def _decode(self, U: FloatArray, beta: FloatArray | None) -> FloatArray:
-        return U if beta is None else U @ beta
+        return Derived(linear, offsets.astype(state.learners.weights.dtype), rule, None)
 
     def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        return thresholds.adjusted(self._raw(derived, X), derived.offsets)
+        return thresholds.adjusted(self.bank.predict(derived.learners, X), derived.offsets)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores; the common threshold is at zero."""
+        if derived.compressed is not None:
+            return self.compressing.scores(derived.compressed, X)
         return np.subtract(self._adjusted(derived, X), derived.rule.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim."""
+        if derived.compressed is not None:
+            return self.compressing.predict(derived.compressed, X)
         return thresholds.choose(derived.rule, self._adjusted(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
+        if derived.compressed is not None:
+            return self.compressing.probabilities(derived.compressed, X)
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
     def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute the raw scores once for both."""
+        if derived.compressed is not None:
+            return super().scores_and_probabilities(derived, X)
         adjusted = self._adjusted(derived, X)
         likely = thresholds.probabilities(derived.rule, adjusted).astype(float, copy=False)
         return np.subtract(adjusted, derived.rule.threshold, dtype=float), likely
+
+    def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix | None:
+        """Choose label sets without scores of all labels, where these are compressed."""
+        return None if derived.compressed is None else self.compressing.predict_sets(derived.compressed, X)
+
+    def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray] | None:
+        """Find the most likely labels without scores of all labels, where these are compressed."""
+        return None if derived.compressed is None else self.compressing.predict_best(derived.compressed, X, k)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order."""
-        targets = labels if _is_uncompressed(state) else None
-        sums = decoder.fold(state.decoder)
-        return state._replace(
-            encoder=state.encoder._replace(A=state.encoder.A[labels]),
-            learners=self.bank.reordered(state.learners, targets, features),
-            decoder=sums._replace(cross=sums.cross[labels]),
-            watch=monitoring.reordered(state.watch, labels),
-        )
+        """Put labels and features in another order; not of compressed labels."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return state._replace(learners=learners, watch=monitoring.reordered(state.watch, labels), recent=_no_rows())
 
     def forgotten_all(self, state: State) -> State:
-        """Make a state of zero weights, with the same columns, encoder, scaling and penalty."""
-        learners = state.learners
-        zeros = self.bank.with_zeros(learners)
-        return self._empty(state.encoder, learners.scaling.n_values)._replace(learners=zeros)
-
-    def decoded(self, state: State, U: FloatArray) -> FloatArray:
-        """Compute the labels' scores, before any threshold, from what learners predict."""
-        return self._decode(U, self._beta(state))
+        """Make a state of zero weights, with the same columns, scaling and penalty."""
+        learners = self.bank.with_zeros(state.learners)
+        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
 
     def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were set aside, and then learn them."""
         state = state._replace(watch=monitoring.add_together(state.watch, scores, labels))
-        if missing_labels.find(Y) is not None:
-            Y = np.where(np.isnan(labels), scores, labels)
-        U, sums = self._encoded(state, Y, max(self.bank.factor(X.shape[0]), _LEAST_KEPT))
-        learners = self._bank(state).learn(state.learners, X, U)
-        return self._within_memory(state._replace(learners=learners, decoder=sums))
+        return self._within_memory(state._replace(learners=self.bank.learn(state.learners, X, Y)), X)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
+        if state.compressed:
+            return self._become(self.compressing.reset_features(state.compressed[0], columns))
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
-    def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
-        """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""
-        if new.n_features > old.n_features:
-            state = self.grow_features(state, new.n_values)
-        if new.n_labels > old.n_labels:
-            state = self._with_labels(state, new.label_keys()[old.n_labels :], rng)
-        return state
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that have been 0 in all rows."""
+        if state.compressed:
+            return self._become(self.compressing.grow_features(state.compressed[0], n_values))
+        return super().grow_features(state, n_values)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
-        return self._with_labels(state, np.arange(len(state.encoder.A), n_labels, dtype=np.uint64), rng)
-
-    def _with_labels(self, state: State, keys: Array, rng: np.random.Generator) -> State:
-        """Add labels that were absent so far; where labels are compressed, their keys settle what is drawn for them."""
-        n_new, n_labels = len(keys), len(state.encoder.A) + len(keys)
-        if _is_uncompressed(state):
-            rows = np.zeros((n_new, 0))
-            state = state._replace(learners=self.bank.grow_components(state.learners, n_labels))
-        else:
-            rows = encoder.draw_rows(state.encoder, keys, rng)
+        if state.compressed:
+            return self._become(self.compressing.grow_labels(state.compressed[0], n_labels, rng))
+        if not self._fits(int(state.learners.in_use), n_labels) and state.learners.rows:
+            # Weights of the new labels, which would not fit, are never made.
+            return self.grow_labels(self._become(self._compress(state, _rows(state.recent, state))), n_labels, rng)
         return state._replace(
-            encoder=encoder.grow(state.encoder, rows),
-            decoder=decoder.grow(state.decoder, n_new),
+            learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),
         )
 
 
-def _no_encoder(n_labels: int) -> encoder.State:
-    """Make the encoder of labels that are not compressed."""
-    return encoder.given(np.zeros((n_labels, 0)), np.zeros(0))
+def _no_rows() -> Recent:
+    return Recent(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
 
 
-def _is_uncompressed(state: State) -> bool:
-    """Tell whether labels are their own targets: there are no pseudo labels then."""
-    return state.encoder.A.shape[1] == 0
+def _rows(recent: Recent, state: State) -> AnyMatrix:
+    """Make a matrix of recent rows, sparse if the data is."""
+    shape = (len(recent.indptr) - 1, len(state.learners.scaling.n_values))
+    rows = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), shape)
+    return rows.toarray() if state.learners.scaling.length else rows
+
+
+def _with_rows(recent: Recent, X: AnyMatrix) -> Recent:
+    """Append rows, and leave out the oldest."""
+    known = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), (len(recent.indptr) - 1, X.shape[1]))
+    rows = scipy.sparse.vstack([known, scipy.sparse.csr_array(X)], format="csr")[-_RECENT_ROWS:]
+    return Recent(rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp))
+
+
+def _label_blocks(n_labels: int, n_rows: int) -> list[slice]:
+    """Cut labels into blocks with a bounded number of cells."""
+    size = max(1, _CELLS // max(n_rows, 1))
+    return [slice(first, min(first + size, n_labels)) for first in range(0, n_labels, size)]
+
+
+def _lost(
+    weights: Array, coded: Array, sums: code_decoder.State, importance: FloatArray, n_slots: int
+) -> Iterator[tuple[IntArray, IntArray, Array]]:
+    """Yield the weights, by feature and label, that codes and decoder lose most of."""
+    decoder, n_labels = code_decoder.derive(sums), weights.shape[1]
+
+    def lost(labels: IntArray) -> Array:
+        beta, _ = code_decoder.coefficients(decoder, labels)
+        return weights[:, labels] - coded @ beta.astype(coded.dtype)
+
+    def matters(values: Array) -> Array:
+        return np.abs(values) * importance[:, None]
+
+    sample = np.linspace(0, n_labels - 1, min(n_labels, _SAMPLE)).astype(np.intp)
+    share = min(1.0, _FILLED * n_slots / max(weights.size, 1))
+    least = max(float(np.quantile(matters(lost(sample)), 1.0 - share)), 1e-9)
+    for here in _label_blocks(n_labels, len(weights)):
+        labels = np.arange(here.start, here.stop)
+        values = lost(labels)
+        features, places = np.nonzero(matters(values) >= least)
+        yield features, labels[places], values[features, places]
 
 
 def _dense(Y: AnyMatrix) -> FloatArray:
@@ -369,9 +427,9 @@ class LabelRaceClassifier(OnlineClassifier):
     ----------
     max_memory : int, float or str, default="1GB"
         Memory for the weights, four bytes for each label and column in use: bytes, or a number with a unit such as
-        "500MB". Above it labels are compressed.
-    n_components : int, default=64
-        Pseudo labels, where labels are compressed.
+        "500MB". Above it labels are compressed, to a state that fits it; see docs/extreme.md.
+    n_components : int or "auto", default="auto"
+        Pseudo labels, where labels are compressed; "auto" for as many as there is memory for.
     half_life : float or None, default=8000.0
         Rows after which half of what was learned is forgotten; None for never.
     forgetting : float or None, default=None
@@ -380,12 +438,15 @@ class LabelRaceClassifier(OnlineClassifier):
         Whether to forget nearly all when errors grow by more than chance.
     optimise : str, default="cardinality"
         What label sets are to be good at: "cardinality" (as many labels as there are; good at all measures),
-        "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy".
+        "example_f1", "example_accuracy", "micro_f1", "macro_f1", "hamming_loss" or "subset_accuracy". Compressed labels
+        have no thresholds of their own: there "macro_f1" is "micro_f1".
     alpha : float or "auto", default="auto"
         Penalty of the learners, where a row has length one, of at least 1e-5. "auto" is the best of a grid on the
         first rows.
     n_random_features : int, default=128
         Random features of dense data: absolute values along random directions. 0 for linear models.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
     label_names : sequence of str or None, default=None
         Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
@@ -395,10 +456,8 @@ class LabelRaceClassifier(OnlineClassifier):
     ----------
     n_components_ : int or None
         Pseudo labels that the labels are compressed to; None where they are not compressed.
-    encoder_ : (l, K) array
+    encoder_ : (l, K) sparse array
         The projection of labels to pseudo labels; the identity where they are not compressed.
-    decoder_ : (K, l) array
-        The decoder.
     offsets_ : (l,) array
         What is taken from each label's score, as it was predicted too often.
     threshold_ : float
@@ -408,6 +467,14 @@ class LabelRaceClassifier(OnlineClassifier):
         The penalty.
     n_drifts_ : int
         Drifts found so far.
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
 
     See Also
     --------
@@ -430,7 +497,7 @@ class LabelRaceClassifier(OnlineClassifier):
         self,
         *,
         max_memory: float | str = "1GB",
-        n_components: int = 64,
+        n_components: int | Literal["auto"] = "auto",
         half_life: float | None = 8000.0,
         forgetting: float | None = None,
         detect_drift: bool = True,
@@ -454,7 +521,7 @@ class LabelRaceClassifier(OnlineClassifier):
         self.random_state = random_state
 
     def _algorithm(self, seed: int) -> LabelRace:
-        parameters.check_whole("n_components", self.n_components, 1)
+        n_components = hashed.count_or_auto(self.n_components)
         parameters.check_choice("optimise", self.optimise, thresholds.AIMS)
         parameters.check_flag("detect_drift", self.detect_drift)
         if isinstance(self.alpha, str):
@@ -462,7 +529,7 @@ class LabelRaceClassifier(OnlineClassifier):
         alpha = None if isinstance(self.alpha, str) else self.alpha
         bank = RLS(alpha, self._rows_to_half(), self.n_random_features, seed, single=True, binary=True)
         memory = parameters.memory_size("max_memory", self.max_memory)
-        return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, int(self.n_components))
+        return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, n_components)
 
     def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
         # Not at the top: joining knows this method, whose states it joins.
@@ -499,33 +566,40 @@ class LabelRaceClassifier(OnlineClassifier):
         if X.shape[0] != 1:
             raise ValueError(f"x must be one row, got {X.shape[0]}.")
         predicted = fitted.algorithm.predict(fitted.derived, X)[0]
-        wanted = np.flatnonzero(predicted) if labels is None else fitted.schema.places_of(labels)
+        wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.places_of(labels), np.intp)
         bank, learners = fitted.algorithm.bank, fitted.derived.learners
         z = columns.dense(bank.transform(learners, X))[0]
         decisions = fitted.algorithm.scores(fitted.derived, X)[0]
-        return explain(fitted.schema, learners, fitted.derived.beta, z, decisions, wanted, n_features)
+        decoder = None
+        if fitted.derived.compressed is not None:
+            decoder = hashed.linear_form(fitted.derived.compressed, np.flatnonzero(z), wanted)
+        return explain(fitted.schema, learners, decoder, z, decisions, wanted, n_features)
+
+    @property
+    def _compressed(self) -> hashed.State | None:
+        """The state of compressed labels; None where they are not."""
+        states = self._checked_fitted().state.compressed
+        return states[0] if states else None
 
     @property
     def n_components_(self) -> int | None:
         """Pseudo labels; None where labels are not compressed."""
-        return self._checked_fitted().state.encoder.A.shape[1] or None
+        state = self._compressed
+        return None if state is None else len(state.decoder.total)
 
     @property
-    def encoder_(self) -> FloatArray:
-        """The projection of labels to pseudo labels, (l, K)."""
-        A: FloatArray = self._checked_fitted().state.encoder.A
-        return A if A.shape[1] else np.eye(len(A))
+    def encoder_(self) -> AnyMatrix:
+        """The projection of labels to pseudo labels, (l, K), sparse."""
+        n_labels, n_components = self._checked_fitted().schema.n_labels, self.n_components_
+        if n_components is None:
+            return scipy.sparse.eye_array(n_labels, format="csr")
+        return hashed_codes.matrix(n_labels, n_components)
 
     @property
     def offsets_(self) -> FloatArray:
-        """What is taken from each label's score."""
-        return self._checked_fitted().derived.offsets
-
-    @property
-    def decoder_(self) -> FloatArray:
-        """The decoder, (K, l)."""
-        beta: FloatArray | None = self._checked_fitted().derived.beta
-        return np.eye(self._fitted.schema.n_labels) if beta is None else beta
+        """What is taken from each label's score; compressed labels have no offsets."""
+        offsets: FloatArray = self._checked_fitted().derived.offsets
+        return offsets if self._compressed is None else np.zeros(self._fitted.schema.n_labels)
 
     @property
     def threshold_(self) -> float:
@@ -535,9 +609,11 @@ class LabelRaceClassifier(OnlineClassifier):
     @property
     def alpha_(self) -> float:
         """The penalty of the learners."""
-        return self._checked_fitted().state.learners.alpha
+        state = self._compressed
+        return self._checked_fitted().state.learners.alpha if state is None else state.learners.alpha
 
     @property
     def n_drifts_(self) -> int:
         """Drifts found so far."""
-        return int(self._checked_fitted().state.n_drifts)
+        state = self._compressed
+        return int(self._checked_fitted().state.n_drifts if state is None else state.n_drifts)

@@ -1,12 +1,12 @@
 """Why a label got its score: the parts of a linear model's sum.
 
 A score is the intercept, plus what each feature adds, plus, on dense data, what the random features add together.
-Read the other way, it is the sum over pseudo labels of their predicted value times the decoder's entry.
+Read the other way, where labels are compressed, it is the sum over pseudo labels of their predicted value times the
+decoder's entry, plus a constant and what the table of pairs of features and labels adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, rls
+from labelrace.models.hashed import LinearForm
 from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["Explanation", "explain"]
@@ -57,15 +58,16 @@ class Explanation:
 def explain(
     schema: Schema,
     learners: rls.Derived,
-    decoder: FloatArray | None,
+    decoder: LinearForm | None,
     z: FloatArray,
     decisions: FloatArray,
-    labels: Iterable[int],
+    labels: IntArray,
     n_features: int,
 ) -> list[Explanation]:
     """Take the scores of one row apart; ``z`` is what the learners make of the row.
 
-    ``decoder`` is None where labels are their own pseudo labels; ``decisions`` are the scores as adjusted.
+    ``decoder`` is of these labels, or None where labels are their own pseudo labels; ``decisions`` are the scores of
+    all labels, adjusted.
     """
     n_values = learners.scaling.n_values
     weights = np.asarray(learners.weights)
@@ -74,18 +76,21 @@ def explain(
     used = np.flatnonzero(z)
     n_of_features = int(np.searchsorted(used, columns.width(n_values)))
     explained = []
-    for label in labels:
-        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder[:, label]
-        added, pseudo = z[used] * (weights[used] @ beta), values * beta
+    for place, label in enumerate(labels):
+        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, place]
+        constant = 0.0 if decoder is None else float(decoder.constants[place])
+        further = np.zeros(len(used)) if decoder is None else z[used] * decoder.weights[:, place]
+        added, pseudo = z[used] * (weights[used] @ beta) + further, values * beta
+        score = float(pseudo.sum() + further.sum()) + constant
         of_features, of_random = np.split(added, [n_of_features])
         largest = _largest(of_features, n_features)
         named = ((_column_name(schema.feature_names, n_values, int(used[i])), float(added[i])) for i in largest)
         explained.append(
             Explanation(
                 label=schema.names_of([label])[0],
-                score=float(pseudo.sum()),
-                adjustment=float(decisions[label] - pseudo.sum()),
-                intercept=float(learners.intercepts @ beta),
+                score=score,
+                adjustment=float(decisions[label]) - score,
+                intercept=float(learners.intercepts @ beta) + constant,
                 features=tuple(named),
                 other_features=float(of_features.sum() - of_features[largest].sum()),
                 random_features=float(of_random.sum()),

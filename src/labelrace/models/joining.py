@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace.core import decoder, drift, monitoring
+from labelrace.core import drift, monitoring
 from labelrace.core.schema import Schema
 from labelrace.exceptions import MergeError
 from labelrace.learners import columns, rls_merge
@@ -39,15 +39,12 @@ class Gain(NamedTuple):
         Names of labels and features; those of the start are first.
     learners : Gains
         Of the linear models.
-    decoder : decoder.State
-        Sums that were added, where labels are compressed.
     n_drifts : float
         Drifts found, in the shard that found most.
     """
 
     schema: Schema
     learners: Gains
-    decoder: decoder.State
     n_drifts: float
 
 
@@ -68,8 +65,7 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     if touched is None or scaled.length or not columns.all_numeric(scaled.n_values):
         touched = np.arange(len(two.learners.weights))
     learners = rls_merge.gain(end.algorithm.bank, one.learners, two.learners, touched)
-    sums = decoder.plus(two.decoder, one.decoder, 1.0, -learners.fading.kept)
-    return Gain(end.schema, learners, sums, two.n_drifts)
+    return Gain(end.schema, learners, two.n_drifts)
 
 
 def added(one: Gain, other: Gain, places: IntArray | None = None) -> Gain:
@@ -78,7 +74,7 @@ def added(one: Gain, other: Gain, places: IntArray | None = None) -> Gain:
     known = np.arange(one.schema.n_labels), np.arange(one.schema.n_features)
     a, b = _moved(one, schema, *known), _moved(other, schema, labels, features)
     learners = rls_merge.added(a.learners, b.learners)
-    return Gain(schema, learners, decoder.merge(a.decoder, b.decoder), max(a.n_drifts, b.n_drifts))
+    return Gain(schema, learners, max(a.n_drifts, b.n_drifts))
 
 
 def widened(gains: Gain, schema: Schema) -> Gain:
@@ -93,12 +89,8 @@ def _moved(part: Gain, schema: Schema, labels: IntArray, features: IntArray) -> 
         raise MergeError("The models cannot be merged: shards of dense or nominal features must have the same ones.")
     # The columns of dense data and of nominal features are not the features, but all of them are there.
     places = np.arange(int(part.learners.touched.max(initial=-1)) + 1) if is_same else features
-    sums = decoder.fold(part.decoder)
-    is_compressed, n_labels = bool(sums.cross.shape[1]), schema.n_labels
-    learners = rls_merge.moved(part.learners, places, None if is_compressed else labels, n_labels)
-    cross = np.zeros((n_labels, sums.cross.shape[1]))
-    cross[labels] = sums.cross
-    return part._replace(schema=schema, learners=learners, decoder=sums._replace(cross=cross))
+    learners = rls_merge.moved(part.learners, places, labels, schema.n_labels)
+    return part._replace(schema=schema, learners=learners)
 
 
 def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix | None = None) -> Fitted:
@@ -116,11 +108,8 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
     """
     start = start.grown(gains.schema)
     algorithm: LabelRace = start.algorithm
-    both, fading = rls_merge.joint(start.state.learners, gains.learners), gains.learners.fading
-    state = start.state._replace(
-        decoder=decoder.plus(start.state.decoder, gains.decoder, fading.kept_of_all, fading.of_gains()),
-        n_drifts=gains.n_drifts,
-    )
+    both = rls_merge.joint(start.state.learners, gains.learners)
+    state = start.state._replace(n_drifts=gains.n_drifts)
     if X is None or Y is None or X.shape[0] == 0:
         return start.replaced(gains.schema, state._replace(learners=both.between(_WITHOUT_ROWS)))
     return start.replaced(gains.schema, _searched(algorithm, state, both, X, Y))
@@ -129,7 +118,7 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
 def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
     """Take the point between mean and sum with the least error on some rows, and learn these."""
     labels = np.asarray(columns.dense(Y), dtype=float)
-    mean, of_sum = (algorithm.decoded(state, values) for values in both.values(algorithm.bank, X))
+    mean, of_sum = both.values(algorithm.bank, X)
     errors = [drift.clipped_errors(mean + share * (of_sum - mean), labels).sum() for share in SHARES]
     best = SHARES[int(np.argmin(errors))]
     found = state._replace(learners=both.between(best), watch=monitoring.counted_anew(state.watch))
@@ -141,6 +130,8 @@ def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted
 
     Of the thresholds, what both have counted is added.
     """
+    _refuse_apart(one.state, one.state)
+    _refuse_apart(other.state, other.state)
     one, other = aligned(one, other, places)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
@@ -155,8 +146,8 @@ def _refuse_apart(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
     a, b = one.learners.scaling, other.learners.scaling
     reason = None
-    if one.encoder.A.shape != other.encoder.A.shape or not np.allclose(one.encoder.A, other.encoder.A):
-        reason = "their labels are compressed differently; let both start from one model, and raise max_memory"
+    if one.compressed or other.compressed:
+        reason = "labels are compressed; raise max_memory"
     elif bool(a.length) != bool(b.length):
         reason = "one took its features for sparse, the other for dense; let both start from one model"
     elif not np.array_equal(a.n_values, b.n_values):

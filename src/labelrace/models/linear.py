@@ -242,7 +242,13 @@ class LinearAlgorithm(Algorithm[State]):
 
 
 class LinearClassifier(OnlineClassifier):
-    """What their classes have in common."""
+    """What their classes have in common.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The adjusted score above which a label is predicted; `decision_function` has it subtracted.
+    """
 
     @property
     def threshold_(self) -> float:

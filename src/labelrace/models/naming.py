@@ -137,6 +137,8 @@ def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True)
     >>> aligned(rows, ["a", "b"], grow=False)
     NamedRows(matrix=array([[0., 1.]]), names=['a', 'b'])
     """
+    if rows.names is known:
+        return rows
     n_known, n_given = len(known), len(rows.names)
     if (n_given == n_known or (grow and n_given > n_known)) and list(rows.names[:n_known]) == list(known):
         # As they mostly are.

@@ -68,6 +68,9 @@ def _compression(path: str, about: str, **settled: Any) -> Entry:
 
 _MODELS = {
     "race": _own("default:LabelRaceClassifier", "the default: linear learners, adaptive thresholds, drift detection"),
+    "race-hashed": _own(
+        "hashed:HashedRACEClassifier", "hashed codes and a residual table: labels by the million in little memory"
+    ),
     "race-cls-fixed": _paper("classification", "fixed", "classifiers, the random encoder stays"),
     "race-cls-adaptive": _paper("classification", "adaptive", "classifiers, the encoder follows the decoder"),
     "race-reg-fixed": _paper("regression", "fixed", "regressors, the random encoder stays"),

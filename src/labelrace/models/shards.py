@@ -39,7 +39,10 @@ def refuse(model: OnlineClassifier) -> None:
         With the reason.
     """
     fitted = _fitted(model)
-    reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state) if is_exact(model) else None
+    if is_exact(model):
+        reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state)
+    else:
+        reason = "its labels are compressed; raise max_memory" if fitted.state.compressed else None
     if reason:
         raise MergeError(
             f"{type(model).__name__} cannot be learned in shares: {reason}. Use 'race', or a model that is sums."

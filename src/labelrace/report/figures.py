@@ -250,9 +250,9 @@ def _draw_panel(on: Axes, panel: Panel, height: float) -> None:
         # Drifts hang from the top, in the model's colour; labels stand at the bottom.
         if mark.place is not None:
             on.axvline(mark.x, color=color(mark.place), lw=0.7, ls=(0, (2, 2)), alpha=0.6, zorder=1)
-        sign, height = ("|", 0.02) if mark.place is None else ("v", 0.98)
+        sign, level = ("|", 0.02) if mark.place is None else ("v", 0.98)
         place = on.get_xaxis_transform()
-        on.plot([mark.x], [height], ls="", marker=sign, ms=5, color=color(mark.place), transform=place, zorder=4)
+        on.plot([mark.x], [level], ls="", marker=sign, ms=5, color=color(mark.place), transform=place, zorder=4)
     if panel.end_names:
         _name_ends(on, panel, height)
 

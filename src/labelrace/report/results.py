@@ -214,18 +214,18 @@ def _marks(summary: Summary) -> list[Mark]:
 
 
 def _labels_figure(summary: Summary) -> Figure:
-    """Draw F1 of each label against how often it occurs, and the trend of each model."""
+    """Draw F1 of each label, of the first model, against how often it occurs, and the trend of each model."""
     labels, series = summary["labels"], []
     # A logarithmic scale has no place for labels that never occurred.
     order = sorted((often, place) for place, often in enumerate(labels["frequency"]) if often)
     order = order[:: -(-len(order) // _DRAWN)]
     x = [often for often, _ in order]
+    tips = [labels["names"][label] for _, label in order]
+    series.append(Series("", x, [labels["f1"][0][label] for _, label in order], 0, line=False, marker=".", tips=tips))
     for place, model in enumerate(summary["models"]):
-        f1, trend = ([labels[key][place][label] for _, label in order] for key in ("f1", "trend"))
-        if place == 0:
-            tips = [labels["names"][label] for _, label in order]
-            series.append(Series("", x, f1, place, line=False, marker=".", tips=tips))
-        series.append(Series(model["name"], x, trend, place))
+        # One point for labels that are equally frequent.
+        line = {often: trend for often, label in order if (trend := labels["trend"][place][label]) is not None}
+        series.append(Series(model["name"], list(line), list(line.values()), place))
     y_range = (-0.03, 1.03)
     text = "share of rows with the label"
     panel = Panel("", series, text, "F1 of the label", "x", None, y_range, percent=True, end_names=True)

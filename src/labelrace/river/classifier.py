@@ -191,11 +191,16 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
     def _learn(self, classifier: OnlineClassifier, examples: list[_Example]) -> None:
         """Let a classifier learn rows: after all before them or, in the first batch, from the start."""
-        X: Any = NamedRows(
-            rows.matrix([row.features for row in examples], len(self._features)), list(self._features.texts)
-        )
-        Y: Any = NamedRows(rows.matrix([row.labels for row in examples], len(self._labels)), list(self._labels.texts))
+        features = rows.matrix([row.features for row in examples], len(self._features))
+        labels = rows.matrix([row.labels for row in examples], len(self._labels))
+        X: Any = NamedRows(features, self._names(self._features, "feature_names_in_"))
+        Y: Any = NamedRows(labels, self._names(self._labels, "label_names_"))
         (classifier.fit if self._in_first_batch else classifier.partial_fit)(X, Y)
+
+    def _names(self, known: Columns, attribute: str) -> Any:
+        """Return the names of columns: the classifier's own array where none is new, which it need not compare."""
+        own = None if self._in_first_batch else getattr(self.classifier, attribute)
+        return own if own is not None and len(own) == len(known) else list(known.texts)
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
         """Tell for every label that is known whether it is present; nothing before the first row is learned.
@@ -283,7 +288,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     def _asked(self, x: Any) -> AnyMatrix:
         """Make the matrix of one row to be predicted."""
         width: int = self.classifier.n_features_in_
-        return rows.single(self._features.row(self._read(x), width), width)
+        return rows.matrix([self._features.row(self._read(x), width)], width)
 
     def _named(self, matrix: AnyMatrix) -> Any:
         return NamedRows(matrix, list(self._features.texts)[: matrix.shape[1]])

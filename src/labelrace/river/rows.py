@@ -15,7 +15,7 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Columns", "Named", "Row", "matrix", "read_features", "read_labels", "single"]
+__all__ = ["Columns", "Named", "Row", "matrix", "read_features", "read_labels"]
 
 # Cells up to which a matrix is dense whatever it holds, and the share of filled ones from which it is, however large.
 _FEW_CELLS, _FILLED = 2**12, 0.3
@@ -165,17 +165,12 @@ def _mark(name: Hashable, value: Any, allow_missing: bool) -> float:
     raise ValueError(f"y holds {value!r} as {name!r}: a label is True or False.{hint}")
 
 
-def single(row: Row, width: int) -> AnyMatrix:
-    """Make a matrix of one row."""
-    if _is_sparse(len(row.values), width):
-        return matrix([row], width)
-    dense = np.zeros((1, width))
-    dense[0, row.places] = row.values
-    return dense
-
-
 def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:
     """Make a matrix of rows: dense where that is small or filled, else in compressed rows."""
+    if len(rows) == 1 and not _is_sparse(len(rows[0].values), width):
+        dense = np.zeros((1, width))
+        dense[0, rows[0].places] = rows[0].values
+        return dense
     lengths = np.array([len(row.values) for row in rows])
     columns, values = np.concatenate([row.places for row in rows]), np.concatenate([row.values for row in rows])
     if not _is_sparse(len(values), len(rows) * width):

@@ -23,6 +23,7 @@ from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
+from labelrace.core.linalg import sparse_marks
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -49,7 +50,6 @@ from labelrace.streams.cells import (
     has_plain_quotes,
     increase_within_rows,
     integers,
-    label_rows,
     number_texts,
     read_cells,
     read_lines,
@@ -236,7 +236,7 @@ def _dense_batch(table: Any, layout: Layout) -> Batch | None:
             if values is None:
                 return None
             target[:] = values
-    return None if np.isinf(X).any() else (X, label_rows(labels ^ layout.inverted))
+    return None if np.isinf(X).any() else (X, sparse_marks(labels ^ layout.inverted))
 
 
 def _column_values(column: Any, position: int, layout: Layout) -> Array | None:
@@ -261,7 +261,7 @@ def _is_binary(codes: dict[str, int]) -> bool:
 def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
     values = np.array(rows)
     X = np.ascontiguousarray(values[:, ~layout.is_label])
-    return X, label_rows(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
+    return X, sparse_marks(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
 
 
 def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
@@ -277,7 +277,7 @@ def _split_sparse(entries: Entries, layout: Layout) -> Batch:
     """Split the values of sparse rows into features and labels."""
     X = _select(entries, ~layout.is_label)
     Y = _select(entries, layout.is_label).astype(np.int8)
-    return X, label_rows(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
+    return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
 
 
 # Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each

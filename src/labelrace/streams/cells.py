@@ -103,15 +103,6 @@ def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> 
     return csr_array(parts, shape=(len(starts) - 1, width))
 
 
-def label_rows(marks: Array) -> SparseMatrix:
-    """Return labels, marked by ones in an array of bytes, as a sparse matrix."""
-    marked = np.flatnonzero(marks.view(np.bool_))  # far faster for truths than for numbers
-    starts = np.concatenate(([0], np.cumsum(marks.sum(axis=1, dtype=np.intp))))
-    return csr_rows(
-        starts, marked % marks.shape[1] if marked.size else marked, np.ones_like(marked, np.int8), marks.shape[1]
-    )
-
-
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
     """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
     rows = csr_array(matrix, copy=True)

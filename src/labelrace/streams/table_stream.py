@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import csr_rows, entry_arrays, label_rows
+from labelrace.streams.cells import csr_rows, entry_arrays
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable
@@ -356,7 +357,7 @@ def _binary_labels(values: FloatArray, label_names: Sequence[str]) -> SparseMatr
         what = "is missing" if np.isnan(values[row, column]) else f"is {values[row, column]:g}"
         name = label_names[column]
         raise _CellError(row, f"label {name!r} {what}, but a label must be 0 or 1; if it is a feature, correct labels=")
-    return label_rows(values.astype(np.int8))
+    return sparse_marks(values.astype(np.int8))
 
 
 def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:

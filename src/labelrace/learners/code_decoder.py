@@ -1,0 +1,340 @@
+"""A decoder fitted to predicted codes, which finds a row's best labels without looking at all of them.
+
+The decoder of `labelrace.core.decoder` is fitted to true pseudo labels ``U``. Where there are far more labels than
+pseudo labels, it is better to fit it to the values ``Û`` that the learners predict before they learn a row: what they
+cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ YᵀÛ`` (l × k), the labels' counts ``N`` and
+``Σ û``, all fading alike, so that a label's score is the ridge regression
+
+    score_j = N_j/n + q · (C_j - N_j ū),    q = (û - ū) (G_c + ridge)⁻¹,    G_c = Σ (û - ū)ᵀ(û - ū).
+
+``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
+has and no others, and a label that appears later costs a row of zeros.
+
+*The best labels, exactly.* The part of a label's variance that the codes explain is at most all of it: ``c_jᵀ (G_c +
+ridge)⁻¹ c_j ≤ N_j`` with ``c_j = C_j - N_j ū``, so by Cauchy and Schwarz
+
+    score_j ≤ N_j/n + sqrt(N_j) sqrt((û - ū) (G_c + ridge)⁻¹ (û - ū)ᵀ).
+
+Labels are looked at in the order of their counts, block by block, until no other can be among the best. The order
+survives forgetting. Labels that have been counted since it was made are few and are kept apart; it is made anew when
+these are more than a sixteenth of all, so that a label's occurrence costs the same however many labels there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.learners.table import Table
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "Derived", "Queries", "State", "all_scores", "best", "coefficients", "derive", "forget", "from_frequencies",
+    "from_predictions", "grow", "init", "pair_scores", "queries", "update",
+]  # fmt: skip
+
+# Penalty, relative to the mean square of a predicted code.
+_RIDGE = 1e-3
+# Occurrences of labels that are remembered: candidates are taken from these first.
+_RECENT = 4096
+# Labels that are kept apart at the least before the order is made anew, and their share of all.
+_FEW_APART, _SHARE_APART = 4096, 16
+# Scale from which on it is multiplied into the sums.
+_LEAST_SCALE = 1e-12
+# Labels of the first block that is searched, and of the largest.
+_FIRST_BLOCK, _LARGEST_BLOCK = 512, 8192
+# Scores computed at once.
+_CELLS = 1 << 22
+
+
+class State(NamedTuple):
+    """The sums, and the order of the labels.
+
+    Attributes
+    ----------
+    gram : (k, k) array
+        Sums of products of predicted codes.
+    total : (k,) array
+        Sums of predicted codes.
+    rows : float
+        Rows that the sums come from, forgotten ones less.
+    scale : float
+        What ``sums`` and ``counts`` are to be multiplied by.
+    sums : (l, k) Table, in single precision
+        Sums of the predicted codes of the rows that have a label.
+    counts : (l, 1) Table, in single precision
+        Number of those rows.
+    order : (r,) array
+        Labels by falling count, as it was when the order was made.
+    apart : (s,) array
+        Labels that have occurred since then, rising.
+    recent : (t,) array
+        Labels of recent occurrences, the newest last.
+    """
+
+    gram: FloatArray
+    total: FloatArray
+    rows: float
+    scale: float
+    sums: Array
+    counts: Array
+    order: IntArray
+    apart: IntArray
+    recent: IntArray
+
+
+class Derived(NamedTuple):
+    """What scoring needs: the inverse, the mean code, and the labels in the order they are looked at."""
+
+    inverse: FloatArray
+    mean: FloatArray
+    rows: float
+    scale: float
+    sums: Table
+    counts: Table
+    pool: IntArray
+    lists: tuple[IntArray, IntArray]
+    is_listed_before: BoolArray
+
+
+class Queries(NamedTuple):
+    """Rows to be scored: ``score_j = weights · C_j + shifts N_j``, and the length that bounds it."""
+
+    weights: Array
+    shifts: Array
+    lengths: Array
+
+    def some(self, rows: Any) -> Queries:
+        """Take some of the rows."""
+        return Queries(*(part[rows] for part in self))
+
+
+def _table(n_labels: int, width: int) -> Any:
+    return Table.taking(np.zeros((n_labels, width), np.float32))
+
+
+def init(n_labels: int, n_components: int) -> State:
+    """Make a decoder that has seen nothing."""
+    k, none = n_components, np.zeros(0, np.intp)
+    return State(
+        np.zeros((k, k)), np.zeros(k), 0.0, 1.0, _table(n_labels, k), _table(n_labels, 1), none, none, none
+    )  # fmt: skip
+
+
+def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0) -> State:
+    """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1."""
+    state = forget(state, keep)
+    touched, places = np.unique(Y.indices, return_inverse=True)
+    touched = touched.astype(np.intp)
+    of_labels = scipy.sparse.csr_array((Y.data.astype(float), places, Y.indptr), shape=(Y.shape[0], len(touched)))
+    more = [of_labels.T @ U, of_labels.T @ np.ones((len(U), 1))]
+    sums, counts = (
+        _added(Table.of(table), touched, added / state.scale)
+        for table, added in zip((state.sums, state.counts), more, strict=True)
+    )
+    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_RECENT:].astype(np.intp)
+    state = state._replace(
+        gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U), recent=recent
+    )
+    return _ordered(state._replace(sums=sums, counts=counts), touched)
+
+
+def _added(table: Table, places: IntArray, more: FloatArray) -> Any:
+    """Add to some rows of a table."""
+    before = table.rows(places)
+    return table.replaced(places, (before + more).astype(np.float32), before)
+
+
+def _ordered(state: State, touched: IntArray) -> State:
+    """Keep labels apart that have been counted; make the order anew where these have become many."""
+    apart = np.union1d(state.apart, touched).astype(np.intp)
+    if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
+        return state._replace(apart=apart)
+    counts = np.asarray(state.counts)[:, 0]
+    counted = np.flatnonzero(counts > 0)
+    order = counted[np.argsort(-counts[counted], kind="stable")]
+    return state._replace(order=order, apart=np.zeros(0, np.intp))
+
+
+def forget(state: State, keep: float) -> State:
+    """Forget all but a share of the past."""
+    if keep == 1.0:
+        return state
+    faded = state._replace(
+        gram=state.gram * keep, total=state.total * keep, rows=state.rows * keep, scale=state.scale * keep
+    )
+    if faded.scale >= _LEAST_SCALE:
+        return faded
+    sums, counts = (Table.taking(np.asarray(table) * np.float32(faded.scale)) for table in (faded.sums, faded.counts))
+    return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
+
+
+def grow(state: State, n_labels: int) -> State:
+    """Add labels that have not occurred."""
+    tables: Any = [Table.of(table).grown(n_labels) for table in (state.sums, state.counts)]
+    return state._replace(sums=tables[0], counts=tables[1])
+
+
+def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float) -> State:
+    """Make a decoder of the scores that another model gives to some rows, as if there were ``rows`` of them.
+
+    ``blocks`` yields the first label and the scores, clipped to [0, 1], of some labels at a time.
+    """
+    weight = rows / len(U)
+    sums, counts = np.zeros((n_labels, U.shape[1]), np.float32), np.zeros((n_labels, 1), np.float32)
+    for first, scores in blocks:
+        sums[first : first + scores.shape[1]] = weight * (scores.T @ U)
+        counts[first : first + scores.shape[1], 0] = weight * scores.sum(axis=0)
+    made = init(0, U.shape[1])._replace(gram=weight * (U.T @ U), total=weight * U.sum(axis=0), rows=rows)
+    tables: Any = [Table.taking(sums), Table.taking(counts)]
+    order = np.argsort(-counts[:, 0], kind="stable")
+    return made._replace(sums=tables[0], counts=tables[1], order=order[counts[order, 0] > 0])
+
+
+def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
+    """Make a decoder of labels of which nothing is known but how often they occur, as if each came alone."""
+    rows = frequencies.sum()
+    of_labels = scipy.sparse.csr_array(codes.multiply(frequencies[:, None]))
+    gram = np.asarray((codes.T @ of_labels).todense())
+    made = init(0, codes.shape[1])._replace(
+        gram=gram, total=np.asarray(of_labels.sum(axis=0)).ravel(), rows=float(rows)
+    )
+    tables: Any = [Table.taking(part.astype(np.float32)) for part in (of_labels.toarray(), frequencies[:, None])]
+    return made._replace(sums=tables[0], counts=tables[1], order=np.argsort(-frequencies, kind="stable"))
+
+
+def derive(state: State) -> Derived:
+    """Invert the codes' covariance, and sort the labels that are kept apart."""
+    n, k = max(state.rows, 1e-300), len(state.total)
+    mean = state.total / n
+    centred = state.gram - np.outer(mean, state.total)
+    ridge = _RIDGE * max(float(np.trace(centred)), 0.0) / k + 1e-12
+    inverse = np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float)
+    pool = np.unique(state.recent)
+    counts = Table.of(state.counts)
+    listed = np.zeros(counts.shape[0], bool)
+    listed[pool] = True
+    apart = state.apart[~listed[state.apart]]
+    listed[apart] = True
+    apart = apart[np.argsort(-counts.rows(apart)[:, 0], kind="stable")]
+    sums = Table.of(state.sums)
+    return Derived(inverse, mean, n, state.scale, sums, counts, pool, (apart, state.order), listed)
+
+
+def queries(derived: Derived, U: FloatArray) -> Queries:
+    """Prepare rows by their predicted codes."""
+    apart = U - derived.mean
+    weights = apart @ derived.inverse
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weights, apart), 0.0))
+    shifts = derived.scale * (1.0 / derived.rows - weights @ derived.mean)
+    scaled = derived.scale * weights
+    return Queries(scaled.astype(np.float32), shifts.astype(np.float32), lengths)
+
+
+def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Write the scores of some labels as ``û β + c``: β, (k, L), and c, (L,)."""
+    counts = derived.scale * derived.counts.rows(labels)[:, 0].astype(float)
+    centred = derived.scale * derived.sums.rows(labels) - counts[:, None] * derived.mean
+    beta = derived.inverse @ centred.T
+    return beta, counts / derived.rows - derived.mean @ beta
+
+
+def _scores(derived: Derived, asked: Queries, labels: IntArray) -> Array:
+    """Compute the scores of some labels for all rows, (n, L)."""
+    scores = asked.weights @ derived.sums.rows(labels).T
+    scores += asked.shifts[:, None] * derived.counts.rows(labels)[:, 0]
+    return scores
+
+
+def all_scores(derived: Derived, asked: Queries) -> Array:
+    """Compute the scores of all labels, (n, l)."""
+    n_labels = derived.sums.shape[0]
+    scores = np.empty((len(asked.weights), n_labels), np.float32)
+    size = max(1, _CELLS // asked.weights.shape[1])
+    for first in range(0, n_labels, size):
+        labels = np.arange(first, min(first + size, n_labels))
+        scores[:, labels] = _scores(derived, asked, labels)
+    return scores
+
+
+def pair_scores(derived: Derived, asked: Queries, rows: IntArray, labels: IntArray) -> Array:
+    """Compute the scores of single pairs of a row and a label."""
+    scores = np.empty(len(rows), np.float32)
+    size = max(1, _CELLS // asked.weights.shape[1])
+    for first in range(0, len(rows), size):
+        here = slice(first, first + size)
+        sums, counts = derived.sums.rows(labels[here]), derived.counts.rows(labels[here])[:, 0]
+        scores[here] = np.einsum("ij,ij->i", asked.weights[rows[here]], sums) + asked.shifts[rows[here]] * counts
+    return scores
+
+
+def best(derived: Derived, asked: Queries, n_best: int, n_exact: int) -> tuple[IntArray, Array]:
+    """Find good labels of each row and their scores, (n, n_best) each, best first.
+
+    They are the best of the labels that occurred recently, and among them are the ``n_exact`` best of all labels. Where
+    fewer than ``n_best`` have occurred, others follow, with a score of 0.
+    """
+    n, n_labels = len(asked.weights), derived.sums.shape[0]
+    if n_labels <= n_best:
+        scores = _scores(derived, asked, np.arange(n_labels))
+        return _sorted(np.tile(np.arange(n_labels), (n, 1)), scores, n_best)
+    labels = np.tile(derived.pool, (n, 1))
+    labels, scores = _sorted(labels, _scores(derived, asked, derived.pool), n_best)
+    if labels.shape[1] < n_best:
+        labels, scores = _filled(derived, labels, scores, n_best)
+    if not n_exact and (labels >= 0).all():
+        return labels, scores
+    for place, listed in enumerate(derived.lists):
+        labels, scores = _searched(derived, asked, listed, place == 1, labels, scores, n_exact)
+    return labels, scores
+
+
+def _sorted(labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
+    """Keep the best labels of each row, best first."""
+    if n_best < scores.shape[1]:
+        chosen = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
+        labels, scores = np.take_along_axis(labels, chosen, axis=1), np.take_along_axis(scores, chosen, axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(labels, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def _filled(derived: Derived, labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
+    """Append labels that are in no list, which have a score of 0, and those that are, to be found, with less."""
+    n_more = n_best - labels.shape[1]
+    is_known = derived.is_listed_before.copy()
+    is_known[derived.lists[1]] = True
+    others = np.flatnonzero(~is_known)[:n_more]
+    # Where there are not enough of them, listed labels take the places for now: they are searched in any case.
+    others = np.concatenate([others, np.full(n_more - len(others), -1, np.intp)])
+    more = np.where(others < 0, -np.inf, 0.0).astype(np.float32)
+    rows = (len(labels), 1)
+    return _sorted(np.hstack([labels, np.tile(others, rows)]), np.hstack([scores, np.tile(more, rows)]), n_best)
+
+
+def _searched(
+    derived: Derived, asked: Queries, listed: IntArray, skips: bool, labels: IntArray, scores: Array, n_exact: int
+) -> tuple[IntArray, Array]:
+    """Let labels of a list, which has them by falling count, take the places of worse ones, as far as they can."""
+    n_best = labels.shape[1]
+    start, size = 0, _FIRST_BLOCK
+    active = np.arange(len(labels))
+    while start < len(listed) and len(active):
+        most = derived.scale * float(derived.counts.rows(listed[start : start + 1])[0, 0])
+        bound = most / derived.rows + np.sqrt(most) * asked.lengths[active]
+        worst = np.where((labels[active] < 0).any(axis=1), -np.inf, scores[active, max(min(n_exact, n_best), 1) - 1])
+        active, worst = active[bound >= worst], worst[bound >= worst]
+        block = listed[start : start + size]
+        if skips:
+            block = block[~derived.is_listed_before[block]]
+        start, size = start + size, min(2 * size, _LARGEST_BLOCK)
+        if not len(active) or not len(block):
+            continue
+        found = _scores(derived, asked.some(active), block)
+        better = np.flatnonzero((found > worst[:, None]).any(axis=0))
+        if len(better):
+            more = np.tile(block[better], (len(active), 1))
+            joined = np.hstack([labels[active], more]), np.hstack([scores[active], found[:, better]])
+            labels[active], scores[active] = _sorted(*joined, n_best)
+    return labels, scores

@@ -1,0 +1,183 @@
+"""A hash table of weights for pairs of a feature and a label: what compressed labels have lost.
+
+Compressed labels share their learners, so a word that speaks for one label speaks for all with the same code. For a
+short list of labels of each row, its candidates, a table learns the difference:
+
+    score_j ← score_j + Σ_f x_f T[h(f, j)].
+
+The error of a candidate is its label less the score, squared hinge as in `labelrace.learners.rls`, and the step that of
+the same learners with a block's precisions ``d``: ``T[h(f, j)] += e_j x_f / d_f / (1 + Σ x_f² / d_f)``. Absent
+labels with scores that are hardly above 0 are no error, so that most pairs never need a weight.
+
+*Slots have owners.* A plain hash table adds up what collides. Here the last eight bits of a weight's mantissa, which a
+weight does not need, are a tag of the pair that owns the slot. Other pairs find nothing there, and take the slot where
+their step is at least half as large as the weight in it. With an eighth of the slots that the pairs would need this
+halves what is lost.
+
+Costs: a row with ``z`` non-zeros and ``c`` candidates reads ``z c`` slots; they are computed, not stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.core.hashed_codes import mixed
+from labelrace.learners.table import Table
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+__all__ = ["added", "init", "learn", "scores", "weights_of"]
+
+# The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
+_TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
+# Share of a slot's weight that a step must have to take it.
+_TAKES = 0.5
+# Scores up to which an absent label is no error.
+_SLACK = 0.03
+# Slots that are looked at together.
+_CELLS = 1 << 18
+
+
+def init(n_slots: int) -> Any:
+    """Make a table without weights."""
+    return Table.taking(np.zeros((n_slots, 1), np.float32))
+
+
+class _Slots(NamedTuple):
+    """The slots of a block: one for each non-zero of a row and each of its candidates, (z, c)."""
+
+    places: IntArray
+    tags: Array
+    rows: IntArray
+    values: Array
+
+
+def _slots(n_slots: int, Z: AnyMatrix, labels: IntArray) -> _Slots:
+    rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
+    hashed = mixed(labels, 3).take(rows, axis=0)
+    hashed += mixed(Z.indices, 4)[:, None]
+    # The sum alone would let two labels that collide for one feature collide for all.
+    hashed ^= hashed >> np.uint32(15)
+    hashed *= np.uint32(0x2C1B3C6D)
+    hashed ^= hashed >> np.uint32(12)
+    places = np.multiply(hashed, np.int64(n_slots), dtype=np.int64)
+    places >>= 32
+    hashed &= _TAG
+    return _Slots(places, hashed, rows, Z.data)
+
+
+def _read(table: Table, slots: _Slots) -> tuple[Array, BoolArray]:
+    """Read the words of slots, and tell which are owned by who asks."""
+    words = table.rows(slots.places.ravel()).reshape(slots.places.shape)
+    owner = words.view(np.uint32) & _TAG
+    return words, owner == slots.tags
+
+
+def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: int) -> Array:
+    """Sum the weights of each row's candidates, times the row's values."""
+    terms = words * owned
+    terms *= slots.values[:, None]
+    sums = np.zeros((Z.shape[0], width), np.float32)
+    filled = np.flatnonzero(np.diff(Z.indptr))
+    if len(filled):
+        sums[filled] = np.add.reduceat(terms, Z.indptr[filled], axis=0)
+    return sums
+
+
+def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
+    """Cut rows into blocks of a bounded number of slots."""
+    size = max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1)))
+    return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
+
+
+def scores(table: Table, Z: AnyMatrix, labels: IntArray) -> Array:
+    """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
+    Z, sums = scipy.sparse.csr_array(Z), np.zeros(labels.shape, np.float32)
+    for here in _blocks(Z, labels.shape[1]):
+        z = Z[here]
+        slots = _slots(table.shape[0], z, labels[here])
+        sums[here] = _sums(z, slots, *_read(table, slots), labels.shape[1])
+    return sums
+
+
+def learn(table: Table, Z: AnyMatrix, labels: IntArray, base: Array, targets: Array, precision: FloatArray) -> Table:
+    """Learn the errors of candidates.
+
+    Parameters
+    ----------
+    table : Table
+    Z : (n, m) array or sparse array
+        What the learners make of rows.
+    labels : (n, c) array
+        Candidates; a label is there once in a row.
+    base, targets : (n, c) arrays
+        Their scores without the table, and 1, 0, or NaN where it is not known whether a label is present.
+    precision : (m,) array
+        Precision of the learners' columns before these rows.
+    """
+    Z, precision = scipy.sparse.csr_array(Z), precision.copy()
+    for here in _blocks(Z, labels.shape[1]):
+        z = Z[here]
+        np.add.at(precision, z.indices, np.square(z.data, dtype=float))
+        table = _learn_block(table, z, labels[here], base[here], targets[here], precision)
+    return table
+
+
+def _learn_block(
+    table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, precision: FloatArray
+) -> Table:
+    slots = _slots(table.shape[0], z, labels)
+    words, owned = _read(table, slots)
+    found = base + _sums(z, slots, words, owned, labels.shape[1])
+    # Comparisons with NaN are False: what is not known is no error.
+    errors = np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
+    pull = (z.data / precision[z.indices]).astype(np.float32)
+    total = np.bincount(slots.rows, z.data * pull, minlength=z.shape[0])
+    steps = (errors / (1.0 + total)[:, None]).astype(np.float32).take(slots.rows, axis=0)
+    steps *= pull[:, None]
+    sizes = np.abs(steps)
+    # Of what is no error nothing is changed, nor of slots with a larger weight of another pair.
+    changes = np.flatnonzero((sizes > _TAKES * np.abs(words)) | (owned & (sizes > 0)))
+    parts: list[Any] = [slots.places, slots.tags, steps, words, ~owned]
+    return _change(table, *(part.ravel().take(changes) for part in parts))
+
+
+def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array, taken: BoolArray) -> Table:
+    """Add steps to slots; those that are taken begin anew. Of several that take one slot, one has it."""
+
+    def change(array: Array) -> None:
+        weights = array.reshape(-1)
+        bits = weights.view(np.uint32)
+        bits[places[taken]] = tags[taken] | _NEW
+        mine = np.flatnonzero((bits.take(places) & _TAG) == tags)
+        at, of = places[mine], tags[mine]
+        np.add.at(weights, at, steps[mine])
+        bits[at] = (bits.take(at) & ~_TAG) | of
+
+    return table.changed(places, words[:, None], change)
+
+
+def added(table: Table, features: IntArray, labels: IntArray, weights: Array) -> Table:
+    """Add weights to single pairs of a feature and a label; the largest take the slots of others."""
+    order = np.argsort(np.abs(weights), kind="stable")
+    pairs = scipy.sparse.csr_array(
+        (np.ones(len(order), np.float32), features[order], np.arange(len(order) + 1)),
+        shape=(len(order), int(features.max(initial=0)) + 1),
+    )
+    slots = _slots(table.shape[0], pairs, labels[order][:, None])
+    words, owned = _read(table, slots)
+    steps = weights[order].astype(np.float32)
+    changes = owned[:, 0] | (np.abs(steps) > _TAKES * np.abs(words[:, 0]))
+    parts: list[Any] = [slots.places[:, 0], slots.tags[:, 0], steps, words[:, 0], ~owned[:, 0]]
+    return _change(table, *(part[changes] for part in parts))
+
+
+def weights_of(table: Table, features: IntArray, labels: IntArray) -> Array:
+    """Read the weights of all pairs of some features and labels, (F, L)."""
+    ones = np.ones(len(features), np.float32)
+    z = scipy.sparse.csr_array((ones, features, [0, len(features)]), shape=(1, int(features.max(initial=0)) + 1))
+    slots = _slots(table.shape[0], z, labels[None, :])
+    words, owned = _read(table, slots)
+    return np.asarray(words * owned)

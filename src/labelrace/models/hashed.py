@@ -1,0 +1,563 @@
+"""Hashed RACE: online classification with labels by the million, in a given amount of memory.
+
+RACE with an encoder that is not stored, a decoder that is never formed, and a table of what they lose:
+
+*Codes.* A label has two of ``k`` pseudo labels, and signs, by hashing (`labelrace.core.hashed_codes`). Linear learners
+predict them (`labelrace.learners.rls`).
+
+*Decoder.* Least squares from the codes that were predicted before a row was learned
+(`labelrace.learners.code_decoder`). It finds the best labels of a row without looking at all.
+
+*Residual table.* For ``R`` candidates of a row, the best by the decoder and when learning its true labels, a hash table
+of weights corrects the score (`labelrace.learners.residual_table`).
+
+*Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
+all labels (`labelrace.core.thresholds`): labels that are not among the candidates are not predicted, and are counted.
+
+*Missing labels* teach the table nothing. In the codes and the decoder they stand for what the decoder says of them.
+
+Costs: a row with ``z`` non-zeros takes ``O(z (k + R))`` to learn, and memory is ``4 (k (m + l) + slots)`` bytes; no
+array of rows times labels is ever made, but by `decision_function` and `predict_proba`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace import parameters
+from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core.drift import DriftState
+from labelrace.core.schema import Schema
+from labelrace.core.thresholds import Rule, ScoreHistogram
+from labelrace.learners import code_decoder, residual_table, rls
+from labelrace.learners.bank import BankAlgorithm
+from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.table import Table
+from labelrace.learners.warm_up import WarmUp, first_rows
+from labelrace.models.base import OnlineClassifier
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "HashedRACEClassifier",
+    "HashedRace",
+    "LinearForm",
+    "Sizes",
+    "State",
+    "count_or_auto",
+    "linear_form",
+    "sizes_for",
+]
+
+# Rows that are learned at once: the codes of all of them are predicted before.
+_CHUNK = 512
+# Labels of each row that are the best of all labels, exactly.
+_EXACT = 16
+# Share of the past that is kept when there was a drift.
+_KEPT = 0.02
+# Share of the past that a chunk leaves at the least.
+_LEAST_KEPT = 1e-9
+# Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
+_FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
+_FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
+# Candidates of a row, and of few labels: there codes are short, and rank worse.
+_CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
+
+
+class Sizes(NamedTuple):
+    """How large a model is: its pseudo labels, and the slots of its table."""
+
+    n_components: int
+    n_slots: int
+
+
+def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: int | None = None) -> Sizes:
+    """Divide an amount of memory, in bytes, between pseudo labels and the table.
+
+    Examples
+    --------
+    >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
+    Sizes(n_components=128, n_slots=16777216)
+    >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
+    Sizes(n_components=16, n_slots=23000)
+    """
+    cells = max_memory / 4.0
+    # A column has two precisions of eight bytes beside its weights, and a label its count.
+    cells -= 4.0 * n_columns + n_labels
+    each = n_columns + n_labels
+    if n_components is None:
+        n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
+    n_slots = int(min(max(cells - n_components * each, _FEWEST_SLOTS), _MOST_SLOTS))
+    return Sizes(n_components, n_slots)
+
+
+class State(NamedTuple):
+    """Everything the model remembers.
+
+    Attributes
+    ----------
+    learners : RLSState
+        The linear models of the pseudo labels.
+    decoder : code_decoder.State
+        Sums over predicted codes and labels.
+    table : (slots, 1) Table
+        The residual table.
+    counts : ScoreHistogram
+        Scores of candidates of monitored rows.
+    n_missed : float
+        Labels of monitored rows that were not among their candidates, fading like the counts.
+    drift : DriftState
+        Errors of recent batches.
+    n_drifts : float
+        Drifts found so far.
+    """
+
+    learners: RLSState
+    decoder: code_decoder.State
+    table: Array
+    counts: ScoreHistogram
+    n_missed: float
+    drift: DriftState
+    n_drifts: float
+
+
+class Derived(NamedTuple):
+    """What predicting needs."""
+
+    learners: rls.Derived
+    decoder: code_decoder.Derived
+    table: Table
+    rule: Rule
+
+
+class Candidates(NamedTuple):
+    """Candidates of rows, (n, c), and their scores, adjusted for thresholds."""
+
+    labels: IntArray
+    scores: FloatArray
+
+
+@dataclass(frozen=True)
+class HashedRace(BankAlgorithm[State]):
+    """The algorithm.
+
+    Parameters
+    ----------
+    bank : RLS
+        The learners of pseudo labels.
+    aim : str
+        What label sets are chosen for; see `labelrace.core.thresholds`.
+    detects_drift : bool
+        Whether to forget when errors grow.
+    max_memory : float
+        Bytes for the state, by which it is made as large as it is.
+    n_components : int or None
+        Pseudo labels; None for as many as there is room for.
+    """
+
+    bank: RLS
+    aim: str
+    detects_drift: bool
+    max_memory: float
+    n_components: int | None = None
+
+    state_type = State
+    learns_missing_labels = True
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of a model that has seen nothing."""
+        return self.empty(schema.n_values, schema.n_labels)
+
+    def empty(self, n_values: IntArray, n_labels: int) -> State:
+        """Make the state of a model that has seen nothing."""
+        sizes = sizes_for(self.max_memory, len(n_values), n_labels, self.n_components)
+        return State(
+            self.bank.init(n_values, sizes.n_components),
+            code_decoder.init(n_labels, sizes.n_components),
+            residual_table.init(sizes.n_slots),
+            thresholds.new_histogram(),
+            0.0,
+            drift.empty(),
+            0.0,
+        )
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
+        X, Y = missing_labels.leave_out(X, Y)
+        if Y.shape[0] == 0:
+            return state
+        Y = scipy.sparse.csr_array(Y)
+        if self.bank.must_begin_anew(state.learners):
+            state = self.empty(state.learners.scaling.n_values, Y.shape[1])
+        learners = state.learners
+        if learners.rows == 0:
+            first, others = first_rows(X.shape[0])
+            begun = self._begin(state, X[first], Y[first])
+            return self.update(begun, X[others], Y[others]) if len(others) else begun
+        if not learners.warm_up.n_used:
+            return self._continue(state, X, Y, derived)
+        buffer = learners.warm_up.with_batch(X, Y)
+        if not buffer.is_due():
+            continued = self._continue(state, X, Y, derived)
+            return continued._replace(learners=continued.learners._replace(warm_up=buffer))
+        begun = self.empty(learners.scaling.n_values, Y.shape[1])
+        return self.update(begun, *buffer.rows(X, Y.shape[1]))
+
+    def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
+        filled = _without_zeros(missing_labels.fill_with_means(Y))
+        k = len(state.decoder.total)
+        codes = hashed_codes.encode(filled, k)
+        start = self.bank.start(state.learners, X, codes)
+        buffer = WarmUp.empty().with_batch(X, Y).used()
+        U = start.left_out(codes)
+        state = state._replace(
+            learners=start.state._replace(warm_up=buffer), decoder=code_decoder.update(state.decoder, U, filled)
+        )
+        derived = self.derive(state)
+        found = self._scored(derived, code_decoder.queries(derived.decoder, U), None)
+        return self._monitored(state, found, Y)._replace(drift=drift.empty())
+
+    def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Learn a batch after the start, some rows at a time."""
+        for first in range(0, X.shape[0], _CHUNK):
+            here = slice(first, first + _CHUNK)
+            whole = X.shape[0] <= _CHUNK
+            parts = (X, Y) if whole else (X[here], Y[here])
+            state = self._learn(state, *parts, derived if first == 0 else None)
+        return state
+
+    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
+        derived = self.derive(state) if derived is None else derived
+        Z = self.bank.transform(derived.learners, X)
+        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+        asked = code_decoder.queries(derived.decoder, U)
+        n = X.shape[0]
+        some = monitoring.sample((n, self._n_candidates(Y.shape[1])))
+        before = state
+        state = self._monitored(state, self._scored(derived, asked.some(some), Z[some]), Y[some])
+        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
+            state, Z = self._forgotten(state, X), None
+            Z = self.bank.transform(self.bank.derive(state.learners), X)
+        table = self._learned_table(state, derived, asked, Z, Y)
+        filled = self._filled(derived, asked, Y)
+        keep = max(self.bank.factor(n), _LEAST_KEPT)
+        learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z)
+        return state._replace(
+            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep), table=table
+        )
+
+    def _learned_table(
+        self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
+    ) -> Array:
+        """Let the table learn the candidates of rows, the true labels among them."""
+        labels, base = code_decoder.best(derived.decoder, asked, self._n_candidates(Y.shape[1]), 0)
+        labels, base, targets = _with_true(derived.decoder, asked, labels, base, Y)
+        Z = scipy.sparse.csr_array(Z)
+        touched, precision = np.unique(Z.indices), np.zeros(Z.shape[1])
+        precision[touched] = self.bank.precision(state.learners, touched)
+        table: Any = residual_table.learn(Table.of(state.table), Z, labels, base, targets, precision)
+        return table
+
+    def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
+        """Put what the decoder says where labels are missing."""
+        missing = missing_labels.find(Y)
+        if missing is None:
+            return _without_zeros(Y)
+        said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
+        return _without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
+
+    def _n_candidates(self, n_labels: int) -> int:
+        return min(n_labels, _MORE_CANDIDATES if n_labels <= _FEW_LABELS else _CANDIDATES)
+
+    def _scored(
+        self, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix | None, n_exact: int = _EXACT
+    ) -> Candidates:
+        """Find the candidates of rows and their scores; without ``Z``, as if the table were empty."""
+        n_labels = derived.decoder.sums.shape[0]
+        n_best = min(n_labels, max(self._n_candidates(n_labels), n_exact))
+        labels, scores = code_decoder.best(derived.decoder, asked, n_best, n_exact)
+        if Z is not None:
+            scores = scores + residual_table.scores(derived.table, Z, labels)
+        return Candidates(labels, thresholds.adjusted(scores))
+
+    def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = _EXACT) -> Candidates:
+        """Find the candidates of rows and their scores, some rows at a time."""
+        parts = []
+        for first in range(0, max(X.shape[0], 1), _CHUNK):
+            part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
+            Z = self.bank.transform(derived.learners, part)
+            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            parts.append(self._scored(derived, code_decoder.queries(derived.decoder, U), Z, n_exact))
+        return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
+        """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
+        labels = _targets(found.labels, Y)
+        n_missed = np.bincount(_rows_of(Y)[Y.data == 1], minlength=Y.shape[0]) - (labels == 1).sum(axis=1)
+        keep = 0.5 ** (len(labels) / thresholds.HALF_LIFE)
+        errors = drift.clipped_errors(found.scores, labels) + n_missed
+        return state._replace(
+            counts=thresholds.add_scores(state.counts, found.scores, labels),
+            n_missed=float(state.n_missed * keep + n_missed.sum()),
+            drift=drift.add(state.drift, errors),
+        )
+
+    def _forgotten(self, state: State, X: AnyMatrix) -> State:
+        """Forget what a drift has made wrong: the table, which corrects what is no longer so, altogether."""
+        return state._replace(
+            learners=self.bank.forget(self.bank.rescale(state.learners, X), _KEPT),
+            decoder=code_decoder.forget(state.decoder, _KEPT),
+            table=residual_table.init(len(state.table)),
+            drift=drift.empty(),
+            n_drifts=state.n_drifts + 1.0,
+        )
+
+    def derive(self, state: State) -> Derived:
+        """Solve for the decoder, and read the thresholds off the histogram."""
+        # Single labels have no thresholds of their own here: the common one with the best F takes their place.
+        aim = "micro_f1" if self.aim == "macro_f1" else self.aim
+        rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
+        decoder = code_decoder.derive(state.decoder)
+        return Derived(self.bank.derive(state.learners), decoder, Table.of(state.table), rule)
+
+    def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
+        """Choose label sets by the rule for the aim, as a sparse array."""
+        found = self.candidates(derived, X)
+        chosen = thresholds.choose(derived.rule, found.scores)
+        rows, columns = np.nonzero(chosen)
+        labels = found.labels[rows, columns]
+        n_labels = derived.decoder.sums.shape[0]
+        sets = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, labels)), shape=(X.shape[0], n_labels))
+        return sets.tocsr()
+
+    def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
+        """Find the ``k`` most likely labels of each row and their probabilities, best first."""
+        found = self.candidates(derived, X, max(k, _EXACT))
+        order = np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
+        likely = thresholds.probabilities(derived.rule, np.take_along_axis(found.scores, order, axis=1))
+        return np.take_along_axis(found.labels, order, axis=1), likely
+
+    def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
+        Z = self.bank.transform(derived.learners, X)
+        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+        asked = code_decoder.queries(derived.decoder, U)
+        found = self._scored(derived, asked, Z)
+        scores = code_decoder.all_scores(derived.decoder, asked).astype(float)
+        np.put_along_axis(scores, found.labels, -np.inf, axis=1)
+        ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
+        scores -= np.maximum(np.where(np.isfinite(ahead), ahead, 0.0), 0.0)
+        np.put_along_axis(scores, found.labels, found.scores, axis=1)
+        return scores
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the adjusted scores; the common threshold is at zero."""
+        return self._all_adjusted(derived, X) - derived.rule.threshold
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Choose label sets by the rule for the aim, as an array of all labels."""
+        sets: BoolArray = self.predict_sets(derived, X).toarray()
+        return sets
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Estimate probabilities by how often candidates with such scores were present recently."""
+        return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
+
+    def why_unmergeable(self, one: State, other: State) -> str | None:
+        """Return why two models cannot be merged."""
+        return "what they have learned depends on the order of the rows"
+
+    def reset_features(self, state: State, columns: IntArray) -> State:
+        """Forget what the learners know of features whose columns stand for others now; the table learns on."""
+        return state._replace(learners=self.bank.reset_features(state.learners, columns))
+
+    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+        """Add labels that were absent so far: they have their codes already."""
+        return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
+
+
+class LinearForm(NamedTuple):
+    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of some columns of ``z``."""
+
+    beta: FloatArray
+    constants: FloatArray
+    weights: FloatArray
+
+
+def linear_form(derived: Derived, columns: IntArray, labels: IntArray) -> LinearForm:
+    """Write the scores of some labels as linear functions of codes and columns."""
+    beta, constants = code_decoder.coefficients(derived.decoder, labels)
+    return LinearForm(beta, constants, residual_table.weights_of(derived.table, columns, labels).astype(float))
+
+
+def _without_zeros(Y: AnyMatrix) -> AnyMatrix:
+    """Leave out labels that are stored and absent."""
+    Y = scipy.sparse.csr_array(Y)
+    if Y.data.all():
+        return Y
+    Y = Y.copy()
+    Y.eliminate_zeros()
+    return Y
+
+
+def _rows_of(Y: AnyMatrix) -> IntArray:
+    return np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+
+
+def _targets(labels: IntArray, Y: AnyMatrix) -> FloatArray:
+    """Look candidates up in the labels of their rows: 1, 0, or NaN where it is not known."""
+    n, n_labels = Y.shape
+    keys = _rows_of(Y) * n_labels + Y.indices
+    asked = np.arange(n)[:, None] * n_labels + labels
+    if not len(keys):
+        return np.zeros(labels.shape)
+    if not Y.has_sorted_indices:
+        order = np.argsort(keys)
+        keys, values = keys[order], Y.data[order]
+    else:
+        values = Y.data
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[place] == asked, values[place], 0.0)
+
+
+def _with_true(
+    decoder: code_decoder.Derived, asked: code_decoder.Queries, labels: IntArray, base: Array, Y: AnyMatrix
+) -> tuple[IntArray, Array, FloatArray]:
+    """Put true labels that are no candidates in the places of the last ones; return labels, scores and targets."""
+    targets = _targets(labels, Y)
+    rows = _rows_of(Y)
+    present = np.flatnonzero(Y.data == 1)
+    keys = rows[present] * Y.shape[1] + Y.indices[present]
+    found = (np.arange(len(labels))[:, None] * Y.shape[1] + labels)[targets == 1]
+    missed = present[~np.isin(keys, found)]
+    rows, new = rows[missed], Y.indices[missed].astype(np.intp)
+    # The first missed label of a row goes last, the second before it, and so on, over labels that are absent.
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    fits = rank < (targets != 1).sum(axis=1)[rows]
+    rows, new, rank = rows[fits], new[fits], rank[fits]
+    free = np.argsort((targets == 1) | np.zeros(labels.shape, bool), axis=1, kind="stable")
+    n_free = (targets != 1).sum(axis=1)
+    places = free[rows, n_free[rows] - 1 - rank]
+    labels, base = labels.copy(), base.copy()
+    labels[rows, places], targets[rows, places] = new, 1.0
+    base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, new)
+    return labels, base, targets
+
+
+class HashedRACEClassifier(OnlineClassifier):
+    """Online multi-label classification with very many labels, in a given amount of memory.
+
+    Codes of labels by hashing, linear learners of the codes, a least-squares decoder that finds the best labels without
+    looking at all, and a hash table that corrects their scores. What `LabelRaceClassifier` becomes where its labels do
+    not fit its memory; use this one to have it from the start. See docs/extreme.md.
+
+    Parameters
+    ----------
+    max_memory : int, float or str, default="100MB"
+        Memory for the state: bytes, or a number with a unit. The number of pseudo labels and the size of the table
+        follow from it and from the features and labels of the first batch. Each later label or feature adds four bytes
+        for each pseudo label.
+    n_components : int or "auto", default="auto"
+        Pseudo labels; "auto" for as many, from 16 to 128, as there is memory for.
+    half_life : float or None, default=8000.0
+        Rows after which half of what was learned is forgotten; None for never.
+    detect_drift : bool, default=True
+        Whether to forget nearly all when errors grow by more than chance.
+    optimise : str, default="cardinality"
+        What label sets are to be good at, as for `LabelRaceClassifier`; "macro_f1" is "micro_f1" here.
+    alpha : float or "auto", default="auto"
+        Penalty of the learners; "auto" is the best of a grid on the first rows.
+    n_random_features : int, default=128
+        Random features of dense data.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` does not bring them.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the random features.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Pseudo labels.
+    n_slots_ : int
+        Slots of the table.
+    n_drifts_ : int
+        Drifts found so far.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> from labelrace.evaluation import averages, prequential
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=3000, n_features=20, n_labels=30, seed=0)
+    >>> model = labelrace.make_model("race-hashed", random_state=0)
+    >>> print(f"{averages(prequential(model, stream))['example_f1']:.1f}")
+    0.7
+    """
+
+    def __init__(
+        self,
+        *,
+        max_memory: float | str = "100MB",
+        n_components: int | Literal["auto"] = "auto",
+        half_life: float | None = 8000.0,
+        detect_drift: bool = True,
+        optimise: str = "cardinality",
+        alpha: float | Literal["auto"] = "auto",
+        n_random_features: int = 128,
+        categorical_features: Any = None,
+        label_names: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.max_memory = max_memory
+        self.n_components = n_components
+        self.half_life = half_life
+        self.detect_drift = detect_drift
+        self.optimise = optimise
+        self.alpha = alpha
+        self.n_random_features = n_random_features
+        self.categorical_features = categorical_features
+        self.label_names = label_names
+        self.random_state = random_state
+
+    def _algorithm(self, seed: int) -> HashedRace:
+        parameters.check_choice("optimise", self.optimise, thresholds.AIMS)
+        parameters.check_flag("detect_drift", self.detect_drift)
+        if isinstance(self.alpha, str):
+            parameters.check_choice("alpha", self.alpha, ("auto",))
+        alpha = None if isinstance(self.alpha, str) else self.alpha
+        bank = RLS(alpha, self.half_life, self.n_random_features, seed, single=True)
+        memory = parameters.memory_size("max_memory", self.max_memory)
+        n_components = count_or_auto(self.n_components)
+        return HashedRace(bank, self.optimise, bool(self.detect_drift), memory, n_components)
+
+    @property
+    def n_components_(self) -> int:
+        """Pseudo labels."""
+        return len(self._checked_fitted().state.decoder.total)
+
+    @property
+    def n_slots_(self) -> int:
+        """Slots of the table."""
+        return len(self._checked_fitted().state.table)
+
+    @property
+    def n_drifts_(self) -> int:
+        """Drifts found so far."""
+        return int(self._checked_fitted().state.n_drifts)
+
+
+def count_or_auto(n_components: Any) -> int | None:
+    """Check a number of pseudo labels; None for "auto"."""
+    if isinstance(n_components, str) and n_components == "auto":
+        return None
+    if isinstance(n_components, str):
+        raise ValueError(f"n_components must be a whole number of at least 1 or 'auto', got {n_components!r}.")
+    parameters.check_whole("n_components", n_components, 1)
+    return int(n_components)

@@ -1,0 +1,104 @@
+"""The decoder of predicted codes against least squares over all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from labelrace.core import hashed_codes
+from labelrace.learners import code_decoder
+
+K, L = 6, 700
+
+
+def some_rows(seed, n):
+    """Make codes and labels that go with them, some labels far more often than others."""
+    rng = np.random.default_rng(seed)
+    labels = np.minimum(rng.zipf(1.3, size=(n, 4)) - 1, L - 1)
+    Y = np.zeros((n, L))
+    np.put_along_axis(Y, labels, 1.0, axis=1)
+    U = hashed_codes.encode(Y, K) + 0.5 * rng.normal(size=(n, K))
+    return U, scipy.sparse.csr_array(Y)
+
+
+def learned(keep, n_batches=12, n=40):
+    state = code_decoder.init(L, K)
+    rows = [some_rows(seed, n) for seed in range(n_batches)]
+    for U, Y in rows:
+        state = code_decoder.update(state, U, Y, keep)
+    weights = np.repeat(keep ** np.arange(n_batches)[::-1], n)
+    return state, np.vstack([U for U, _ in rows]), scipy.sparse.vstack([Y for _, Y in rows]).toarray(), weights
+
+
+def naive_scores(U, Y, weights, queries):
+    """Ridge regression of the labels on the codes, about their means."""
+    n = weights.sum()
+    mean, frequency = weights @ U / n, weights @ Y / n
+    centred = U - mean
+    G = (weights[:, None] * centred).T @ centred
+    G += 1e-3 * np.trace(G) / K * np.eye(K)
+    return frequency + (queries - mean) @ np.linalg.solve(G, (weights[:, None] * centred).T @ (Y - frequency))
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])
+def test_scores_are_those_of_least_squares(keep):
+    """With a scale that is small, and one that had to be multiplied out."""
+    state, U, Y, weights = learned(keep, 3 if keep < 0.5 else 12)
+    queries, _ = some_rows(99, 25)
+    derived = code_decoder.derive(state)
+    asked = code_decoder.queries(derived, queries)
+    expected = naive_scores(U, Y, weights, queries)
+    np.testing.assert_allclose(code_decoder.all_scores(derived, asked), expected, atol=2e-4)
+    labels = np.array([0, 3, 5, 699])
+    beta, constants = code_decoder.coefficients(derived, labels)
+    np.testing.assert_allclose(queries @ beta + constants, expected[:, labels], atol=2e-4)
+    rows = np.array([0, 7, 7, 24])
+    np.testing.assert_allclose(
+        code_decoder.pair_scores(derived, asked, rows, labels), expected[rows, labels], atol=2e-4
+    )
+
+
+@pytest.mark.parametrize("n_best", [3, 40, 650])
+def test_the_best_are_found_without_looking_at_all(n_best, monkeypatch):
+    """In whatever list labels are: recent ones, those counted since the order was made, and the others."""
+    monkeypatch.setattr(code_decoder, "_RECENT", 20)
+    monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
+    monkeypatch.setattr(code_decoder, "_FIRST_BLOCK", 8)
+    state, *_ = learned(0.95)
+    assert len(state.order) > 100
+    assert len(state.apart)
+    derived = code_decoder.derive(state)
+    asked = code_decoder.queries(derived, some_rows(98, 30)[0])
+    every = code_decoder.all_scores(derived, asked)
+    looked_at = []
+    scores_of = code_decoder._scores
+    monkeypatch.setattr(
+        code_decoder, "_scores", lambda d, a, labels: looked_at.append(labels) or scores_of(d, a, labels)
+    )
+    n_exact = min(n_best, 5)
+    labels, scores = code_decoder.best(derived, asked, n_best, n_exact)
+    assert labels.shape == scores.shape == (30, n_best)
+    assert all(len(set(row)) == n_best for row in labels.tolist())
+    np.testing.assert_allclose(np.take_along_axis(every, labels, axis=1), scores, atol=1e-5)
+    np.testing.assert_allclose(scores[:, :n_exact], -np.sort(-every, axis=1)[:, :n_exact], atol=1e-5)
+    if n_best == 3:
+        assert sum(map(len, looked_at)) < L / 2
+
+
+def test_bounds_hold():
+    state, *_ = learned(0.9)
+    derived = code_decoder.derive(state)
+    asked = code_decoder.queries(derived, some_rows(97, 50)[0])
+    counts = derived.scale * np.asarray(derived.counts)[:, 0]
+    bounds = counts / derived.rows + np.sqrt(counts) * asked.lengths[:, None]
+    assert (code_decoder.all_scores(derived, asked) <= bounds + 1e-5).all()
+
+
+def test_labels_that_come_later_cost_a_row_of_zeros():
+    state, *_ = learned(0.9)
+    grown = code_decoder.grow(state, L + 50)
+    asked = [(d := code_decoder.derive(one), code_decoder.queries(d, some_rows(3, 9)[0])) for one in (state, grown)]
+    before, after = (code_decoder.all_scores(*pair) for pair in asked)
+    np.testing.assert_array_equal(after[:, :L], before)
+    assert not after[:, L:].any()
