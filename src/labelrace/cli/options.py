@@ -75,6 +75,21 @@ ModelParameters = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
 
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "--jobs",
+        help="Processes on this machine, of one thread each; by default one for a model that is trained or predicts, "
+        "and as many as there are processors for runs.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.", show_default=False),
+]
+
 Delimiter = Annotated[
     str | None,
     typer.Option(

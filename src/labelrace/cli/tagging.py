@@ -49,11 +49,20 @@ def train_tagger(
     parameters: list[str] | None,
     batch_size: int,
     seed: int,
+    workers: int | None,
+    scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
     chosen, name = as_parameters(parameters), model or default_model()
     learner = _model(name, chosen) if chosen else name
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+
+        if table.delimiter is not None or source == "-":
+            raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
+        typer.echo(train_shared(tagger, name, source, out, None, batch_size, workers, scheduler))
+        return
     stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)

@@ -19,9 +19,11 @@ from labelrace.cli.options import (
     Delimiter,
     Interrupted,
     Labels,
+    Scheduler,
     Seed,
     Source,
     TagOptions,
+    Workers,
     as_labels,
     as_parameters,
     default_model,
@@ -31,7 +33,7 @@ from labelrace.cli.options import (
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target, whole_file
 
-__all__ = ["predict", "train"]
+__all__ = ["predict", "predictions", "train"]
 
 
 @takes_tags
@@ -48,6 +50,8 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     table: TagOptions | None = None,
 ) -> None:
     """Let a model learn a stream, or a table with tags, and save it.
@@ -58,6 +62,8 @@ def train(
 
     labelrace train tickets.csv --tags tags -o tagger.labelrace
 
+    labelrace train 'tickets-*.parquet' --tags tags -o tagger.labelrace --workers 4
+
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
     # Before long work, not after it.
@@ -67,7 +73,16 @@ def train(
             raise ValueError(
                 "--labels and --tags must not be given together: --tags is for tables, --labels for others."
             )
-        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed)
+        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed, workers, scheduler)
+        return
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+        from labelrace.models.registry import make_model
+
+        name = model or default_model()
+        shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
+        told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
+        typer.echo(told)
         return
     from labelrace.cli.rows import source_of
     from labelrace.evaluation import ModelSpec
@@ -129,6 +144,8 @@ def predict(
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
     delimiter: Delimiter = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Predict labels, or tags, with a saved model.
 
@@ -149,6 +166,12 @@ def predict(
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
     as_csv = out is not None and out.suffix.lower() == ".csv"
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import shared_predictions
+
+        rows = shared_predictions(model, source, as_labels(labels), batch_size, top, as_csv, workers, scheduler)
+        _write_out(rows, out, as_csv=as_csv)
+        return
     if isinstance(model, labelrace.Tagger):
         tables = tagging.tables_of(source, batch_size, delimiter)
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
@@ -159,7 +182,7 @@ def predict(
         batches = file_rows(known_features(model), source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    _write_out(_predictions(model, batches, top), out, as_csv=as_csv)
+    _write_out(predictions(model, batches, top), out, as_csv=as_csv)
 
 
 def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
@@ -173,7 +196,7 @@ def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, a
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
+def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)

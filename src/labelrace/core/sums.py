@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core import draws
-from labelrace.exceptions import DivergenceError
+from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["LabelGram", "State", "Sums", "Table", "matrix_of"]
@@ -216,6 +216,39 @@ class Sums:
             _sum(one.yy, other.yy, self._yy_shape(n_labels)),
         )
 
+    def emptied(self, state: State) -> State:
+        """Make empty sums about the same shift."""
+        return self.init(len(state.shift), len(state.sum_y))._replace(shift=state.shift)
+
+    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
+        """Put labels and columns of features in another order.
+
+        Raises
+        ------
+        MergeError
+            For a sketch of ``YᵀY``: its random signs belong to the places of the labels.
+        """
+        n_labels, m = len(state.sum_y), len(state.shift)
+        is_moved = not np.array_equal(labels, np.arange(n_labels))
+        yy = matrix_of(state.yy, self._yy_shape(n_labels))
+        if is_moved and self.keeps_yy and not self._is_exact(n_labels):
+            raise MergeError(
+                f"With more than {self.exact_labels} labels, models must have them in the same order to be merged: "
+                "name them all from the start."
+            )
+        if is_moved and self.keeps_yy:
+            yy = _csr(yy)[labels][:, labels]
+        xy = _csr(matrix_of(state.xy, (m, n_labels)))[columns][:, labels]
+        return State(
+            state.rows,
+            state.shift[columns],
+            state.sum_x[columns],
+            state.sum_y[labels],
+            state.xx[np.ix_(columns, columns)],
+            _table(xy, (m, n_labels)),
+            _table(yy, self._yy_shape(n_labels)),
+        )
+
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far; beyond `exact_labels` this makes the sketch of ``YᵀY``."""
         before, m = len(state.sum_y), len(state.shift)
@@ -281,6 +314,11 @@ def matrix_of(table: Table, shape: tuple[int, int]) -> AnyMatrix:
     if not len(table.indptr):
         return table.dense
     return scipy.sparse.csr_array((table.data, table.indices, table.indptr), shape=shape)
+
+
+def _csr(matrix: AnyMatrix) -> AnyMatrix:
+    """Return a matrix whose rows and columns can be taken: sparse ones in compressed rows."""
+    return scipy.sparse.csr_array(matrix) if scipy.sparse.issparse(matrix) else matrix
 
 
 def _is_dense(shape: tuple[int, int]) -> bool:

@@ -51,11 +51,13 @@ __all__ = [
     "ScoreHistogram",
     "add_label_scores",
     "add_scores",
+    "added_monitors",
     "adjusted",
     "best_share",
     "calibration",
     "cardinality_threshold",
     "choose",
+    "counted_anew",
     "empty_row_floor",
     "grow_label_histograms",
     "grow_monitor",
@@ -65,6 +67,7 @@ __all__ = [
     "new_label_histograms",
     "new_monitor",
     "probabilities",
+    "reordered_monitor",
     "soft_clip",
 ]
 
@@ -262,6 +265,36 @@ def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
     """Add labels that were absent so far."""
     n_new = n_labels - len(watched.offsets)
     return watched._replace(offsets=np.pad(watched.offsets, (0, n_new)), present=np.pad(watched.present, (0, n_new)))
+
+
+def reordered_monitor(watched: Monitor, labels: IntArray) -> Monitor:
+    """Put labels in another order."""
+    return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
+
+
+def counted_anew(watched: Monitor) -> Monitor:
+    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
+    return watched._replace(histograms=Histograms(*(new_histogram() for _ in SHARES)))
+
+
+def added_monitors(one: Monitor, other: Monitor) -> Monitor:
+    """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
+    histograms = [
+        ScoreHistogram(
+            a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
+        )
+        for a, b in zip(one.histograms, other.histograms, strict=True)
+    ]
+    rows = one.rows + other.rows
+    share = other.rows / rows if rows else 0.0
+    return Monitor(
+        Histograms(*histograms),
+        one.offsets + share * (other.offsets - one.offsets),
+        one.present + other.present,
+        rows,
+        one.f1 + other.f1,
+        one.f1_rows + other.f1_rows,
+    )
 
 
 def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArray:

@@ -215,6 +215,12 @@ class RLS(Bank[RLSState]):
             WarmUp.empty(),
         )
 
+    def with_zeros(self, state: RLSState) -> RLSState:
+        """Make learners with zero weights that scale columns as these do, and have their penalty."""
+        empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
+        empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
+        return _as_tables(empty, empty.weights, empty.gained) if not state.scaling.length else empty
+
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
         if scaling.is_sparse(X):
@@ -461,6 +467,25 @@ class RLS(Bank[RLSState]):
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])
         gained: Any = Table.of(state.gained).replaced(features, zeros[1])
         return state._replace(weights=weights, gained=gained)
+
+    def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
+        """Put targets and features in another order; a buffer of first rows must have been used up."""
+        scaled, targets = state.scaling, np.arange(len(state.intercepts)) if targets is None else targets
+        design = columns.order_of(scaled.n_values, features).design
+        n_random = scaled.directions.shape[1]
+        places = np.concatenate([design, len(design) + np.arange(n_random)])
+        if scaled.length:
+            scaled = scaling.reordered(scaled, design)
+        weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
+        moved = state._replace(
+            scaling=scaled._replace(n_values=scaled.n_values[features]),
+            weights=weights,
+            gained=gained,
+            intercepts=state.intercepts[targets],
+            first_rows=state.first_rows[targets],
+            young=state.young[targets],
+        )
+        return _as_tables(moved, weights, gained) if not scaled.length else moved
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""

@@ -40,6 +40,7 @@ __all__ = [
     "init",
     "is_sparse",
     "n_columns",
+    "reordered",
     "rescale",
     "revised",
     "scale",
@@ -371,6 +372,18 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     # Known of the rows given, and slow to find out again.
     scaled.has_canonical_format = sparse.has_canonical_format
     return scaled
+
+
+def reordered(state: ScalingState, design: IntArray) -> ScalingState:
+    """Put the columns of dense data in another order; what features they come from is left to the caller."""
+    return state._replace(
+        rows=state.rows[design],
+        mean=state.mean[design],
+        square=state.square[design],
+        recent_mean=state.recent_mean[design],
+        recent_square=state.recent_square[design],
+        directions=state.directions[design],
+    )
 
 
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:

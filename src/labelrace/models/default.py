@@ -33,6 +33,7 @@ from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thre
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
+from labelrace.exceptions import MergeError
 from labelrace.learners import code_decoder, columns, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
@@ -40,6 +41,7 @@ from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import hashed, inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
+from labelrace.models.fitted import Fitted
 from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -319,8 +321,23 @@ class LabelRace(BankAlgorithm[State]):
         return None if derived.compressed is None else self.compressing.predict_best(derived.compressed, X, k)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
+        """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; not of compressed labels."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return state._replace(learners=learners, watch=monitoring.reordered(state.watch, labels), recent=_no_rows())
+
+    def forgotten_all(self, state: State) -> State:
+        """Make a state of zero weights, with the same columns, scaling and penalty."""
+        learners = self.bank.with_zeros(state.learners)
+        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
+
+    def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Count the scores of rows that were set aside, and then learn them."""
+        state = state._replace(watch=monitoring.add_together(state.watch, scores, labels))
+        return self._within_memory(state._replace(learners=self.bank.learn(state.learners, X, Y)), X)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
@@ -514,6 +531,14 @@ class LabelRaceClassifier(OnlineClassifier):
         bank = RLS(alpha, self._rows_to_half(), self.n_random_features, seed, single=True, binary=True)
         memory = parameters.memory_size("max_memory", self.max_memory)
         return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, n_components)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: joining knows this method, whose states it joins.
+        from labelrace.models import joining
+
+        if one.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        return joining.merged(one, other, columns)
 
     def _rows_to_half(self) -> float | None:
         if self.forgetting is None:

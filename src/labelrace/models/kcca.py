@@ -38,6 +38,7 @@ from labelrace.core import draws, sums
 from labelrace.core.linalg import right_singular
 from labelrace.core.regression import penalised
 from labelrace.core.schema import Schema
+from labelrace.exceptions import MergeError
 from labelrace.models import compression
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -153,6 +154,14 @@ class KCCA(Compression):
         if self.n_random_features and one.width != other.width:  # type: ignore[attr-defined]
             return "the width of their random features comes from each one's first batch; give width="
         return super().why_unmergeable(one, other)
+
+    def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
+        """Put labels and features in another order; with random features, labels must stay where they are."""
+        if self.n_random_features and not np.array_equal(labels, np.arange(len(labels))):
+            raise MergeError(
+                "The models must have their labels in the same order, which settles their random features."
+            )
+        return super().reordered(state, labels, features)
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where the random features are given."""

@@ -1,0 +1,15 @@
+"""A real cluster on this machine: two processes, on loopback."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("distributed", reason="the extra dask is not installed")
+
+from labelrace.distributed.cluster import connected
+
+
+@pytest.fixture(scope="session")
+def client():
+    with connected(workers=2) as started:
+        yield started
