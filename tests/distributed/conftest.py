@@ -9,7 +9,8 @@ pytest.importorskip("distributed", reason="the extra dask is not installed")
 from labelrace.distributed.cluster import connected
 
 
-@pytest.fixture(scope="session")
+# Not for longer: a cluster's threads and processes would be counted by tests of others.
+@pytest.fixture(scope="module")
 def client():
     with connected(workers=2) as started:
         yield started
