@@ -117,11 +117,11 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Array
+    table: Annotated[Array, "_slots 1", "float"]
     counts: ScoreHistogram
-    n_missed: float
+    n_missed: Annotated[float, ">=0"]
     drift: DriftState
-    n_drifts: float
+    n_drifts: Annotated[float, ">=0"]
 
 
 class Derived(NamedTuple):
