@@ -173,3 +173,23 @@ def test_what_is_no_tagger(works, refuses):
     labelrace.BinaryRelevanceClassifier().fit(np.eye(3), np.eye(3)).save("m")
     assert "m must be a tagger" in refuses("update", "m", "old.csv")
     assert works("inspect", "m").startswith("BinaryRelevanceClassifier, ")
+
+
+def test_standard_input_may_hold_cells_as_long_as_those_of_files(trained, works):
+    cell = "please " * 20_000 + "invoice price pay money"
+    out = works("predict", "t.labelrace", "-", stdin=f"nr,body\nT-1,{cell}\n")
+    assert json.loads(out)["nr"] == "T-1"
+
+
+def test_a_key_that_comes_twice_in_standard_input_is_an_error(trained, refuses):
+    err = refuses("predict", "t.labelrace", "-", stdin='{"body": "oven", "body": "invoice"}\n')
+    assert "standard input, row 1: the key 'body' is there twice in an object; keep one of them." in err
+
+
+def test_tags_are_called_not_known_well_only_where_they_are_not(works):
+    rng = np.random.default_rng(0)
+    rows = [{**row, "tags": row["tags"] + ";luck" * int(rng.integers(4) == 0)} for row in tickets(400)]
+    write("luck.csv", rows)
+    out = works("train", "luck.csv", "--tags", "tags", "-o", "t.labelrace", "--batch-size", 100).splitlines()
+    assert [line.partition(" (")[0] for line in out if line.startswith("Not known")] == ["Not known well: luck"]
+    assert "luck" not in next(line for line in out if line.startswith("Known"))
