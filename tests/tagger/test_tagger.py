@@ -279,6 +279,10 @@ def test_an_encoder_is_named_in_the_file_and_asked_for_again(tmp_path):
         labelrace.load(tmp_path / "a.labelrace")
     again = labelrace.load(tmp_path / "a.labelrace", encoders={"body": topics})
     assert again.predict_top(NEW, 4) == tagger.predict_top(NEW, 4)
+    for other in (lambda texts: np.ones((len(texts), 2)), lambda texts: np.ones((len(texts), 9))):
+        another = labelrace.load(tmp_path / "a.labelrace", encoders={"body": other})
+        with pytest.raises(ValueError, match="'body' must give 4 numbers for a text, as it did when they were learned"):
+            another.predict(NEW)
 
 
 def test_errors_leave_the_tagger_as_it_was(trained):
