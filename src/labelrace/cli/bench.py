@@ -88,7 +88,7 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that end today. Also vowpal-wabbit, "
+            help="Which models, separated by commas; by default all online ones that do not take hours. Also vowpal-wabbit, "
             "river-logistic.",
             show_default=False,
         ),
