@@ -36,7 +36,7 @@ _LISTED = 5
 
 def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
     """Yield the rows of a file or of standard input."""
-    from labelrace.tagger import file_tables, text_tables
+    from labelrace.tagger import batches_of, file_tables, text_tables
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
@@ -44,7 +44,26 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
         # The standard library refuses cells above 131,072 characters, which files may have.
         csv.field_size_limit(LINE.value)
         return text_tables(sys.stdin, batch_size, delimiter or ",")
+    if Path(source).suffix.lower() == ".json":
+        return batches_of(_json_rows(source), batch_size)
     return file_tables(source, batch_size, delimiter)
+
+
+def _json_rows(source: str) -> list[dict[str, Any]]:
+    """Read a file that holds one JSON object, or a list of them."""
+    from labelrace.streams.jsonl import with_keys_once
+
+    try:
+        read = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=with_keys_once)
+    except ValueError as error:
+        raise ValueError(
+            f"{source} must hold a JSON object or a list of them, got something else ({error}); a file with an object "
+            "on each line is called .jsonl."
+        ) from None
+    rows = read if isinstance(read, list) else [read]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{source} must hold a JSON object, with a value for each column, or a list of them.")
+    return rows
 
 
 def train_tagger(
@@ -240,25 +259,11 @@ def explain(
 
 def _one_row(source: str, delimiter: str | None) -> Any:
     """Read the one row of a file."""
-    from labelrace.features.cells import read_table
-    from labelrace.streams.jsonl import with_keys_once
-
-    if Path(source).suffix.lower() == ".json":
-        try:
-            read = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=with_keys_once)
-        except ValueError as error:
-            raise ValueError(f"{source} must hold a JSON object, got something else ({error}).") from None
-        rows = read if isinstance(read, list) else [read]
-        if not all(isinstance(row, dict) for row in rows):
-            raise ValueError(f"{source} must hold a JSON object, with a value for each column.")
-        table = read_table(rows)
-    else:
-        found = next(tables_of(source, 2, delimiter), None)
-        if found is None:
-            raise ValueError(f"{source} must have one row, got none.")
-        table = found
+    table = next(tables_of(source, 2, delimiter), None)
+    if table is None:
+        raise ValueError(f"{source} must have one row, got none.")
     if table.n_rows != 1:
-        raise ValueError(f"{source} must have one row, got {table.n_rows}.")
+        raise ValueError(f"{source} must have one row, got more.")
     return table
 
 
