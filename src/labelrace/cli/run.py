@@ -48,8 +48,12 @@ def run(
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
     seed: Seed = 0,
     measures: Annotated[
-        str, typer.Option(help="'paper' (five), 'all' (nineteen), or names with commas between.")
-    ] = "paper",
+        str,
+        typer.Option(
+            help="'paper' (five), 'all' (nineteen), names with commas between, or 'auto': paper, and P@1, P@5 and "
+            "nDCG@5 where there are more than 1,000 labels."
+        ),
+    ] = "auto",
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
     ] = "prequential",
