@@ -347,7 +347,7 @@ def extreme_document(summary: ExtremeSummary) -> Document:
     hint = (
         f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
         "processor time on one thread; latency is that of the five best labels of one row. The state is the "
-        "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets, and so no example F. "
+        "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets and no example F. "
         "No parameter was tuned."
     )
     chart = Chart("frontier", "nDCG@5 against memory and against rows learned a second", lambda: _figure(by_stream))
