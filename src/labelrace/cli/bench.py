@@ -181,7 +181,9 @@ def speed(
 def extreme(
     labels: Annotated[
         list[int] | None,
-        typer.Option(help="Labels of a synthetic stream; repeatable. By default 1,000 to 100,000.", show_default=False),
+        typer.Option(
+            help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
+        ),
     ] = None,
     budget: Annotated[
         list[str] | None,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExtremeSummary", "extreme_document", "extreme_records", "run_extreme", "zipf_stream"]
 
-LABELS = (10**3, 10**4, 10**5)
+LABELS = (10**3, 10**4, 10**5, 10**6)
 BUDGETS = ("10MB", "50MB", "250MB")
 _BITS = (18, 22, 24)
 _TREE = "vowpalwabbit"
@@ -47,6 +47,11 @@ _BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
 _MANY_LABELS = 1000
 _N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
 _MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
+# What quality is drawn against; 0 is not drawn.
+_AXES: dict[str, tuple[str, Callable[[Any], float]]] = {
+    "memory": ("state, MB", lambda measured: measured.bytes / 1e6),
+    "speed": ("rows/s learned", lambda measured: measured.rows_a_second or 0.0),
+}
 # A weight of Vowpal Wabbit's adaptive, normalised updates takes four floats.
 _TREE_BYTES = 16
 
@@ -234,7 +239,7 @@ def run_extreme(
 
     Parameters
     ----------
-    labels : sequence of int, default=(1000, 10000, 100000)
+    labels : sequence of int, default=(1000, 10000, 100000, 1000000)
         Numbers of labels of the synthetic streams.
     budgets : sequence of str, default=("10MB", "50MB", "250MB")
         What ``max_memory`` of ``race-hashed`` is.
@@ -350,13 +355,16 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets and no example F. "
         "No parameter was tuned."
     )
-    chart = Chart("frontier", "nDCG@5 against memory and against rows learned a second", lambda: _figure(by_stream))
+    charts = [
+        Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, name))
+        for name, what in (("memory", "memory"), ("speed", "rows learned a second"))
+    ]
     return Document(
         title="Very many labels",
         brand="labelrace bench",
         lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
-        sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], [chart])],
+        sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
         notes=summary.notes,
     )
 
@@ -387,21 +395,22 @@ def _table(by_stream: dict[str, list[Measured]]) -> Table:
     return Table("extreme", "Very many labels.", columns, groups, first="Method")
 
 
-def _figure(by_stream: dict[str, list[Measured]]) -> Figure:
-    """Draw quality against memory, and below it against speed, a line for each family of methods."""
-    axes: dict[str, Callable[[Measured], float]] = {
-        "state, MB": lambda measured: measured.bytes / 1e6,
-        "rows/s learned": lambda measured: measured.rows_a_second or 0.0,
-    }
-    families = list(dict.fromkeys(method.split(", ")[0] for method in _methods(by_stream)))
+def _figure(by_stream: dict[str, list[Measured]], against: str) -> Figure:
+    """Draw quality against "memory" or "speed", a line for each family of methods; up is better."""
+    label, value = _AXES[against]
+    families = list(dict.fromkeys(_family(method) for method in _methods(by_stream)))
     shown = []
-    for label, value in axes.items():
-        for name, of in by_stream.items():
-            series = []
-            for place, family in enumerate(families):
-                points = sorted((m for m in of if m.method.split(", ")[0] == family and value(m) > 0), key=value)
-                tips = [f"{m.method}: nDCG@5 {m.ndcg_at_5:.3f}" for m in points]
-                x, y = [value(m) for m in points], [m.ndcg_at_5 for m in points]
-                series.append(Series(family, x, y, place, marker="o", tips=tips))
-            shown.append(Panel(name, series, label, "nDCG@5", "x"))
-    return panels(shown, across=len(by_stream), size=(3.0, 2.5))
+    for name, of in by_stream.items():
+        series = []
+        for place, family in enumerate(families):
+            points = sorted((m for m in of if _family(m.method) == family and value(m) > 0), key=value)
+            tips = [f"{m.method}: nDCG@5 {m.ndcg_at_5:.3f}" for m in points]
+            x, y = [value(m) for m in points], [m.ndcg_at_5 for m in points]
+            series.append(Series(family, x, y, place, marker="o", tips=tips))
+        shown.append(Panel(name, series, label, "nDCG@5", "x"))
+    return panels(shown, across=3, size=(3.3, 2.5))
+
+
+def _family(method: str) -> str:
+    """Return a method's name without its size."""
+    return method.partition(", ")[0]
