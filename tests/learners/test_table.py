@@ -158,3 +158,24 @@ def test_readers_see_one_version_or_the_other():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_parts_are_all_rows(monkeypatch):
+    monkeypatch.setattr(table, "_PART_BYTES", 48)
+    array = np.arange(14.0).reshape(7, 2)
+    one = Table.of(array)
+    one.replaced(np.array([0, 5]), np.ones((2, 2)))
+    parts = list(one.parts())
+    assert len(parts) == 3
+    np.testing.assert_array_equal(np.concatenate(parts), array)
+    assert one.nbytes == array.nbytes
+
+
+def test_a_version_is_reclaimed():
+    array = np.arange(8.0).reshape(4, 2)
+    one = Table.of(array)
+    one.replaced(np.array([0, 2]), np.ones((2, 2))).replaced(np.array([1, 2]), np.zeros((2, 2)))
+    one.reclaim()
+    assert_is(one, array)
+    # Nothing is copied to go on: the array holds this version.
+    assert one.replaced(np.array([3]), np.ones((1, 2)))._store is one._store

@@ -39,11 +39,11 @@ def list_() -> None:
         table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     console = Console()
     console.print(table)
-    absent = [entry for entry in catalog() if entry.command and entry.found is None]
-    if absent:
+    commands = [entry.command for entry in catalog() if entry.command and entry.found is None]
+    if commands:
         console.print(f"\nBring your own from {EXTREME_REPOSITORY}, unpack it, then:", highlight=False, soft_wrap=True)
-    for entry in absent:
-        console.print(entry.command, highlight=False, soft_wrap=True, markup=False)
+    for command in commands:
+        console.print(command, highlight=False, soft_wrap=True, markup=False)
 
 
 @app.command()

@@ -22,7 +22,7 @@ these are more than a sixteenth of all, so that a label's occurrence costs the s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -78,8 +78,8 @@ class State(NamedTuple):
     total: FloatArray
     rows: float
     scale: float
-    sums: Array
-    counts: Array
+    sums: Annotated[Array, "table"]
+    counts: Annotated[Array, "table"]
     order: IntArray
     apart: IntArray
     recent: IntArray

@@ -23,7 +23,7 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -117,7 +117,7 @@ class State(NamedTuple):
 
     learners: RLSState
     decoder: code_decoder.State
-    table: Array
+    table: Annotated[Array, "table"]
     counts: ScoreHistogram
     n_missed: float
     drift: DriftState

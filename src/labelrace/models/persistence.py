@@ -15,7 +15,6 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -31,6 +30,7 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.learners.table import Table
 from labelrace.models import naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.shapes import Shapes
@@ -58,10 +58,11 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         )
     schema = fitted.schema
     tensors = _flatten(fitted.state, "state") | {"n_values": schema.n_values}
+    given = model.get_params(deep=False)
+    if _are_equal(given.get("label_names"), schema.label_names):
+        given["label_names"] = _Path("label_names")
     header = new_header(type(model).__name__) | {
-        "parameters": {
-            name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
-        },
+        "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in given.items()},
         "n_labels": schema.n_labels,
         "label_names": _encode("label_names", schema.label_names, tensors),
         "feature_names": _encode("feature_names", schema.feature_names, tensors),
@@ -72,6 +73,15 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
     if hasattr(model, "source_"):
         header["source"] = _encode("source", model.source_, tensors)
     return header, tensors
+
+
+class _Path(str):
+    """Where names are that stand in another place of the file already."""
+
+
+def _are_equal(given: Any, names: Array | None) -> bool:
+    """Tell whether names that were given are those of the schema: they need not be written twice."""
+    return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
 
 
 def new_header(class_name: str) -> dict[str, Any]:
@@ -92,7 +102,7 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
     Always in one order, unlike the library's own function: the same model gives the same bytes.
     """
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    arrays = {name: np.asarray(tensors[name], tensors[name].dtype.newbyteorder("<"), order="C") for name in ordered}
+    arrays = {name: _in_order(tensors[name]) for name in ordered}
     entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}}
     end = 0
     for name, array in arrays.items():
@@ -104,7 +114,20 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
     header += b" " * (-len(header) % 8)
     yield struct.pack("<Q", len(header))
     yield header
-    yield from (array.data if array.size else b"" for array in arrays.values())
+    for array in arrays.values():
+        yield from _parts(array)
+
+
+def _in_order(tensor: Any) -> Any:
+    """Bring an array into the order of the file; a table is brought part by part, when it is written."""
+    return tensor if isinstance(tensor, Table) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+
+
+def _parts(tensor: Any) -> Iterator[Any]:
+    """Yield the bytes of an array at once, and those of a table some rows at a time."""
+    for part in tensor.parts() if isinstance(tensor, Table) else (tensor,):
+        ordered = _in_order(part)
+        yield ordered.data if ordered.size else b""
 
 
 def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
@@ -169,10 +192,29 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
                 f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
                 f"({labelrace.__version__}) reads: upgrade labelrace."
             )
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
+    tensors = _read_arrays(path)
     if metadata.get(_CHECKSUM) != _checksum(metadata[_HEADER], tensors):
         raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
     return header, tensors
+
+
+def _read_arrays(path: Path) -> dict[str, Array]:
+    """Read the arrays of a safetensors file that has been found to be one."""
+    types = {kind: np.dtype(f"<{name}") for name, kind in _TYPES.items()}
+    arrays = {}
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        entries = json.loads(file.read(length))
+        for name, entry in entries.items():
+            if name == "__metadata__":
+                continue
+            array = np.empty(entry["shape"], types[entry["dtype"]])
+            file.seek(8 + length + entry["data_offsets"][0])
+            if file.readinto(array.reshape(-1).view(np.uint8).data) < array.nbytes:
+                raise ModelFileError(f"{path} is cut short.")
+            arrays[name] = array
+    return arrays
 
 
 def _checksum(header: str, tensors: dict[str, Array]) -> str:
@@ -181,13 +223,17 @@ def _checksum(header: str, tensors: dict[str, Array]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
-        total = zlib.crc32(tensor.data, total)
+        for part in _parts(tensor):
+            total = zlib.crc32(part, total)
     return f"{total:08x}"
 
 
 def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Make a model of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
+    # The names that were given are mostly those that are known, and then the same objects.
+    is_given = header["parameters"].get("label_names") == header["label_names"]
+    label_names = parameters.get("label_names") if is_given else _decode(header["label_names"], tensors)
     model = _class(header["class"])(**parameters)
     n_values, n_labels = tensors["n_values"], int(header["n_labels"])
     if n_values.ndim != 1 or (n_values < 0).any():
@@ -196,7 +242,7 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         n_values.astype(np.intp, casting="same_kind"),
         _as_names(_decode(header["feature_names"], tensors), len(n_values)),
         n_labels,
-        _as_names(_decode(header["label_names"], tensors), n_labels),
+        _as_names(label_names, n_labels),
         bool(header["sparse_labels"]),
         np.dtype(header["label_dtype"]),
     )
@@ -222,6 +268,9 @@ def _try_out(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> Non
         raise ValueError(f"its arrays are those of {scores.shape[1]} labels, not of {schema.n_labels}")
     if learns:
         algorithm.update(state, X, Y, derived)
+        for tensor in _flatten(state, "state").values():
+            if isinstance(tensor, Table):
+                tensor.reclaim()
 
 
 def _class(name: str) -> Any:
@@ -240,13 +289,15 @@ def _as_names(names: list[str] | None, count: int) -> Array | None:
     return naming.as_array(names)
 
 
-def _flatten(state: Any, path: str) -> dict[str, Array]:
-    """List the arrays of a state by their paths; what is None is left out."""
-    tensors: dict[str, Array] = {}
+def _flatten(state: Any, path: str) -> dict[str, Any]:
+    """List the arrays and tables of a state by their paths; what is None is left out."""
+    tensors: dict[str, Any] = {}
     for name, value in state._asdict().items():
         parts = value if isinstance(value, tuple) and not hasattr(value, "_asdict") else ()
         if hasattr(value, "_asdict"):
             tensors |= _flatten(value, f"{path}.{name}")
+        elif isinstance(value, Table):
+            tensors[f"{path}.{name}"] = value
         elif not isinstance(value, tuple) and value is not None:
             tensors[f"{path}.{name}"] = np.asarray(value)
         for number, part in enumerate(parts):
@@ -290,7 +341,7 @@ class _StateReader:
             return made
         if get_origin(kind) is tuple:
             return self._parts(get_args(kind)[0], place)
-        found = self._tensors.get(place)
+        found: Any = self._tensors.get(place)
         types = [option for option in get_args(kind) if option is not type(None)]
         if type(None) in get_args(kind):
             if found is None:
@@ -298,7 +349,10 @@ class _StateReader:
             [kind] = types
         if found is None:
             raise ValueError(f"{place} is missing")
+        is_table, marks = "table" in marks, [mark for mark in marks if mark != "table"]
         self._check(kind, found, marks, path, name)
+        if is_table and found.ndim == 2:
+            return found if isinstance(found, Table) else Table.taking(found)
         return float(found) if kind is float else found
 
     def _parts(self, kind: Any, place: str) -> tuple[Any, ...]:
@@ -332,6 +386,8 @@ def _scalar_type(hint: Any) -> Any:
 
 def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     """Turn a parameter, or names, into JSON; arrays and lists of text go to the tensors, under its path."""
+    if isinstance(value, _Path):
+        return {"names": str(value)}
     if isinstance(value, CategoricalMask) and value.n_values is not None:
         tensors[path] = value.n_values
         return {"categorical": path}
@@ -360,9 +416,10 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
 
 def _encode_names(path: str, names: Any, tensors: dict[str, Array]) -> Any:
     """Write text as its bytes, one name behind the other, and where each ends; the JSON header has its limits."""
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    tensors[f"{path}.utf8"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-    tensors[f"{path}.ends"] = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    text = "".join(names)
+    size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
+    tensors[f"{path}.utf8"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    tensors[f"{path}.ends"] = np.cumsum(np.fromiter(map(size, names), np.int64, len(names)), dtype=np.int64)
     return {"names": path}
 
 
@@ -384,7 +441,8 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
 
 
 def _decode_names(utf8: Array, ends: Array) -> list[str]:
-    text, stops = utf8.astype(np.uint8, casting="no").tobytes(), [0, *ends.astype(np.int64, casting="no").tolist()]
-    if stops != sorted(stops) or stops[-1] != len(text):
+    text, stops = utf8.astype(np.uint8, casting="no").data, ends.astype(np.int64, casting="no")
+    if (np.diff(stops, prepend=0) < 0).any() or (stops[-1] if len(stops) else 0) != len(text):
         raise ValueError("the ends of names do not fit their text")
-    return [text[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(stops)]
+    starts = np.concatenate([[0], stops[:-1]])
+    return [str(text[start:stop], "utf-8", "surrogatepass") for start, stop in zip(starts, stops, strict=True)]

@@ -14,6 +14,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``ranks: Annotated[IntArray, "M t", "ranks"]``         for the values of each nominal feature, an order of them
 ``n_values: Annotated[IntArray, "m", "values"]``       numbers of values of the features, which give further sizes
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``
+``sums: Annotated[Array, "table"]``                    a `Table`, made of the array without a copy; not compared
 ``stacks: Annotated[State, "stacked"]``                several states in one, with an axis before: not compared
 ====================================================== ===============================================================
 
