@@ -169,13 +169,3 @@ def test_parts_are_all_rows(monkeypatch):
     assert len(parts) == 3
     np.testing.assert_array_equal(np.concatenate(parts), array)
     assert one.nbytes == array.nbytes
-
-
-def test_a_version_is_reclaimed():
-    array = np.arange(8.0).reshape(4, 2)
-    one = Table.of(array)
-    one.replaced(np.array([0, 2]), np.ones((2, 2))).replaced(np.array([1, 2]), np.zeros((2, 2)))
-    one.reclaim()
-    assert_is(one, array)
-    # Nothing is copied to go on: the array holds this version.
-    assert one.replaced(np.array([3]), np.ones((1, 2)))._store is one._store

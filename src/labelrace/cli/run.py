@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,8 +20,10 @@ from labelrace.cli.options import (
     Labels,
     ModelParameters,
     Models,
+    Scheduler,
     Seed,
     TagOptions,
+    Workers,
     as_labels,
     as_measures,
     as_specs,
@@ -57,9 +62,8 @@ def run(
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
     ] = "prequential",
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; by default as many as there are processors.", show_default=False)
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
@@ -103,7 +107,7 @@ def run(
     if table is not None and source is not None:
         data = _tagged(source, table, batch_size)
     try:
-        with run_bars(Console(stderr=True)) as show:
+        with run_bars(Console(stderr=True)) as show, _performer(scheduler) as performer:
             manifest, records = evaluate_models(
                 data,
                 chosen,
@@ -114,9 +118,10 @@ def run(
                 runs=runs,
                 seed=seed,
                 measures=as_measures(measures),
-                jobs=jobs,
+                jobs=workers,
                 resume=resume,
                 on_progress=show,
+                performer=performer,
             )
     except KeyboardInterrupt:
         raise Interrupted(_kept(folder)) from None
@@ -130,6 +135,19 @@ def run(
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True, markup=False)
     if any(record["kind"] == "failed" for record in records):
         raise typer.Exit(FAILED)  # the report says which and why
+
+
+@contextmanager
+def _performer(scheduler: str | None) -> Iterator[Any]:
+    """Give what does the tasks on a cluster; None for processes on this machine."""
+    if scheduler is None:
+        yield None
+        return
+    from labelrace.distributed.cluster import connected
+    from labelrace.distributed.evaluating import perform
+
+    with connected(scheduler=scheduler) as client:
+        yield partial(perform, client)
 
 
 def _demo(batch_size: int) -> Any:

@@ -74,15 +74,15 @@ class State(NamedTuple):
         Labels of recent occurrences, the newest last.
     """
 
-    gram: FloatArray
-    total: FloatArray
-    rows: float
-    scale: float
-    sums: Annotated[Array, "table"]
-    counts: Annotated[Array, "table"]
-    order: IntArray
-    apart: IntArray
-    recent: IntArray
+    gram: Annotated[FloatArray, "c c"]
+    total: Annotated[FloatArray, "c"]
+    rows: Annotated[float, ">=0"]
+    scale: Annotated[float, ">0"]
+    sums: Annotated[Array, "l c", "float", "table"]
+    counts: Annotated[Array, "l 1", "float", "table"]
+    order: Annotated[IntArray, "_r", "<l"]
+    apart: Annotated[IntArray, "_s", "<l"]
+    recent: Annotated[IntArray, "_t", "<l"]
 
 
 class Derived(NamedTuple):

@@ -10,7 +10,7 @@ newest, or the oldest, is nearer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -60,10 +60,10 @@ class Rows(NamedTuple):
         Its compressed rows, if it is sparse.
     """
 
-    dense: FloatArray | None
-    data: FloatArray | None
-    indices: IntArray | None
-    indptr: IntArray | None
+    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]
+    data: Annotated[FloatArray | None, "_z", "<=_top"]
+    indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
+    indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
 
 
 def stored(X: AnyMatrix) -> Rows:
@@ -129,9 +129,9 @@ class Scale(NamedTuple):
         What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
     """
 
-    n_values: IntArray
-    low: FloatArray
-    width: FloatArray
+    n_values: Annotated[IntArray, "m", ">=0"]
+    low: Annotated[FloatArray, "m"]
+    width: Annotated[FloatArray, "m", ">=0"]
 
 
 def empty_scale(n_values: IntArray) -> Scale:

@@ -213,17 +213,6 @@ class Table:
             store.newest()
         return changed
 
-    def reclaim(self) -> None:
-        """Let the array hold this version again; those made of it since then, if any, must not be used any more."""
-        one_at_a_time(self._store.lock, self._reclaimed)
-
-    def _reclaimed(self) -> None:
-        store, mine = self._store, self._version
-        for version in reversed(self._since(store.newest())):
-            store.array[version.places] = version.rows
-        store.status = (mine, None)
-        mine.next = mine.places = mine.rows = None
-
     def grown(self, n_rows: int) -> Table:
         """Make a table with further rows of zeros; room for as many more is made beforehand."""
         if n_rows <= len(self._store.array) and one_at_a_time(self._store.lock, self._store.newest) is self._version:
