@@ -130,7 +130,7 @@ def test_explain_and_inspect(works, refuses):
     assert "body: oven" in out
     told = json.loads(works("explain", "t.labelrace", "row.json", "--json", "--tag", "bill"))
     assert list(told) == ["bill"]
-    assert "must have one row, got 2" in refuses("explain", "t.labelrace", write("two.csv", tickets(3)))
+    assert "must have one row, got more" in refuses("explain", "t.labelrace", write("two.csv", tickets(3)))
     out = works("inspect", "t.labelrace")
     assert "  body: text\n" in out
     assert "Rows learned: 800" in out
@@ -173,3 +173,37 @@ def test_what_is_no_tagger(works, refuses):
     labelrace.BinaryRelevanceClassifier().fit(np.eye(3), np.eye(3)).save("m")
     assert "m must be a tagger" in refuses("update", "m", "old.csv")
     assert works("inspect", "m").startswith("BinaryRelevanceClassifier, ")
+
+
+def test_standard_input_may_hold_cells_as_long_as_those_of_files(trained, works):
+    cell = "please " * 20_000 + "invoice price pay money"
+    out = works("predict", "t.labelrace", "-", stdin=f"nr,body\nT-1,{cell}\n")
+    assert json.loads(out)["nr"] == "T-1"
+
+
+def test_a_key_that_comes_twice_in_standard_input_is_an_error(trained, refuses):
+    err = refuses("predict", "t.labelrace", "-", stdin='{"body": "oven", "body": "invoice"}\n')
+    assert "standard input, row 1: the key 'body' is there twice in an object; keep one of them." in err
+
+
+def test_tags_are_called_not_known_well_only_where_they_are_not(works):
+    rng = np.random.default_rng(0)
+    rows = [{**row, "tags": row["tags"] + ";luck" * int(rng.integers(4) == 0)} for row in tickets(400)]
+    write("luck.csv", rows)
+    out = works("train", "luck.csv", "--tags", "tags", "-o", "t.labelrace", "--batch-size", 100).splitlines()
+    assert [line.partition(" (")[0] for line in out if line.startswith("Not known")] == ["Not known well: luck"]
+    assert "luck" not in next(line for line in out if line.startswith("Known"))
+
+
+def test_a_json_file_of_one_object_or_a_list_is_a_table(trained, works, refuses):
+    rows = without_tags(tickets(3, seed=5))
+    for name, what in (("one.json", rows[0]), ("all.json", rows), ("lines.jsonl", rows[0])):
+        with open(name, "w") as file:
+            json.dump(what, file)
+    assert works("predict", "t.labelrace", "one.json") == works("predict", "t.labelrace", "lines.jsonl")
+    assert [json.loads(line)["nr"] for line in works("predict", "t.labelrace", "all.json").splitlines()] == [
+        row["nr"] for row in rows
+    ]
+    with open("lines.json", "w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    assert "on each line is called .jsonl" in refuses("predict", "t.labelrace", "lines.json")

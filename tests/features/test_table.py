@@ -223,6 +223,11 @@ def test_an_encoder_beside_the_words_or_instead_of_them():
     assert not any(name.startswith("body:") for name in alone.get_feature_names_out())
     with pytest.raises(ValueError, match="encoder of the column 'body' must return an array"):
         fitted(encoders={"body": lambda texts: [1.0]})
+    with pytest.raises(ValueError, match=r"encoder of the column 'body' must be a callable .* got 'small'"):
+        fitted(encoders={"body": "small"})
+    for parameter, value in (("encoders", {"text": lengths}), ("id", "text")):
+        with pytest.raises(ValueError, match=f"no column 'text', which {parameter}= names"):
+            fitted(**{parameter: value})
 
 
 def test_tables_that_are_none():

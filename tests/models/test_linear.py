@@ -91,8 +91,9 @@ def test_a_new_label_changes_no_other_and_begins_there(model):
 
 
 @ALL
-def test_reset_features_are_forgotten(model):
-    X, Y = some_data("sparse")
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_reset_features_are_forgotten(model, kind):
+    X, Y = some_data(kind)
     state = model.fit(X, Y).reset_features([2, 5])._fitted.state
     assert not np.asarray(state.weights)[[2, 5]].any()
     assert not np.asarray(state.gained)[[2, 5]].any()

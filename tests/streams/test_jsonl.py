@@ -134,3 +134,9 @@ def test_as_pandas(tmp_path):
     np.testing.assert_array_equal(data.Y.toarray(), expected)
     stream = open_stream(tmp_path / "random.jsonl", "tags")
     np.testing.assert_array_equal(np.vstack([X for X, _ in stream.batches(300)]), data.X)
+
+
+def test_a_key_that_comes_twice_is_an_error(jsonl):
+    path = jsonl({"size": 1.5, "tags": ["a"]}, b'{"size": 2, "size": 3, "tags": ["b"]}')
+    with pytest.raises(DataFormatError, match=r"line 2: the key 'size' is there twice in an object; keep one of them"):
+        load_dataset(path, labels="tags")

@@ -279,6 +279,10 @@ def test_an_encoder_is_named_in_the_file_and_asked_for_again(tmp_path):
         labelrace.load(tmp_path / "a.labelrace")
     again = labelrace.load(tmp_path / "a.labelrace", encoders={"body": topics})
     assert again.predict_top(NEW, 4) == tagger.predict_top(NEW, 4)
+    for other in (lambda texts: np.ones((len(texts), 2)), lambda texts: np.ones((len(texts), 9))):
+        another = labelrace.load(tmp_path / "a.labelrace", encoders={"body": other})
+        with pytest.raises(ValueError, match="'body' must give 4 numbers for a text, as it did when they were learned"):
+            another.predict(NEW)
 
 
 def test_errors_leave_the_tagger_as_it_was(trained):
@@ -341,6 +345,34 @@ def test_a_column_that_is_used_again_knows_nothing_of_the_word_before(tmp_path):
         np.testing.assert_allclose(after[1], blank)
         one.partial_fit(X, Y)
         assert one.decision_function(rows)[1, 1] > blank[1] + 0.1
+
+
+def test_rows_of_the_warm_up_buffer_forget_a_column_that_is_used_again():
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.csr_array(rng.random((200, 60)) * (rng.random((200, 60)) < 0.08))
+    Y = (X.toarray()[:, :3] > 0).astype(int)
+    X.data = np.where(X.indices == 1, 1.0, X.data)
+    blank = X.copy()
+    blank.data = np.where(X.indices == 1, 0.0, X.data)
+    # The second batch makes the rows enough for all to be learned exactly, once more.
+    model = labelrace.LabelRaceClassifier(random_state=0).partial_fit(X[:100], Y[:100])
+    model.reset_features([1]).partial_fit(blank[100:], Y[100:])
+    row = scipy.sparse.csr_array(np.eye(60)[[1]])
+    np.testing.assert_allclose(model.decision_function(row), model.decision_function(row * 0), atol=1e-6)
+
+
+def test_a_column_of_dense_data_that_is_used_again_has_no_weight():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 6))
+    Y = (X[:, :3] > 0).astype(int)
+    model = labelrace.LabelRaceClassifier(random_state=0).partial_fit(X, Y)
+    known = abs(np.corrcoef(model.decision_function(X)[:, 1], X[:, 1])[0, 1])
+    forgotten = abs(np.corrcoef(model.reset_features([1]).decision_function(X)[:, 1], X[:, 1])[0, 1])
+    assert known > 0.9
+    assert forgotten < 0.3
+    # A batch tells how wide the new column is, the next ones what it means.
+    again = model.partial_fit(X, Y).partial_fit(X, Y).decision_function(X)[:, 1]
+    assert np.corrcoef(again, X[:, 1])[0, 1] > 0.8
 
 
 def test_polars(trained):

@@ -15,6 +15,7 @@ import scipy.sparse
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
 from labelrace.streams.dataset import check_batch_size
+from labelrace.streams.jsonl import with_keys_once
 from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -245,12 +246,14 @@ def _is_number(cell: str) -> bool:
 def _json_row(line: str, number: int, places: dict[str, int], texts: dict[int, list[str]]) -> tuple[int, Any]:
     where = f"standard input, line {number}"
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=with_keys_once)
         if isinstance(row, dict):
             return number, {places[name]: _number(value, texts.get(places[name])) for name, value in row.items()}
         return number, np.array([_number(value, texts.get(place)) for place, value in enumerate(row)])
     except json.JSONDecodeError as error:
         raise DataFormatError(f"{where}: this is not JSON ({error}).") from None
+    except DataFormatError as error:
+        raise DataFormatError(f"{where}: {error}.") from None
     except KeyError as error:
         raise DataFormatError(f"{where}: the model has no feature {error}.") from None
     except (TypeError, ValueError, OverflowError, RecursionError):

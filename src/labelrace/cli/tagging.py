@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ import typer
 from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model, end_early
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target
+from labelrace.limits import LINE
 
 if TYPE_CHECKING:
     from labelrace.features.cells import Table
@@ -27,18 +29,41 @@ BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
 
 # Rows with a tag from which it can be told how well it is predicted.
 _ENOUGH = 10
+# F from which a tag is known well.
+_WELL = 0.5
 _LISTED = 5
 
 
 def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
     """Yield the rows of a file or of standard input."""
-    from labelrace.tagger import file_tables, text_tables
+    from labelrace.tagger import batches_of, file_tables, text_tables
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
     if source == "-":
+        # The standard library refuses cells above 131,072 characters, which files may have.
+        csv.field_size_limit(LINE.value)
         return text_tables(sys.stdin, batch_size, delimiter or ",")
+    if Path(source).suffix.lower() == ".json":
+        return batches_of(_json_rows(source), batch_size)
     return file_tables(source, batch_size, delimiter)
+
+
+def _json_rows(source: str) -> list[dict[str, Any]]:
+    """Read a file that holds one JSON object, or a list of them."""
+    from labelrace.streams.jsonl import with_keys_once
+
+    try:
+        read = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=with_keys_once)
+    except ValueError as error:
+        raise ValueError(
+            f"{source} must hold a JSON object or a list of them, got something else ({error}); a file with an object "
+            "on each line is called .jsonl."
+        ) from None
+    rows = read if isinstance(read, list) else [read]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{source} must hold a JSON object, with a value for each column, or a list of them.")
+    return rows
 
 
 def train_tagger(
@@ -132,10 +157,11 @@ def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
         return
     typer.echo(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
     judged = _judged(tagger)
-    if judged:
-        typer.echo(f"Known well: {_listed(judged[:_LISTED])}.")
-    if len(judged) > _LISTED:
-        typer.echo(f"Not known well: {_listed(judged[_LISTED:][::-1][:_LISTED])}.")
+    known = [one for one in judged if one[1].f1() >= _WELL]
+    if known:
+        typer.echo(f"Known well: {_listed(known[:_LISTED])}.")
+    if len(known) < len(judged):
+        typer.echo(f"Not known well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
 
 
 def _quality(tagger: Tagger) -> str:
@@ -233,24 +259,11 @@ def explain(
 
 def _one_row(source: str, delimiter: str | None) -> Any:
     """Read the one row of a file."""
-    from labelrace.features.cells import read_table
-
-    if Path(source).suffix.lower() == ".json":
-        try:
-            read = json.loads(Path(source).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{source} must hold a JSON object, got something else ({error}).") from None
-        rows = read if isinstance(read, list) else [read]
-        if not all(isinstance(row, dict) for row in rows):
-            raise ValueError(f"{source} must hold a JSON object, with a value for each column.")
-        table = read_table(rows)
-    else:
-        found = next(tables_of(source, 2, delimiter), None)
-        if found is None:
-            raise ValueError(f"{source} must have one row, got none.")
-        table = found
+    table = next(tables_of(source, 2, delimiter), None)
+    if table is None:
+        raise ValueError(f"{source} must have one row, got none.")
     if table.n_rows != 1:
-        raise ValueError(f"{source} must have one row, got {table.n_rows}.")
+        raise ValueError(f"{source} must have one row, got more.")
     return table
 
 

@@ -174,12 +174,22 @@ def moments_since(start: Moments, end: Moments) -> Moments:
 
 def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
     """Make the block of a column that a user's encoder reads: rows of length one."""
+    if not callable(encoder):
+        raise ValueError(
+            f"The encoder of the column {column.name!r} must be a callable from a list of texts to an array, got "
+            f"{encoder!r:.40}."
+        )
     texts = as_texts(cells)
     array = np.asarray(encoder(texts), dtype=np.float64)
     if array.ndim != 2 or len(array) != len(texts) or not np.isfinite(array).all():
         raise ValueError(
             f"The encoder of the column {column.name!r} must return an array of finite numbers with a row for each of "
             f"{len(texts)} texts, got one of shape {array.shape}."
+        )
+    if column.width and array.shape[1] != column.width:
+        raise ValueError(
+            f"The encoder of the column {column.name!r} must give {column.width} numbers for a text, as it did when "
+            f"they were learned, got {array.shape[1]}: give that encoder, or learn anew."
         )
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
     names = [str(i) for i in range(array.shape[1])]

@@ -59,6 +59,8 @@ class Column(NamedTuple):
         Whether the user said what it holds.
     is_short : bool
         Whether a text has few words, as a title has.
+    width : int
+        How many numbers the user's encoder gives for a text; 0 where there is no encoder.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Column(NamedTuple):
     separator: str | None = None
     was_given: bool = False
     is_short: bool = False
+    width: int = 0
 
     def __str__(self) -> str:
         details = ("HTML, stripped" if self.is_html else "") if self.kind == "text" else ""

@@ -206,7 +206,12 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         }
         # Numbers are scaled by what was seen before, or by themselves where that is nothing.
         scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
-        blocks = self._blocks(columns, scales, table)
+        by_encoders = self._encoded(columns, table)
+        blocks = self._blocks(columns, scales, table, by_encoders)
+        columns = tuple(
+            column._replace(width=by_encoders[column.name].matrix.shape[1]) if column.name in by_encoders else column
+            for column in columns
+        )
         known, n_before = state.vocabulary, state.vocabulary.n_rows
         found = _keys(blocks, self.min_rows)
         known, places, reused = vocabulary.learn(known, found, table.n_rows, self.max_features)
@@ -219,9 +224,10 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given = self._overrides()
         unknown = sorted({*given, *(self.encoders or {})} - table.columns.keys())
         if unknown:
+            kind = "encoders" if unknown[0] in (self.encoders or {}) else given[unknown[0]]
+            parameter = {"identifier": "id", "dropped": "drop"}.get(kind, kind)
             raise ValueError(
-                f"X has no column {unknown[0]!r}, which {given.get(unknown[0], 'encoders')}= names; it has: "
-                f"{shown(table.columns, 20)}."
+                f"X has no column {unknown[0]!r}, which {parameter}= names; it has: {shown(table.columns, 20)}."
             )
         columns = [column_of(name, cells, given.get(name)) for name, cells in table.columns.items()]
         return FeatureState(tuple(columns), {}, vocabulary.empty())
@@ -249,24 +255,38 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         state = self._checked_state()
         table = self._checked_table(X, state)
-        blocks = self._blocks(state.columns, state.moments, table)
+        blocks = self._blocks(state.columns, state.moments, table, self._encoded(state.columns, table))
         known = state.vocabulary
         places = vocabulary.find(known, _keys(blocks, 1).hashes)
         before = np.where(places >= 0, known.rows[places], 0.0) if len(known.rows) else np.zeros(len(places))
         return _assembled(blocks, places, before, known.n_rows, max(1, len(known.rows)), table.n_rows)
 
-    def _blocks(self, columns: tuple[Column, ...], moments: Mapping[str, Moments], table: Table) -> list[Block]:
+    def _encoded(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
+        """Make the blocks of the columns that have an encoder."""
+        encoders = self.encoders or {}
+        return {
+            column.name: encoded(column, _cells(table, column), encoders[column.name])
+            for column in columns
+            if column.name in encoders and column.kind not in _LEFT_OUT
+        }
+
+    def _blocks(
+        self,
+        columns: tuple[Column, ...],
+        moments: Mapping[str, Moments],
+        table: Table,
+        by_encoders: Mapping[str, Block],
+    ) -> list[Block]:
         """Make the blocks of a table's columns, in the order of what is known."""
         self._tell_of_other_columns(columns, table)
         blocks = []
         for column in columns:
-            cells = table.columns.get(column.name, [None] * table.n_rows)
+            cells = _cells(table, column)
             if column.kind in _LEFT_OUT:
                 continue
-            encoder = (self.encoders or {}).get(column.name)
-            if encoder is not None:
-                blocks.append(encoded(column, cells, encoder))
-            if encoder is None or not self.encoders_only:
+            if column.name in by_encoders:
+                blocks.append(by_encoders[column.name])
+            if column.name not in by_encoders or not self.encoders_only:
                 block, wrong = block_of(column, cells, moments.get(column.name, Moments()))
                 if wrong:
                     refuse_contradiction(column, cells, wrong, _n_filled(cells))
@@ -376,6 +396,11 @@ def _told(column: Column, table: Table) -> Column:
     """Find out what a column that was empty so far holds."""
     cells = table.columns.get(column.name)
     return column if cells is None else column_of(column.name, cells)
+
+
+def _cells(table: Table, column: Column) -> Cells:
+    """Return the cells of a column; those of one that is not there are missing."""
+    return table.columns.get(column.name, [None] * table.n_rows)
 
 
 def _n_filled(cells: Cells) -> int:

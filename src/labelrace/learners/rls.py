@@ -459,13 +459,19 @@ class RLS(Bank[RLSState]):
         return self._widened(state, columns.appended(state.scaling.n_values, n_values))
 
     def reset_features(self, state: RLSState, features: IntArray) -> RLSState:
-        """Forget what was learned of numeric features of sparse data."""
-        # Also where they are arrays, as in a model that was just loaded.
-        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
+        """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
+        if not columns.all_numeric(state.scaling.n_values):
             return state
+        state = state._replace(scaling=scaling.reset(state.scaling, features), warm_up=state.warm_up.without(features))
+        if state.scaling.length:
+            weights: Any = np.array(state.weights)
+            gained: Any = np.array(state.gained)
+            weights[features], gained[features] = 0.0, 0.0
+            return state._replace(weights=weights, gained=gained)
+        # Also where they are arrays, as in a model that was just loaded.
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
-        weights: Any = Table.of(state.weights).replaced(features, zeros[0])
-        gained: Any = Table.of(state.gained).replaced(features, zeros[1])
+        weights = Table.of(state.weights).replaced(features, zeros[0])
+        gained = Table.of(state.gained).replaced(features, zeros[1])
         return state._replace(weights=weights, gained=gained)
 
     def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:

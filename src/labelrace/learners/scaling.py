@@ -42,6 +42,7 @@ __all__ = [
     "n_columns",
     "reordered",
     "rescale",
+    "reset",
     "revised",
     "scale",
     "start",
@@ -372,6 +373,19 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     # Known of the rows given, and slow to find out again.
     scaled.has_canonical_format = sparse.has_canonical_format
     return scaled
+
+
+def reset(state: ScalingState, features: IntArray) -> ScalingState:
+    """Forget the moments of numeric features: they have been zero for as long as others are known."""
+    if not state.length:
+        return state
+    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
+    fills = (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)
+    is_reset = np.isin(np.arange(len(state.rows)), features)
+    rows, mean, square, recent_mean, recent_square = (
+        np.where(is_reset, fill, part) for fill, part in zip(fills, parts, strict=True)
+    )
+    return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
 
 
 def reordered(state: ScalingState, design: IntArray) -> ScalingState:

@@ -55,6 +55,10 @@ class WarmUp(NamedTuple):
         )
         return WarmUp(*_parts(rows), *_parts(targets), self.n_used)
 
+    def without(self, features: IntArray) -> WarmUp:
+        """Make the values of some features 0: their columns stand for others now."""
+        return self._replace(values=np.where(np.isin(self.indices, features), 0.0, self.values))
+
     def is_due(self) -> bool:
         """Tell whether the rows have doubled since they were last learned exactly."""
         return len(self.indptr) - 1 >= 2 * self.n_used

@@ -233,12 +233,19 @@ class LinearAlgorithm(Algorithm[State]):
         return state._replace(scaling=scaled, weights=with_new(state.weights), gained=with_new(state.gained))
 
     def reset_features(self, state: State, features: IntArray) -> State:
-        """Forget what was learned of numeric features of sparse data."""
-        if state.scaling.length or not columns.all_numeric(state.scaling.n_values):
+        """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
+        if not columns.all_numeric(state.scaling.n_values):
             return state
-        zeros = np.zeros((len(features), len(state.intercepts)))
-        cleared: Any = [Table.of(array).replaced(features, zeros) for array in (state.weights, state.gained)]
-        return state._replace(weights=cleared[0], gained=cleared[1])
+
+        def cleared(array: Any) -> Any:
+            if not state.scaling.length:
+                return Table.of(array).replaced(features, np.zeros((len(features), len(state.intercepts))))
+            array = np.array(array)
+            array[features] = 0.0
+            return array
+
+        scaled = scaling.reset(state.scaling, features)
+        return state._replace(scaling=scaled, weights=cleared(state.weights), gained=cleared(state.gained))
 
 
 class LinearClassifier(OnlineClassifier):

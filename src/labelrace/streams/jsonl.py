@@ -211,9 +211,12 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 
 def _object(line: bytes, place: Place) -> _Row:
     try:
-        row = json.loads(line.decode("utf-8-sig" if place.line == 1 else "utf-8"), parse_constant=_refuse)
+        text = line.decode("utf-8-sig" if place.line == 1 else "utf-8")
+        row = json.loads(text, parse_constant=_refuse, object_pairs_hook=with_keys_once)
         if b"\\u" in line:
             json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+    except DataFormatError as error:
+        raise place.error(str(error)) from None
     except (RecursionError, ValueError) as error:
         reason = str(error).partition("\n")[0][:120]
         raise place.error(
@@ -221,6 +224,22 @@ def _object(line: bytes, place: Place) -> _Row:
         ) from error
     if not isinstance(row, dict):
         raise place.error(f"expected a JSON object, found {_repr(row)}; write one object per line")
+    return row
+
+
+def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
+    """Make the dict of a JSON object, for `json.loads`, which takes the last value of a key that comes twice.
+
+    Examples
+    --------
+    >>> with_keys_once([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise DataFormatError(f"the key {twice[:40]!r} is there twice in an object; keep one of them")
     return row
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from labelrace.tagger.dataset import tagged_dataset
-from labelrace.tagger.tables import file_tables, text_tables
+from labelrace.tagger.tables import batches_of, file_tables, text_tables
 from labelrace.tagger.tagger import Tagger
 from labelrace.tagger.tags import TagCounts, joined
 
-__all__ = ["TagCounts", "Tagger", "file_tables", "joined", "tagged_dataset", "text_tables"]
+__all__ = ["TagCounts", "Tagger", "batches_of", "file_tables", "joined", "tagged_dataset", "text_tables"]

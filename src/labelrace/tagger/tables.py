@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from labelrace.exceptions import DataFormatError
 from labelrace.features.cells import Table, read_table
-from labelrace.streams.jsonl import JsonTable
+from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
 
 __all__ = ["batches_of", "file_tables", "one_row", "text_tables"]
@@ -79,7 +79,9 @@ def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterat
 def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=with_keys_once)
+        except DataFormatError as error:
+            raise DataFormatError(f"standard input, row {number}: {error}.") from None
         except (ValueError, RecursionError) as error:
             raise DataFormatError(
                 f"standard input, row {number}: this is not JSON ({error}); give an object."
