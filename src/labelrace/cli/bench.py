@@ -88,8 +88,8 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that end today. Also vowpal-wabbit, "
-            "river-logistic.",
+            help="Which models, separated by commas; by default all online ones that do not take hours. Also "
+            "vowpal-wabbit, river-logistic.",
             show_default=False,
         ),
     ] = None,
