@@ -24,7 +24,7 @@ lint: $(READY)
 smoke: $(READY)
 	$(PYTHON) .ci/smoke.py
 
-# Sequences of calls and damaged files, for as long as one likes; `make test` has a minute or two of it.
+# Sequences of calls and damaged files, for as long as one likes; `make test` has half a minute of it.
 fuzz: $(READY)
 	LABELRACE_FUZZ=$(or $(EXAMPLES),5000) $(PYTHON) -m pytest -n auto tests/fuzz
 

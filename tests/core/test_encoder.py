@@ -126,7 +126,11 @@ def test_new_labels_leave_other_rows_alone(seed, n_labels, n_new, k):
 def test_rows_drawn_later_are_of_the_size_of_the_others(n_labels, n_new, k):
     """Orthonormal columns of n labels and a bias have, on average, rows with a squared length of k / (n + 1)."""
     before = encoder.draw(n_labels, k, np.random.default_rng(0))
-    rows = encoder.draw_rows(before, n_new, np.random.default_rng(1))
+    rows = encoder.draw_rows(before, np.arange(n_new), np.random.default_rng(1))
     assert rows.shape == (n_new, k)
-    assert (rows**2).sum(axis=1).mean() == pytest.approx(k / (n_labels + n_new + 1), rel=0.05)
+    assert (rows**2).sum(axis=1).mean() == pytest.approx(k / (n_labels + 1), rel=0.05)
     assert abs(rows.mean()) < 0.1 * rows.std()
+    # In whatever order labels come, and however many came before.
+    grown = encoder.grow(before, rows[:2])
+    again = encoder.draw_rows(grown, np.array([7, 3]), np.random.default_rng(1))
+    np.testing.assert_array_equal(again, rows[[7, 3]])

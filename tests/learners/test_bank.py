@@ -46,7 +46,7 @@ def test_sparse_targets_are_dense_targets(learn, bank, make):
 def test_unmergeable_banks_say_why(bank):
     state = BANKS[bank].init(np.zeros(2, int), 1)
     mergeable = BANKS[bank].why_unmergeable(state, state) is None
-    assert mergeable == (bank in {"density", "ridge"})
+    assert mergeable == (bank in {"binned", "density", "ridge"})
     if bank in {"sgd", "adapter"}:
         with pytest.raises(NotImplementedError, match="order of the rows"):
             BANKS[bank].merge(state, state)

@@ -39,8 +39,10 @@ def test_unknown_strategy():
 
 
 def test_merging():
-    with pytest.raises(labelrace.exceptions.MergeError, match="last batch"):
-        ConstantClassifier().fit([[0.0]], [[1]]).merge(ConstantClassifier().fit([[0.0]], [[1]]))
+    # The other one's rows are the later ones: the number of labels is theirs.
+    some, none = (ConstantClassifier().fit([[0.0]], [[present]]) for present in (1, 0))
+    assert none.merge(some).predict([[0.0]]) == [[1]]
+    assert some.merge(none).predict([[0.0]]) == [[1]]
     one, other = (ConstantClassifier(strategy="negative").fit([[0.0]], [[1]]) for _ in range(2))
     assert one.merge(other)._fitted.state.rows == 2
 

@@ -329,7 +329,7 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
         X, Y = X, Y[:, :11]
     [within] = (state if grows == "labels" else model.update(state, X[:1], Y[:1])).compressed
     assert len(within.decoder.total) == 10
-    scores = model.compressing.scores(model.compressing.derive(within), X)
+    scores = model.in_codes.scores(model.in_codes.derive(within), X)
     assert np.corrcoef(before.ravel(), scores[:, :11].ravel())[0, 1] > 0.9
     state = model.update(model.update(state, X, Y), X, Y)
     errors = np.square(model.probabilities(model.derive(state), X) - Y).mean()

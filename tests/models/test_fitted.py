@@ -77,8 +77,8 @@ def test_models_that_have_grown(data):
     np.testing.assert_allclose(one.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-9)
 
 
-def model_of(data, features=5, labels=6, frame=False, names=None, **parameters):
-    X, Y = data[0][:, :features], data[1][:, :labels]
+def model_of(data, features=5, labels=6, frame=False, names=None, rows=60, **parameters):
+    X, Y = data[0][:rows, :features], data[1][:rows, :labels]
     X = pd.DataFrame(X, columns=list("vwxyz")[:features]) if frame else X
     return RACEClassifier(**{"random_state": 0, "label_names": names, **parameters}).fit(X, Y)
 
@@ -89,19 +89,26 @@ DIFFERENT = {
     "smoothing": ({}, {"learner": NaiveBayes(smoothing=2.0)}, "their parameters differ"),
     "method": ({}, {"method": "regression"}, "their parameters differ"),
     "learners of the users": ({"learner": Perceptron()}, {"learner": SGDClassifier()}, "their parameters differ"),
-    "features": ({}, {"features": 4}, "their features differ"),
-    "feature names": ({}, {"frame": True}, "their features differ"),
-    "labels": ({"n_components": 2}, {"n_components": 2, "labels": 5}, "their labels differ"),
-    "label names": ({"names": list("abcdef")}, {"names": list("abcdeg")}, "their labels differ"),
-    "names of one": ({"names": list("abcdef")}, {}, "their labels differ"),
-    "encoders": ({}, {"random_state": 1}, "their encoders differ; start both from one random_state or projection"),
+    "feature names": ({}, {"frame": True}, "the features of one of them have no names"),
+    "labels": ({"n_components": 2}, {"n_components": 2, "labels": 5}, "their encoders differ"),
+    "label names": ({"names": list("abcdef")}, {"names": list("abcdeg")}, "their encoders differ"),
+    "names of one": ({"names": list("abcdef")}, {}, "the labels of one of them have no names"),
+    "encoders": ({}, {"random_state": 1}, "their encoders differ; let both start from one model, random_state or"),
+    "first batch": (
+        {"start": "first_batch"},
+        {"start": "first_batch", "rows": 5},
+        "what each one's first batch spans; let both start from one model",
+    ),
+    "bins": (
+        {"learner": NaiveBayes(numeric="binned")},
+        {"learner": NaiveBayes(numeric="binned"), "rows": 5},
+        "bins of their numeric features come from each one's first",
+    ),
 }
 ALIKE = {
     "adaptive": ({"encoding": "adaptive"}, "with adaptive encoding, pseudo labels depend on what was learned before"),
-    "first batch": ({"start": "first_batch"}, "what each one's first batch spans; use start='full'"),
     "forgetting": ({"forgetting": 0.9}, "forgetting depends on the order of the batches"),
     "sgd": ({"method": "regression"}, r"their learners are SGD\(.*depends on the order of the rows"),
-    "bins": ({"learner": NaiveBayes(numeric="binned")}, "bins of their numeric features come from each one's first"),
     "adapter": ({"learner": PERCEPTRON}, r"their learners are Adapter\(.*depends on the order of the rows"),
 }
 REFUSED = DIFFERENT | {name: (parameters, parameters, reason) for name, (parameters, reason) in ALIKE.items()}
@@ -111,7 +118,7 @@ REFUSED = DIFFERENT | {name: (parameters, parameters, reason) for name, (paramet
 def test_why_not(data, one, other, reason):
     one, other = model_of(data, **one), model_of(data, **other)
     before = dict(vars(one)), dict(vars(other))
-    with pytest.raises(MergeError, match=f"The models cannot be merged exactly: .*{reason}"):
+    with pytest.raises(MergeError, match=f"The models cannot be merged.*: .*{reason}"):
         one.merge(other)
     for model, attributes in zip((one, other), before, strict=True):
         assert all(vars(model)[name] is value for name, value in attributes.items())

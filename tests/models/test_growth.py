@@ -15,6 +15,7 @@ from sklearn.linear_model import Perceptron
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, ClassifierChainsClassifier, RACEClassifier
+from labelrace.core import encoder
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
@@ -151,7 +152,7 @@ def test_race_is_the_model_that_knew(data, bank, encoding):
     grown = RACEClassifier(encoding=encoding, random_state=3, **bank).partial_fit(X[:30], Y[:30, :4])
     A, bias = grown.encoder_, grown.encoder_bias_
     grown.partial_fit(X[30:45], Y[30:45])
-    rows = np.random.default_rng([3, 4]).uniform(-1, 1, (2, A.shape[1])) * np.sqrt(3 / 7)
+    rows = encoder.draw_rows(encoder.given(A, bias), np.arange(4, 6), np.random.default_rng(3))
     projection = np.vstack([A, rows]), bias + rows.sum(axis=0)
     if encoding == "adaptive":
         # With the coding of late labels, which a projection cannot tell: see test_race.py.
@@ -169,12 +170,14 @@ def test_race_is_the_model_that_knew(data, bank, encoding):
 @pytest.mark.parametrize("name", ONLINE)
 def test_names_are_matched(data, name):
     X, Y = data
-    plain = labelrace.make_model(name, **seeded(name)).partial_fit(X[:20], Y[:20, :4])
+    # What is drawn for a new label is its name's, so that both have names.
+    frame = pd.DataFrame(Y, columns=LABELS)
+    plain = labelrace.make_model(name, **seeded(name)).partial_fit(X[:20], frame[:20][LABELS[:4]])
     named = labelrace.make_model(name, **seeded(name)).partial_fit(X[:20], pd.DataFrame(Y[:20, :4], columns=LABELS[:4]))
     # In another order, with new ones in between; then some left out.
-    plain.partial_fit(X[20:40], Y[20:40])
+    plain.partial_fit(X[20:40], frame[20:40])
     named.partial_fit(X[20:40], pd.DataFrame(Y[20:40], columns=LABELS)[list("aebdcf")])
-    plain.partial_fit(X[40:], np.where(np.isin(LABELS, ["b", "f"]), Y[40:], 0))
+    plain.partial_fit(X[40:], frame[40:] * np.isin(LABELS, ["b", "f"]))
     named.partial_fit(X[40:], pd.DataFrame(Y[40:], columns=LABELS)[["f", "b"]])
     assert list(named.label_names_) == LABELS
     assert_same(named, plain, X, rtol=1e-7, atol=1e-9)
@@ -193,9 +196,9 @@ def test_sets_of_names(data, name):
     first = order[: len({label for row in sets[:4] for label in row})]
     assert 1 < len(first) < len(order)
     by_sets, by_matrix = (labelrace.make_model(name, **seeded(name)) for _ in range(2))
-    columns = [LABELS.index(label) for label in order]
+    frame = pd.DataFrame(Y, columns=LABELS)[order]
     by_sets.partial_fit(X[:4], sets[:4]).partial_fit(X[4:], sets[4:])
-    by_matrix.partial_fit(X[:4], Y[:4, columns[: len(first)]]).partial_fit(X[4:], Y[4:, columns])
+    by_matrix.partial_fit(X[:4], frame[first][:4]).partial_fit(X[4:], frame[4:])
     assert list(by_sets.label_names_) == order
     assert by_sets.classes_.tolist() == list(range(6))
     assert_same(by_sets, by_matrix, X, rtol=1e-7, atol=1e-9)

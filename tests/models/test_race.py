@@ -25,6 +25,7 @@ BANKS = {
     "sgd": SGD(rate=0.01, penalty=0.1),
     "normalised sgd": SGD(rate=0.5, normalised=True),
 }
+KEYS = np.arange(12)
 KINDS = np.array([0, 0, 0, 2, 2])
 MAKE = {"dense": np.array, "sparse": scipy.sparse.csr_array}
 
@@ -214,8 +215,8 @@ def test_labels_that_come_later(bank, kind, encoding, start, forgetting, seed):
     grown = learn_two(race, race.start_from(hyperplanes, n_values), X[:40], Y[:40, :9], make)
     # In two steps, as they would come.
     grown = race.grow_labels(race.grow_labels(grown, 10, np.random.default_rng(1)), 12, np.random.default_rng(2))
-    first = encoder.grow(hyperplanes, encoder.draw_rows(hyperplanes, 1, np.random.default_rng(1)))
-    both = encoder.grow(first, encoder.draw_rows(first, 2, np.random.default_rng(2)))
+    first = encoder.grow(hyperplanes, encoder.draw_rows(hyperplanes, KEYS[9:10], np.random.default_rng(1)))
+    both = encoder.grow(first, encoder.draw_rows(first, KEYS[10:12], np.random.default_rng(2)))
     knew = learn_two(race, race.start_from(both, n_values), X[:40], Y[:40], make)
     assert_same(race, grown, knew, make(X))
     grown, knew = (learn_two(race, state, X[40:], Y[40:], make) for state in (grown, knew))

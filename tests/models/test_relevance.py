@@ -73,7 +73,12 @@ def test_merging_is_learning_all_rows():
     one, other = (BinaryRelevanceClassifier().fit(X[part], Y[part]) for part in (slice(0, 120), slice(120, 300)))
     np.testing.assert_allclose(one.merge(other).decision_function(X), whole.decision_function(X), atol=1e-8)
     with pytest.raises(labelrace.exceptions.MergeError, match="bins of their numeric features"):
-        labelrace.make_model("obr").fit(X, Y).merge(labelrace.make_model("obr").fit(X, Y))
+        labelrace.make_model("obr").fit(X, Y).merge(labelrace.make_model("obr").fit(2.0 * X, Y))
+    # From one start there is one set of bins.
+    whole, one = (labelrace.make_model("obr").fit(X[:100], Y[:100]) for _ in range(2))
+    other = one.emptied().partial_fit(X[100:], Y[100:])
+    whole.partial_fit(X[100:], Y[100:])
+    np.testing.assert_allclose(one.merge(other).decision_function(X), whole.decision_function(X), atol=1e-8)
 
 
 # Probabilities.

@@ -1,4 +1,4 @@
-"""What comes first does not blind `race` for good: wild rows, rows of zeros, sensors that start late."""
+"""What comes first does not blind `race` for good: wild rows, rows of zeros, late sensors; nor do sure rows."""
 
 from __future__ import annotations
 
@@ -62,3 +62,13 @@ def clean():
 )
 def test_what_comes_first_does_not_blind(clean, how, size):
     assert micro_f1(spoilt(how), size) > clean[size] - 0.04
+
+
+@pytest.mark.parametrize("aim", ["example_f1", "example_accuracy"])
+def test_the_surest_empty_rows_have_no_label(aim):
+    """However sure: what is divided by what is left of nothing is no label."""
+    model = labelrace.make_model("race", random_state=0, optimise=aim, n_random_features=0)
+    for start in range(0, 2000, 200):
+        model.partial_fit(X[start : start + 200, :3], X[start : start + 200, :1] > 0)
+    assert not model.predict([[-size, 0.0, 0.0] for size in (1.0, 3.0, 9.0, 1e9)]).any()
+    assert model.predict([[3.0, 0.0, 0.0]]).all()

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Interrupted, Seed, as_names
+from labelrace.cli.options import Interrupted, Seed, Workers, as_names
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
@@ -42,9 +42,7 @@ def paper(
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 10,
     seed: Seed = 0,
     table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,related,sweep",
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; by default as many as processors.", show_default=False)
-    ] = None,
+    workers: Workers = None,
     out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "paper",
     resume: Resume = False,
     everything: Everything = False,
@@ -74,7 +72,7 @@ def paper(
             tables=as_names(table),
             runs=runs,
             seed=seed,
-            jobs=jobs,
+            jobs=workers,
             resume=resume,
             everything=everything,
             synthetic=synthetic,
@@ -90,8 +88,8 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that end today. Also vowpal-wabbit, "
-            "river-logistic.",
+            help="Which models, separated by commas; by default all online ones that do not take hours. Also "
+            "vowpal-wabbit, river-logistic.",
             show_default=False,
         ),
     ] = None,
@@ -101,7 +99,9 @@ def quality(
     ] = None,
     runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(help="Processes; with more than one, times are not comparable.")] = 1,
+    workers: Annotated[
+        int, typer.Option("--workers", "--jobs", help="Processes; with more than one, times are not comparable.")
+    ] = 1,
     out: Annotated[Path, typer.Option(help="Folder for records, page, tables and figures.")] = _RUNS / "quality",
     resume: Resume = False,
     everything: Everything = False,
@@ -139,7 +139,7 @@ def quality(
             datasets=as_names(datasets or ""),
             runs=runs,
             seed=seed,
-            jobs=jobs,
+            jobs=workers,
             resume=resume,
             everything=everything,
             synthetic=synthetic,

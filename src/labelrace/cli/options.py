@@ -7,9 +7,11 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
+
+from labelrace.exceptions import DataFormatError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
@@ -38,6 +40,7 @@ __all__ = [
     "as_parameters",
     "as_specs",
     "default_model",
+    "end_early",
     "takes_tags",
 ]
 
@@ -71,6 +74,21 @@ ModelParameters = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "--jobs",
+        help="Processes on this machine, of one thread each; by default one for a model that is trained or predicts, "
+        "and as many as there are processors for runs.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.", show_default=False),
+]
 
 Delimiter = Annotated[
     str | None,
@@ -151,6 +169,13 @@ def _tag_options(
 
 class Interrupted(Exception):  # noqa: N818
     """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
+
+
+def end_early(stopped: BaseException, told: str) -> NoReturn:
+    """End a command that was stopped while it learned, after what it had learned is saved; ``told`` says where."""
+    if isinstance(stopped, KeyboardInterrupt):
+        raise Interrupted(told) from None
+    raise DataFormatError(f"{str(stopped).rstrip('.')}. What came before is saved. {told}") from stopped
 
 
 def as_labels(text: str | None) -> Any:

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
+from labelrace.exceptions import LabelraceError
+
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
 
@@ -67,11 +69,13 @@ def _measures(measures: dict[str, float]) -> str:
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
 
 
-def learn_batches(batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]) -> tuple[int, bool]:
-    """Learn batch by batch and show, on standard error, how far it is; at Ctrl-C stop after the last whole batch.
+def learn_batches(
+    batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]
+) -> tuple[int, BaseException | None]:
+    """Learn batch by batch and show, on standard error, how far it is, up to Ctrl-C or a batch that is wrong.
 
-    `learn` returns the rows of a batch, and what to show beside their number. Return the rows in all, and whether it
-    was stopped.
+    `learn` returns the rows of a batch, and what to show beside their number. Return the rows in all, and what has
+    stopped it.
     """
     rows, screen = 0, Console(stderr=True)
     count, told = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")
@@ -83,6 +87,6 @@ def learn_batches(batches: Iterable[Item], learn: Callable[[Item], tuple[int, st
                 learned, text = learn(batch)
                 rows += learned
                 bar.update(task, completed=rows, description=text)
-        except KeyboardInterrupt:
-            return rows, True
-    return rows, False
+        except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as stopped:
+            return rows, stopped
+    return rows, None

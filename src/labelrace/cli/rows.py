@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import scipy.sparse
@@ -16,9 +16,10 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
 from labelrace.streams.dataset import check_batch_size
 from labelrace.streams.load import is_table
-from labelrace.typing import AnyMatrix, FloatArray
+from labelrace.streams.schema import NumberedNames
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["file_rows", "source_of", "text_rows"]
+__all__ = ["Features", "file_rows", "known_features", "source_of", "text_rows"]
 
 
 def source_of(stream: Any) -> dict[str, Any]:
@@ -30,9 +31,34 @@ def source_of(stream: Any) -> dict[str, Any]:
     }
 
 
-def file_rows(model: Any, source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
-    """Yield the features of a data file; its labels, if it has any, are left out."""
-    known = getattr(model, "source_", None)
+class Features(NamedTuple):
+    """What a model knows of its features.
+
+    Attributes
+    ----------
+    n_features : int
+        How many there are.
+    names : list of str or None
+        Their names, if they have any.
+    texts : dict from int to list of str
+        For nominal ones, by column, the texts that the codes 0, 1, 2, … stand for.
+    """
+
+    n_features: int
+    names: list[str] | None
+    texts: dict[int, list[str]]
+
+
+def known_features(model: Any) -> Features:
+    """Return what a model knows of its features: from the file that it learned, or from data frames."""
+    source = getattr(model, "source_", {})
+    names = getattr(model, "feature_names_in_", source.get("feature_names"))
+    texts = {int(column): list(values) for column, values in source.get("nominal_values", {}).items()}
+    return Features(model.n_features_in_, None if names is None else list(names), texts)
+
+
+def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
+    """Yield the features of a data file, in the model's order and codes; what the model does not know is left out."""
     options = _values_of(known, source)
     try:
         stream = open_stream(source, labels, **options)
@@ -41,26 +67,121 @@ def file_rows(model: Any, source: str, labels: Any, batch_size: int) -> Iterator
             raise
         # Nothing tells which columns are labels: all of them are features.
         stream = open_stream(source, [], **options)
-    if known is not None and options and source_of(stream) != known:
-        raise DataFormatError(
-            f"{source}: its columns, or the values of its nominal ones, are not those that the model has learned."
-        )
+    match = _Match(known, stream, source)
     for X, _ in stream.batches(batch_size):
-        yield X
+        yield match.ordered(X)
 
 
-def _values_of(known: dict[str, Any] | None, source: str) -> dict[str, Any]:
+def _values_of(known: Features, source: str) -> dict[str, Any]:
     """Return the option with which a table is read by the codes the model knows; other formats have none."""
-    if known is None or not known["nominal_values"] or not is_table(Path(source)):
+    if known.names is None or not known.texts or not is_table(Path(source)):
         return {}
-    names = known["feature_names"]
-    return {"values": {names[int(column)]: texts for column, texts in known["nominal_values"].items()}}
+    return {"values": {known.names[column]: texts for column, texts in known.texts.items()}}
 
 
-def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_size: int) -> Iterator[AnyMatrix]:
+class _Match:
+    """How the columns of a file become those of a model: by name, and by position where either has no names.
+
+    Files of numbered features lack those that never occur in them, and these are 0; in others each must be there.
+    """
+
+    def __init__(self, known: Features, stream: Any, source: str) -> None:
+        self._source = source
+        self._known = known
+        given = stream.feature_names
+        self._names = given
+        are_numbers = isinstance(given, NumberedNames)
+        if known.names is None or (are_numbers and not _are_numbered(known.names)):
+            self._places = self._by_position(len(given), lacks_some=are_numbers)
+        else:
+            self._places = self._by_name(list(given), known.names, lacks_some=are_numbers)
+        self._codes = self._other_codes(getattr(stream, "nominal_values", {}))
+        self._is_same = not self._codes and np.array_equal(self._places, np.arange(len(given)))
+
+    def _by_position(self, n_given: int, *, lacks_some: bool) -> IntArray:
+        """Find the place of each of the model's features among those of the file, -1 for those that it lacks."""
+        count = self._known.n_features
+        if n_given != count and not (lacks_some and n_given < count):
+            raise DataFormatError(f"{self._source} must have the model's {count} features, got {n_given} features.")
+        places = np.arange(count)
+        return np.where(places < n_given, places, -1)
+
+    def _by_name(self, given: list[str], names: list[str], *, lacks_some: bool) -> IntArray:
+        found = {name: place for place, name in enumerate(given)}
+        missing = [name for name in names if name not in found]
+        if missing and (not lacks_some or len(missing) == len(names)):
+            raise DataFormatError(
+                f"{self._source} must have the columns that the model has learned, but there is no {missing[0]!r}"
+                f"{f' (and {len(missing) - 1} more are missing)' if len(missing) > 1 else ''}."
+            )
+        return np.array([found.get(name, -1) for name in names], dtype=np.intp)
+
+    def _other_codes(self, given: Mapping[int, Sequence[str]]) -> dict[int, FloatArray]:
+        """Return for nominal features whose codes differ the model's code of each code of the file, NaN for none."""
+        codes: dict[int, FloatArray] = {}
+        for column, place in enumerate(self._places.tolist()):
+            texts, known = given.get(place), self._known.texts.get(column)
+            if place < 0 or (texts is None and known is None):
+                continue
+            # Numbers are codes of themselves.
+            texts = [str(code) for code in range(len(known or []))] if texts is None else list(texts)
+            if known is None or (place not in given and texts != known):
+                what = ("numbers", "nominal") if known is None else ("nominal", "numbers")
+                raise DataFormatError(
+                    f"{self._source}: column {self._names[place]!r} must be {what[0]}, as the model has learned it, "
+                    f"got {what[1]}."
+                )
+            if texts != known:
+                number = {text: float(code) for code, text in enumerate(known)}
+                codes[column] = np.array([number.get(text, np.nan) for text in texts])
+        return codes
+
+    def ordered(self, X: AnyMatrix) -> AnyMatrix:
+        """Return rows of the file with the model's columns and codes."""
+        if self._is_same:
+            return X
+        is_there = self._places >= 0
+        if not is_there.all() and not scipy.sparse.issparse(X):
+            raise DataFormatError(
+                f"{self._source} must have the model's {self._known.n_features} features, got {X.shape[1]} features."
+            )
+        if scipy.sparse.issparse(X):
+            # Products with 0 and 1 put columns in their places; those that the model does not know have none.
+            columns = np.flatnonzero(is_there)
+            shape = (X.shape[1], self._known.n_features)
+            X = scipy.sparse.csr_array(X) @ scipy.sparse.csr_array(
+                (np.ones(len(columns)), (self._places[columns], columns)), shape=shape
+            )
+            if not self._codes:
+                return X
+            X = X.toarray()
+        else:
+            X = X[:, self._places]
+        for column, codes in self._codes.items():
+            X[:, column] = self._recoded(column, X[:, column], codes)
+        return X
+
+    def _recoded(self, column: int, values: FloatArray, codes: FloatArray) -> FloatArray:
+        """Turn the file's codes of a nominal feature into the model's."""
+        missing = np.isnan(values)
+        found = codes[np.where(missing, 0, values).astype(np.intp)]
+        if (np.isnan(found) & ~missing).any():
+            name = self._names[int(self._places[column])]
+            raise DataFormatError(f"{self._source}: column {name!r} has a value that the model has not learned.")
+        return np.where(missing, np.nan, found)
+
+
+def _are_numbered(names: list[str]) -> bool:
+    """Tell whether names are but numbers of features, x1, x2 and so on, as those of svmlight files are."""
+    first = names[0][1:] if names and names[0].startswith("x") else ""
+    return first in ("0", "1") and names[-1] == f"x{int(first) + len(names) - 1}"
+
+
+def text_rows(lines: TextIO, known: Features, batch_size: int) -> Iterator[AnyMatrix]:
     """Yield rows of standard input: JSON lines (arrays, or objects by name or number of the feature), or CSV numbers.
 
-    What the first line begins with tells which. CSV may have a header. Features that an object does not name are 0.
+    What the first line begins with tells which. CSV may have a header, whose names are matched with the model's.
+    Features that an object does not name are 0. Nominal features may be given by their texts.
     """
     check_batch_size(batch_size)
     filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
@@ -69,26 +190,48 @@ def text_rows(lines: TextIO, n_features: int, names: list[str] | None, batch_siz
         return
     numbered = itertools.chain([first], filled)
     if first[1].lstrip().startswith(("{", "[")):
-        places = {str(place): place for place in range(n_features)}
-        places |= {name: place for place, name in enumerate(names or [])}
-        rows: Iterable[Any] = (_json_row(line, number, places) for number, line in numbered)
+        places = {str(place): place for place in range(known.n_features)}
+        places |= {name: place for place, name in enumerate(known.names or [])}
+        rows: Iterable[Any] = (_json_row(line, number, places, known.texts) for number, line in numbered)
     else:
-        rows = _csv_rows(numbered, n_features)
+        rows = _csv_rows(numbered, known)
     while batch := list(itertools.islice(rows, batch_size)):
-        yield _stack(batch, n_features)
+        yield _stack(batch, known.n_features)
 
 
-def _csv_rows(numbered: Iterable[tuple[int, str]], n_features: int) -> Iterator[tuple[int, FloatArray]]:
+def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[tuple[int, FloatArray]]:
+    order: list[int] | None = None
     for place, (number, line) in enumerate(numbered):
         try:
             [cells] = csv.reader([line])
-            if place == 0 and len(cells) == n_features and not any(map(_is_number, cells)):
-                continue  # the header
-            yield number, np.array([float(cell or "nan") for cell in cells])
+            if place == 0 and not any(map(_is_number, cells)):
+                order = _header_order([cell.strip() for cell in cells], known)
+                if order is not None:
+                    continue
+            if order is not None and len(cells) >= len(order):
+                cells = [cells[column] for column in order]
+            yield number, np.array([_number(cell or None, known.texts.get(i)) for i, cell in enumerate(cells)])
+        except DataFormatError:
+            raise
         except (ValueError, csv.Error):
             raise DataFormatError(
                 f"standard input, line {number}: a cell is not a number: {line.strip()[:80]!r}."
             ) from None
+
+
+def _header_order(cells: list[str], known: Features) -> list[int] | None:
+    """Return where the model's features are among the columns that a header names; None if it is no header."""
+    if known.names is None or not set(cells) & set(known.names):
+        is_header = len(cells) == known.n_features and (known.names is None or _are_numbered(known.names))
+        if not is_header and not known.texts:
+            raise DataFormatError(
+                f"standard input, line 1: the header must name the model's features, got {', '.join(cells)[:80]!r}."
+            )
+        return list(range(known.n_features)) if is_header else None
+    missing = [name for name in known.names if name not in cells]
+    if missing:
+        raise DataFormatError(f"standard input, line 1: the header must name the feature {missing[0]!r}, too.")
+    return [cells.index(name) for name in known.names]
 
 
 def _is_number(cell: str) -> bool:
@@ -99,13 +242,13 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]:
+def _json_row(line: str, number: int, places: dict[str, int], texts: dict[int, list[str]]) -> tuple[int, Any]:
     where = f"standard input, line {number}"
     try:
         row = json.loads(line)
         if isinstance(row, dict):
-            return number, {places[name]: _number(value) for name, value in row.items()}
-        return number, np.array([_number(value) for value in row])
+            return number, {places[name]: _number(value, texts.get(places[name])) for name, value in row.items()}
+        return number, np.array([_number(value, texts.get(place)) for place, value in enumerate(row)])
     except json.JSONDecodeError as error:
         raise DataFormatError(f"{where}: this is not JSON ({error}).") from None
     except KeyError as error:
@@ -114,9 +257,15 @@ def _json_row(line: str, number: int, places: dict[str, int]) -> tuple[int, Any]
         raise DataFormatError(f"{where}: give an object or an array of numbers.") from None
 
 
-def _number(value: Any) -> float:
-    """Read a number; null is a missing one."""
-    return np.nan if value is None else float(value)
+def _number(value: Any, texts: list[str] | None = None) -> float:
+    """Read a number; null is a missing one. One of a nominal feature's ``texts`` is read as its code."""
+    if value is None:
+        return np.nan
+    if texts is not None and (isinstance(value, str) or all(map(_is_number, texts))):
+        text = value if isinstance(value, str) else f"{value:g}"
+        if text in texts:
+            return float(texts.index(text))
+    return float(value)
 
 
 def _stack(batch: list[tuple[int, Any]], n_features: int) -> AnyMatrix:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,8 +21,10 @@ from labelrace.cli.options import (
     Labels,
     ModelParameters,
     Models,
+    Scheduler,
     Seed,
     TagOptions,
+    Workers,
     as_labels,
     as_measures,
     as_specs,
@@ -56,9 +59,8 @@ def run(
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
     ] = "prequential",
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; by default as many as there are processors.", show_default=False)
-    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
@@ -103,7 +105,7 @@ def run(
     if table is not None and source is not None:
         data = _tagged(source, table, batch_size)
     try:
-        with run_bars(Console(stderr=True)) as show:
+        with run_bars(Console(stderr=True)) as show, _performer(scheduler) as performer:
             manifest, records = evaluate_models(
                 data,
                 chosen,
@@ -114,9 +116,10 @@ def run(
                 runs=runs,
                 seed=seed,
                 measures=as_measures(measures),
-                jobs=jobs,
+                jobs=workers,
                 resume=resume,
                 on_progress=show,
+                performer=performer,
             )
     except KeyboardInterrupt:
         raise Interrupted(_kept(folder)) from None
@@ -142,6 +145,19 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def _performer(scheduler: str | None) -> Iterator[Any]:
+    """Give what does the tasks on a cluster; None for processes on this machine."""
+    if scheduler is None:
+        yield None
+        return
+    from labelrace.distributed.cluster import connected
+    from labelrace.distributed.evaluating import perform
+
+    with connected(scheduler=scheduler) as client:
+        yield partial(perform, client)
 
 
 def _demo(batch_size: int) -> Any:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model
+from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model, end_early
 from labelrace.cli.progress import learn_batches
+from labelrace.files import check_target
 
 if TYPE_CHECKING:
     from labelrace.features.cells import Table
@@ -48,14 +49,23 @@ def train_tagger(
     parameters: list[str] | None,
     batch_size: int,
     seed: int,
+    workers: int | None,
+    scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
     chosen, name = as_parameters(parameters), model or default_model()
     learner = _model(name, chosen) if chosen else name
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
-    was_interrupted = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+
+        if table.delimiter is not None or source == "-":
+            raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
+        typer.echo(train_shared(tagger, name, source, out, None, batch_size, workers, scheduler))
+        return
+    stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
-    _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", was_interrupted)
+    _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
 
 
 def _model(name: str, parameters: dict[str, Any]) -> Any:
@@ -82,16 +92,17 @@ def update(
     """
     tagger = _loaded(tagger_file)
     before = tagger.n_rows_
-    was_interrupted = _learn(tagger, tables_of(source, batch_size, delimiter))
-    if tagger.n_rows_ == before and not was_interrupted:
+    check_target(out or tagger_file)
+    stopped = _learn(tagger, tables_of(source, batch_size, delimiter))
+    if tagger.n_rows_ == before and stopped is None:
         raise ValueError(f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was.")
     tagger.save(out or tagger_file)
     text = f"Learned {tagger.n_rows_ - before} rows more, {tagger.n_rows_} in all, with {len(tagger.tags_)} tags: "
-    _end(tagger, f"{text}{out or tagger_file}", was_interrupted)
+    _end(tagger, f"{text}{out or tagger_file}", stopped)
 
 
-def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> bool:
-    """Learn batch by batch, after predicting each; at Ctrl-C stop after the last whole batch. Return whether it was."""
+def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> BaseException | None:
+    """Learn batch by batch, after predicting each, up to Ctrl-C or a batch that is wrong. Return which it was."""
     to_say = say_columns
 
     def learn(table: Table) -> tuple[int, str]:
@@ -102,17 +113,19 @@ def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False
             to_say = False
         return table.n_rows, _quality(tagger) if tagger.is_fitted else ""
 
-    _, was_interrupted = learn_batches(tables, learn)
+    rows, stopped = learn_batches(tables, learn)
+    if isinstance(stopped, KeyboardInterrupt) and not tagger.is_fitted:
+        raise Interrupted("Nothing was learned yet, and no file was written.")
+    if stopped is not None and not isinstance(stopped, KeyboardInterrupt) and not rows:
+        raise stopped
     if not tagger.is_fitted:
-        if was_interrupted:
-            raise Interrupted("Nothing was learned yet, and no file was written.")
         raise ValueError("Nothing was learned: the source has no rows with tags.")
-    return was_interrupted
+    return stopped
 
 
-def _end(tagger: Tagger, text: str, was_interrupted: bool) -> None:
-    if was_interrupted:
-        raise Interrupted(text)
+def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
+    if stopped is not None:
+        end_early(stopped, text)
     typer.echo(text)
     quality = _quality(tagger)
     if not quality:

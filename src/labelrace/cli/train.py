@@ -19,18 +19,21 @@ from labelrace.cli.options import (
     Delimiter,
     Interrupted,
     Labels,
+    Scheduler,
     Seed,
     Source,
     TagOptions,
+    Workers,
     as_labels,
     as_parameters,
     default_model,
+    end_early,
     takes_tags,
 )
 from labelrace.cli.progress import learn_batches
-from labelrace.files import whole_file
+from labelrace.files import check_target, whole_file
 
-__all__ = ["predict", "train"]
+__all__ = ["predict", "predictions", "train"]
 
 
 @takes_tags
@@ -47,22 +50,39 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     table: TagOptions | None = None,
 ) -> None:
-    """Let a model learn a stream, or a table with tags, and save it; Ctrl-C saves what it has learned so far.
+    """Let a model learn a stream, or a table with tags, and save it.
+
+    Ctrl-C saves what it has learned so far, and so does a row that cannot be read.
 
     [dim]Examples:[/dim]
 
     labelrace train tickets.csv --tags tags -o tagger.labelrace
 
+    labelrace train 'tickets-*.parquet' --tags tags -o tagger.labelrace --workers 4
+
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
+    # Before long work, not after it.
+    check_target(out)
     if table is not None:
         if labels is not None:
             raise ValueError(
                 "--labels and --tags must not be given together: --tags is for tables, --labels for others."
             )
-        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed)
+        tagging.train_tagger(source, out, table, model, parameters, batch_size, seed, workers, scheduler)
+        return
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import train_shared
+        from labelrace.models.registry import make_model
+
+        name = model or default_model()
+        shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
+        told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
+        typer.echo(told)
         return
     from labelrace.cli.rows import source_of
     from labelrace.evaluation import ModelSpec
@@ -74,9 +94,9 @@ def train(
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)
-    was_interrupted = False
+    stopped = None
     if is_online(name):
-        rows, was_interrupted = _learn(learner, stream, batch_size)
+        rows, stopped = _learn(learner, stream, batch_size)
     else:
         data = collect(stream)
         rows = len(data)
@@ -85,24 +105,24 @@ def train(
     learner.source_ = source_of(stream)
     learner.save(out)
     told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
-    if was_interrupted:
-        raise Interrupted(told)
+    if stopped is not None:
+        end_early(stopped, told)
     typer.echo(told)
 
 
-def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, bool]:
-    """Learn batch by batch; return the rows, and whether Ctrl-C has stopped it."""
+def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
+    """Learn batch by batch, up to the last batch before Ctrl-C or a row that is wrong. Return the rows, and which."""
 
     def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
         model.partial_fit(*batch)
         return batch[0].shape[0], ""
 
-    rows, was_interrupted = learn_batches(stream.batches(batch_size), learn)
+    rows, stopped = learn_batches(stream.batches(batch_size), learn)
     if not rows:
-        if was_interrupted:
+        if isinstance(stopped, KeyboardInterrupt):
             raise Interrupted("Nothing was learned yet, and no file was written.")
-        raise ValueError("Nothing was learned: the source has no rows.")
-    return rows, was_interrupted
+        raise stopped or ValueError("Nothing was learned: the source has no rows.")
+    return rows, stopped
 
 
 def predict(
@@ -124,6 +144,8 @@ def predict(
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
     delimiter: Delimiter = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Predict labels, or tags, with a saved model.
 
@@ -136,7 +158,7 @@ def predict(
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     import labelrace
-    from labelrace.cli.rows import file_rows, text_rows
+    from labelrace.cli.rows import file_rows, known_features, text_rows
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
@@ -144,20 +166,23 @@ def predict(
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
     model = labelrace.load(model_file)
     as_csv = out is not None and out.suffix.lower() == ".csv"
+    if workers is not None or scheduler is not None:
+        from labelrace.cli.sharing import shared_predictions
+
+        rows = shared_predictions(model, source, as_labels(labels), batch_size, top, as_csv, workers, scheduler)
+        _write_out(rows, out, as_csv=as_csv)
+        return
     if isinstance(model, labelrace.Tagger):
         tables = tagging.tables_of(source, batch_size, delimiter)
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return
     if source == "-":
-        source_names = getattr(model, "source_", {}).get("feature_names")
-        feature_names = getattr(model, "feature_names_in_", source_names)
-        known = None if feature_names is None else list(feature_names)
-        batches = text_rows(sys.stdin, model.n_features_in_, known, batch_size)
+        batches = text_rows(sys.stdin, known_features(model), batch_size)
     else:
-        batches = file_rows(model, source, as_labels(labels), batch_size)
+        batches = file_rows(known_features(model), source, as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    _write_out(_predictions(model, batches, top), out, as_csv=as_csv)
+    _write_out(predictions(model, batches, top), out, as_csv=as_csv)
 
 
 def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
@@ -171,7 +196,7 @@ def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, a
         text.detach()
 
 
-def _predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
+def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)

@@ -90,10 +90,24 @@ class Algorithm(ABC, Generic[S]):
         """Join what two states learned, where `why_unmergeable` is None."""
         raise NotImplementedError(self.why_unmergeable(one, other))
 
+    def emptied(self, state: S) -> S:
+        """Make the state that has learned nothing, but knows what a first batch settled: what `merge` can be added to.
+
+        Only for algorithms that `merge`.
+        """
+        raise NotImplementedError
+
+    def reordered(self, state: S, labels: IntArray, features: IntArray) -> S:
+        """Make the state of the same model with its labels and features in another order.
+
+        The new first label is the old ``labels[0]``, and so on. Only for algorithms that `merge`.
+        """
+        raise NotImplementedError
+
     def grow(self, state: S, old: Schema, new: Schema, rng: np.random.Generator) -> S:
         """Make the state of the same model with the features and labels of a wider schema.
 
-        ``rng`` draws what the model draws for new labels.
+        ``rng`` draws what the model draws for new labels; it starts the same whenever a model grows.
         """
         if new.n_features > old.n_features:
             state = self.grow_features(state, new.n_values)

@@ -16,7 +16,7 @@ import scipy.special
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["normal", "signs", "uniform"]
+__all__ = ["normal", "of_keys", "signs", "uniform"]
 
 _WORD = 2**64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -35,6 +35,13 @@ def uniform(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     return (_words(seed, n_rows, n_columns) >> np.uint64(12)).astype(np.float64) * 2.0**-52 + 2.0**-53
 
 
+def of_keys(seed: int, keys: Array, n_columns: int) -> FloatArray:
+    """Draw numbers uniform in (0, 1) for rows that have keys, (len(keys), n_columns): those of a key stay the same."""
+    return (_words_of(seed, keys.astype(np.uint64), n_columns) >> np.uint64(12)).astype(
+        np.float64
+    ) * 2.0**-52 + 2.0**-53
+
+
 def normal(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     """Draw standard normal numbers, (n_rows, n_columns)."""
     return scipy.special.ndtri(uniform(seed, n_rows, n_columns))
@@ -47,8 +54,12 @@ def signs(seed: int, n_rows: int, n_columns: int) -> FloatArray:
 
 def _words(seed: int, n_rows: int, n_columns: int) -> Array:
     """Hash seed, row and column to 64 bits."""
+    return _words_of(seed, np.arange(n_rows, dtype=np.uint64), n_columns)
+
+
+def _words_of(seed: int, keys: Array, n_columns: int) -> Array:
     start = _mixed(np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64))
-    rows = _mixed(np.arange(n_rows, dtype=np.uint64) ^ start[0])
+    rows = _mixed(keys ^ start[0])
     return _mixed(rows[:, None] + _mixed(np.arange(n_columns, dtype=np.uint64) + start[1]))
 
 

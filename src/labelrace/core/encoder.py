@@ -18,7 +18,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.typing import AnyMatrix, FloatArray
+from labelrace.core import draws
+from labelrace.typing import AnyMatrix, Array, FloatArray
 
 __all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "identity"]
 
@@ -65,12 +66,16 @@ def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:
     return given(np.ascontiguousarray(Q[:-1]), Q[-1].copy())
 
 
-def draw_rows(encoder: State, n_new: int, rng: np.random.Generator) -> FloatArray:
-    """Draw rows for new labels, of the size that `draw` gives a row on average: ``|a|² = k / (l + 1)``."""
+def draw_rows(encoder: State, keys: Array, rng: np.random.Generator) -> FloatArray:
+    """Draw rows for new labels, of the size that `draw` gave a row on average: ``|a|² = k / (l + 1)``.
+
+    A row depends on the label's key and on the generator, and not on the labels that came before: models that met the
+    same labels in another order have the same rows.
+    """
     n_labels, n_components = encoder.A.shape
     # A uniform on (-1, 1) has a variance of 1/3.
-    scale = np.sqrt(3.0 / (n_labels + n_new + 1))
-    return scale * rng.uniform(-1.0, 1.0, size=(n_new, n_components))
+    scale = np.sqrt(3.0 / (n_labels - encoder.n_late + 1))
+    return scale * (2.0 * draws.of_keys(int(rng.integers(2**62)), keys, n_components) - 1.0)
 
 
 def encode(encoder: State, Y: AnyMatrix) -> FloatArray:

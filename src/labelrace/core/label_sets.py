@@ -11,13 +11,14 @@ Agarwal, P., Cormode, G., Huang, Z., Phillips, J., Wei, Z. and Yi, K.: Mergeable
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 from labelrace.core import draws
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["LabelSets", "add", "empty", "matrix", "merge", "of_rows", "scaled"]
 
@@ -37,10 +38,10 @@ class LabelSets(NamedTuple):
         The sets' labels, one set after the other.
     """
 
-    keys: Array
-    counts: FloatArray
-    ends: IntArray
-    labels: IntArray
+    keys: Annotated[NDArray[np.int64], "_d"]
+    counts: Annotated[FloatArray, "_d", ">=0"]
+    ends: Annotated[IntArray, "_d", "ends _z"]
+    labels: Annotated[IntArray, "_z", "<l"]
 
 
 def empty() -> LabelSets:

@@ -97,6 +97,8 @@ def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
             values, vectors = values[size - k :], vectors[:, size - k :]
         else:
             values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[size - k, size - 1], check_finite=False)
+            if len(values) < k:
+                raise np.linalg.LinAlgError("The matrix holds numbers so large that its eigenvalues cannot be found.")
     else:
         values, vectors = _lanczos(matrix, k)
     order = np.argsort(-values, kind="stable")

@@ -6,7 +6,7 @@ go to a detector of drift (`labelrace.core.drift`). Few rows wait until there ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,20 @@ from labelrace.core.drift import DriftState
 from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["Decision", "Waiting", "Watch", "add", "add_together", "begin", "decide", "grow", "sample"]
+__all__ = [
+    "Decision",
+    "Waiting",
+    "Watch",
+    "add",
+    "add_together",
+    "added",
+    "begin",
+    "counted_anew",
+    "decide",
+    "grow",
+    "reordered",
+    "sample",
+]
 
 # The monitored sample of a batch: scores at the most, and rows at the least.
 _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
@@ -24,8 +37,8 @@ _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: FloatArray
-    labels: FloatArray
+    scores: Annotated[FloatArray, "_n l|_n 0"]
+    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
 
 
 class Watch(NamedTuple):
@@ -110,6 +123,34 @@ def grow(watch: Watch, n_labels: int) -> Watch:
         monitor=thresholds.grow_monitor(watch.monitor, n_labels),
         waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in watch.waiting)),
         by_label=thresholds.grow_label_histograms(by_label, n_labels) if len(by_label.seen) else by_label,
+    )
+
+
+def reordered(watch: Watch, labels: IntArray) -> Watch:
+    """Put labels in another order."""
+    by_label = watch.by_label
+    if len(by_label.seen):
+        by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
+    return watch._replace(
+        monitor=thresholds.reordered_monitor(watch.monitor, labels),
+        waiting=Waiting(*(part[:, labels] for part in watch.waiting)),
+        by_label=by_label,
+    )
+
+
+def counted_anew(watch: Watch) -> Watch:
+    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
+    waiting = Waiting(*(part[:0] for part in watch.waiting))
+    return watch._replace(monitor=thresholds.counted_anew(watch.monitor), waiting=waiting)
+
+
+def added(one: Watch, other: Watch) -> Watch:
+    """Add what the monitored rows of two models have shown; of the errors, those of the first."""
+    a, b = one.by_label, other.by_label
+    return one._replace(
+        monitor=thresholds.added_monitors(one.monitor, other.monitor),
+        waiting=Waiting(*(part[:0] for part in one.waiting)),
+        by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
 
 

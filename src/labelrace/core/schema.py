@@ -6,6 +6,7 @@ what is new is the difference of the two, always behind what is known.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -53,6 +54,15 @@ class Schema(NamedTuple):
     def n_features(self) -> int:
         """Number of features."""
         return len(self.n_values)
+
+    def label_keys(self) -> Array:
+        """Hash the labels' names to 64 bits; labels without names have their columns."""
+        if self.label_names is None:
+            return np.arange(self.n_labels, dtype=np.uint64)
+        digests = (
+            hashlib.blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8) for name in self.label_names
+        )
+        return np.frombuffer(b"".join(digest.digest() for digest in digests), dtype=np.dtype("<u8")).astype(np.uint64)
 
     def names_of(self, labels: Array | list[int]) -> list[Any]:
         """Return the names of labels given by their columns, or the columns if labels have no names."""

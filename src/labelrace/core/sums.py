@@ -22,13 +22,13 @@ Halko, N., Martinsson, P.-G. and Tropp, J. A.: Finding structure with randomness
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.core import draws
-from labelrace.exceptions import DivergenceError
+from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 __all__ = ["LabelGram", "State", "Sums", "Table", "matrix_of"]
@@ -42,12 +42,12 @@ _RELATIVE_RANK = 1e-12
 
 
 class Table(NamedTuple):
-    """A matrix of sums: dense, or, where it is large, in compressed rows; `matrix_of` tells which by its shape."""
+    """A matrix of sums: dense, or, where it is large, in compressed rows; the other arrays are empty then."""
 
-    dense: FloatArray
-    data: FloatArray
-    indices: IntArray
-    indptr: IntArray
+    dense: Annotated[FloatArray, "_r _c|0 0"]
+    data: Annotated[FloatArray, "_z"]
+    indices: Annotated[IntArray, "_z", "<_c"]
+    indptr: Annotated[IntArray, "_r+1|0", "starts _z", "instead dense"]
 
 
 class State(NamedTuple):
@@ -69,13 +69,13 @@ class State(NamedTuple):
         ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
     """
 
-    rows: float
-    shift: FloatArray
-    sum_x: FloatArray
-    sum_y: FloatArray
-    xx: FloatArray
-    xy: Table
-    yy: Table
+    rows: Annotated[float, ">=0"]
+    shift: Annotated[FloatArray, "f"]
+    sum_x: Annotated[FloatArray, "f"]
+    sum_y: Annotated[FloatArray, "y"]
+    xx: Annotated[FloatArray, "f f"]
+    xy: Annotated[Table, "_r=f", "_c=y"]
+    yy: Annotated[Table, "_r=y", "_c=@yy_columns(y)"]
 
 
 class LabelGram(NamedTuple):
@@ -216,6 +216,39 @@ class Sums:
             _sum(one.yy, other.yy, self._yy_shape(n_labels)),
         )
 
+    def emptied(self, state: State) -> State:
+        """Make empty sums about the same shift."""
+        return self.init(len(state.shift), len(state.sum_y))._replace(shift=state.shift)
+
+    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
+        """Put labels and columns of features in another order.
+
+        Raises
+        ------
+        MergeError
+            For a sketch of ``YᵀY``: its random signs belong to the places of the labels.
+        """
+        n_labels, m = len(state.sum_y), len(state.shift)
+        is_moved = not np.array_equal(labels, np.arange(n_labels))
+        yy = matrix_of(state.yy, self._yy_shape(n_labels))
+        if is_moved and self.keeps_yy and not self._is_exact(n_labels):
+            raise MergeError(
+                f"With more than {self.exact_labels} labels, models must have them in the same order to be merged: "
+                "name them all from the start."
+            )
+        if is_moved and self.keeps_yy:
+            yy = _csr(yy)[labels][:, labels]
+        xy = _csr(matrix_of(state.xy, (m, n_labels)))[columns][:, labels]
+        return State(
+            state.rows,
+            state.shift[columns],
+            state.sum_x[columns],
+            state.sum_y[labels],
+            state.xx[np.ix_(columns, columns)],
+            _table(xy, (m, n_labels)),
+            _table(yy, self._yy_shape(n_labels)),
+        )
+
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far; beyond `exact_labels` this makes the sketch of ``YᵀY``."""
         before, m = len(state.sum_y), len(state.shift)
@@ -254,10 +287,14 @@ class Sums:
     def _is_exact(self, n_labels: int) -> bool:
         return n_labels <= self.exact_labels
 
-    def _yy_shape(self, n_labels: int) -> tuple[int, int]:
+    def yy_columns(self, n_labels: int) -> int:
+        """Compute the number of columns of ``YᵀY``, or of its sketch; 0 if there is neither."""
         if not self.keeps_yy:
-            return n_labels, 0
-        return n_labels, n_labels if self._is_exact(n_labels) else self.sketch_size
+            return 0
+        return n_labels if self._is_exact(n_labels) else self.sketch_size
+
+    def _yy_shape(self, n_labels: int) -> tuple[int, int]:
+        return n_labels, self.yy_columns(n_labels)
 
     def _signs(self, n_labels: int) -> FloatArray:
         return draws.signs(self.seed, n_labels, self.sketch_size)
@@ -274,9 +311,14 @@ class Sums:
 
 def matrix_of(table: Table, shape: tuple[int, int]) -> AnyMatrix:
     """Return the matrix that a table of a shape holds."""
-    if _is_dense(shape):
+    if not len(table.indptr):
         return table.dense
     return scipy.sparse.csr_array((table.data, table.indices, table.indptr), shape=shape)
+
+
+def _csr(matrix: AnyMatrix) -> AnyMatrix:
+    """Return a matrix whose rows and columns can be taken: sparse ones in compressed rows."""
+    return scipy.sparse.csr_array(matrix) if scipy.sparse.issparse(matrix) else matrix
 
 
 def _is_dense(shape: tuple[int, int]) -> bool:

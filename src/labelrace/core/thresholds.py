@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -51,11 +51,13 @@ __all__ = [
     "ScoreHistogram",
     "add_label_scores",
     "add_scores",
+    "added_monitors",
     "adjusted",
     "best_share",
     "calibration",
     "cardinality_threshold",
     "choose",
+    "counted_anew",
     "empty_row_floor",
     "grow_label_histograms",
     "grow_monitor",
@@ -65,6 +67,7 @@ __all__ = [
     "new_label_histograms",
     "new_monitor",
     "probabilities",
+    "reordered_monitor",
     "soft_clip",
 ]
 
@@ -80,6 +83,8 @@ _FEWEST_SORTED = 32
 HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
+# As axes of saved arrays.
+_BINS_AXIS, _MERGED_AXES = str(_BINS), f"l {_BINS // _MERGED}|0 {_BINS // _MERGED}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -110,11 +115,11 @@ class ScoreHistogram(NamedTuple):
         Rows, and rows without a label.
     """
 
-    seen: FloatArray
-    present: FloatArray
-    best: FloatArray
-    rows: float
-    empty_rows: float
+    seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    rows: Annotated[float, ">=0"]
+    empty_rows: Annotated[float, ">=0"]
 
 
 def new_histogram() -> ScoreHistogram:
@@ -243,11 +248,11 @@ class Monitor(NamedTuple):
     """
 
     histograms: Histograms
-    offsets: FloatArray
-    present: FloatArray
-    rows: float
-    f1: FloatArray
-    f1_rows: float
+    offsets: Annotated[FloatArray, "l|0"]
+    present: Annotated[FloatArray, "l|0", ">=0"]
+    rows: Annotated[float, ">=0"]
+    f1: Annotated[FloatArray, "3"]
+    f1_rows: Annotated[float, ">=0"]
 
 
 def new_monitor(n_labels: int) -> Monitor:
@@ -260,6 +265,36 @@ def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
     """Add labels that were absent so far."""
     n_new = n_labels - len(watched.offsets)
     return watched._replace(offsets=np.pad(watched.offsets, (0, n_new)), present=np.pad(watched.present, (0, n_new)))
+
+
+def reordered_monitor(watched: Monitor, labels: IntArray) -> Monitor:
+    """Put labels in another order."""
+    return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
+
+
+def counted_anew(watched: Monitor) -> Monitor:
+    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
+    return watched._replace(histograms=Histograms(*(new_histogram() for _ in SHARES)))
+
+
+def added_monitors(one: Monitor, other: Monitor) -> Monitor:
+    """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
+    histograms = [
+        ScoreHistogram(
+            a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
+        )
+        for a, b in zip(one.histograms, other.histograms, strict=True)
+    ]
+    rows = one.rows + other.rows
+    share = other.rows / rows if rows else 0.0
+    return Monitor(
+        Histograms(*histograms),
+        one.offsets + share * (other.offsets - one.offsets),
+        one.present + other.present,
+        rows,
+        one.f1 + other.f1,
+        one.f1_rows + other.f1_rows,
+    )
 
 
 def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArray:
@@ -311,8 +346,8 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
 class LabelHistograms(NamedTuple):
     """Counts for each label, (l, bins): of all scores, and of those where it was present."""
 
-    seen: FloatArray
-    present: FloatArray
+    seen: Annotated[FloatArray, _MERGED_AXES, ">=0"]
+    present: Annotated[FloatArray, _MERGED_AXES, ">=0", "with seen"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import inspect
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -302,6 +302,7 @@ def run(
     skip_repeats: bool = False,
     calibration: bool = False,
     on_progress: Callable[[Progress], object] | None = None,
+    performer: Callable[[list[Task]], Generator[Record, None, None]] | None = None,
     **options: Any,
 ) -> tuple[dict[str, Any], list[Record]]:
     """Evaluate models on a source, several times each, and record everything in a folder.
@@ -345,6 +346,8 @@ def run(
         times are those without. Prequential only.
     on_progress : callable, default=None
         Called with a `Progress` when a pair of model and run starts, after each batch, and when it is done or fails.
+    performer : callable, default=None
+        What does the tasks instead of ``jobs`` processes and yields their records, as `labelrace.distributed` has it.
     **options
         Parameters of the protocol: `delay`, `missing` and `memory`, or `test_share`, `iterations` and so on.
 
@@ -407,7 +410,8 @@ def run(
     with open_folder(out, manifest, resume=resume) as folder:
         tasks = [task for task in pairs if (task.model.label, task.run) not in folder.done]
         reporter = ProgressReporter(on_progress, description["rows"], len(tasks))
-        with closing(perform(tasks, jobs or default_jobs())) as records:
+        performed = perform(tasks, jobs or default_jobs()) if performer is None else performer(tasks)
+        with closing(performed) as records:
             for record in records:
                 if record["kind"] != "started":
                     folder.append(record)

@@ -55,7 +55,7 @@ class Task:
         return {"model": self.model.label, "run": self.run}
 
 
-def _records_of(task: Task) -> Iterator[Record]:
+def records_of(task: Task) -> Iterator[Record]:
     """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
 
     A first record of kind "started" is for the progress only, not for the file. BLAS is held to one thread, so that
@@ -110,7 +110,7 @@ def default_jobs() -> int:
 def perform(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, None]:
     """Do tasks, `jobs` at a time (in this process if 1), and yield their records in the order in which they arrive."""
     if jobs == 1:
-        return (record for task in tasks for record in _records_of(task))
+        return (record for task in tasks for record in records_of(task))
     return _in_processes(tasks, jobs)
 
 
@@ -214,7 +214,7 @@ def _work(task: Task, pipe: Connection) -> None:
     warnings.showwarning = _show_in_a_line
     # The pipe is broken when the parent is gone: there is nobody to tell, and nothing left to do.
     with pipe, suppress(BrokenPipeError):
-        for record in _records_of(task):
+        for record in records_of(task):
             pipe.send(record)
 
 

@@ -18,7 +18,17 @@ from labelrace.features.text import count_items, count_words, hash_names
 from labelrace.features.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix
 
-__all__ = ["Block", "Moments", "add_moments", "block_of", "encoded", "finished", "refuse_contradiction"]
+__all__ = [
+    "Block",
+    "Moments",
+    "add_moments",
+    "block_of",
+    "encoded",
+    "finished",
+    "merged_moments",
+    "moments_since",
+    "refuse_contradiction",
+]
 
 Encoder = Callable[[list[str]], Any]
 
@@ -140,6 +150,26 @@ def add_moments(moments: Moments, cells: Cells) -> Moments:
     step, total = mean - moments.mean, moments.n + n
     square = moments.square + float(np.square(numbers - mean).sum()) + step**2 * moments.n * n / total
     return Moments(total, moments.mean + step * n / total, square)
+
+
+def merged_moments(one: Moments, other: Moments) -> Moments:
+    """Add the numbers that two have seen."""
+    total = one.n + other.n
+    if not total:
+        return one
+    step = other.mean - one.mean
+    square = one.square + other.square + step**2 * one.n * other.n / total
+    return Moments(total, one.mean + step * other.n / total, square)
+
+
+def moments_since(start: Moments, end: Moments) -> Moments:
+    """Take away the numbers that were seen before."""
+    n = end.n - start.n
+    if n <= 0:
+        return Moments()
+    mean = (end.n * end.mean - start.n * start.mean) / n
+    square = end.square - start.square - (mean - start.mean) ** 2 * start.n * n / end.n
+    return Moments(n, mean, max(square, 0.0))
 
 
 def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:

@@ -31,6 +31,7 @@ __all__ = [
     "parse_date",
     "read_table",
     "shown",
+    "stacked",
 ]
 
 Cells: TypeAlias = list[Any] | Array
@@ -54,11 +55,38 @@ class Table(NamedTuple):
         kept = {name: cells[start:stop] for name, cells in self.columns.items()}
         return Table(kept, max(0, min(stop, self.n_rows) - start), self.has_names)
 
+    def taken(self, places: Iterable[int]) -> Table:
+        """Return the rows at some places."""
+        listed = list(places)
+        kept: dict[str, Cells] = {
+            name: cells[listed] if isinstance(cells, np.ndarray) else [cells[place] for place in listed]
+            for name, cells in self.columns.items()
+        }
+        return Table(kept, len(listed), self.has_names)
+
     def without(self, names: Iterable[str]) -> Table:
         """Return the table without some of its columns."""
         left_out = set(names)
         kept = {name: cells for name, cells in self.columns.items() if name not in left_out}
         return Table(kept, self.n_rows, self.has_names)
+
+
+def stacked(tables: Sequence[Table]) -> Table:
+    """Put tables one below the other; cells of columns that one of them lacks are missing.
+
+    Examples
+    --------
+    >>> stacked([Table({"a": [1]}, 1), Table({"a": [2], "b": ["x"]}, 1)]).columns
+    {'a': [1, 2], 'b': [None, 'x']}
+    """
+    columns = dict[str, Cells]()
+    for name in dict.fromkeys(name for table in tables for name in table.columns):
+        parts = [table.columns.get(name, [None] * table.n_rows) for table in tables]
+        if all(isinstance(part, np.ndarray) for part in parts):
+            columns[name] = np.concatenate(parts)
+        else:
+            columns[name] = [cell for part in parts for cell in part]
+    return Table(columns, sum(table.n_rows for table in tables), all(table.has_names for table in tables))
 
 
 def read_table(X: Any) -> Table:

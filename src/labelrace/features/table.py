@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from labelrace import parameters
+from labelrace.exceptions import MergeError
 from labelrace.features import vocabulary
 from labelrace.features.blocks import (
     Block,
@@ -21,6 +22,8 @@ from labelrace.features.blocks import (
     block_of,
     encoded,
     finished,
+    merged_moments,
+    moments_since,
     refuse_contradiction,
 )
 from labelrace.features.cells import Cells, Table, read_table, shown
@@ -28,7 +31,7 @@ from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["FeatureState", "TableFeatures"]
+__all__ = ["FeatureState", "TableFeatures", "merged", "since"]
 
 _LEFT_OUT = ("identifier", "dropped", "empty")
 
@@ -49,6 +52,40 @@ class FeatureState(NamedTuple):
     columns: tuple[Column, ...]
     moments: dict[str, Moments]
     vocabulary: Vocabulary
+
+
+def since(start: FeatureState, end: FeatureState) -> FeatureState:
+    """Compute what was learned since a start, as a state that holds differences of counts."""
+    moments = {
+        name: moments_since(start.moments.get(name, Moments()), moments) for name, moments in end.moments.items()
+    }
+    return FeatureState(end.columns, moments, vocabulary.since(start.vocabulary, end.vocabulary))
+
+
+def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArray]:
+    """Join what is known of the columns of two tables, words by name; return it with the places of the other's words.
+
+    Raises
+    ------
+    MergeError
+        Where a column holds something else in the one than in the other.
+    """
+    known = {column.name: column for column in one.columns}
+    for column in other.columns:
+        before = known.setdefault(column.name, column)
+        if before.kind == "empty":
+            known[column.name] = column
+        elif column.kind not in ("empty", before.kind):
+            raise MergeError(
+                f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
+                "other; say what it is (text=, category=, …), or let both start from one model."
+            )
+    moments = {
+        name: merged_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
+        for name in {**one.moments, **other.moments}
+    }
+    words, places = vocabulary.merged(one.vocabulary, other.vocabulary)
+    return FeatureState(tuple(known.values()), moments, words), places
 
 
 class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]

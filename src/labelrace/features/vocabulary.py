@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["Keys", "Vocabulary", "empty", "find", "learn"]
+__all__ = ["Keys", "Vocabulary", "empty", "find", "learn", "merged", "since"]
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -90,6 +90,39 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
         return np.full(len(hashes), -1, dtype=np.intp)
     places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     return np.where(known[places] == hashes, vocabulary.columns[places], -1)
+
+
+def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
+    """Compute what was learned since a start whose columns are the first ones: its counts are differences."""
+    before = np.zeros(len(end.rows))
+    before[: len(start.rows)] = start.rows
+    seen = np.zeros(len(end.rows))
+    seen[: len(start.seen)] = start.seen
+    rows = end.rows - before
+    return end._replace(
+        rows=rows,
+        seen=np.where(rows > 0, end.n_rows, seen),
+        counters=np.maximum(end.counters, start.counters) - start.counters,
+        n_rows=end.n_rows - start.n_rows,
+    )
+
+
+def merged(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
+    """Add what two vocabularies have counted; return it with the places of the other one's columns, new ones last."""
+    places = np.empty(len(other.rows), dtype=np.intp)
+    found = find(one, other.keys)
+    is_new = found < 0
+    # In the order in which the other one met them.
+    fresh = np.sort(other.columns[is_new])
+    places[other.columns[~is_new]] = found[~is_new]
+    places[fresh] = len(one.rows) + np.arange(len(fresh))
+    rows, seen = (np.concatenate([part, np.zeros(len(fresh))]) for part in (one.rows, one.seen))
+    rows[places] += other.rows
+    seen[places] = np.maximum(seen[places], other.seen)
+    keys, columns = _inserted(one, np.zeros(0, np.intp), other.keys[is_new], places[other.columns[is_new]])
+    counters = np.minimum(one.counters.astype(np.uint16) + other.counters, 255).astype(np.uint8)
+    names = [*one.names, *(other.names[column] for column in fresh.tolist())]
+    return Vocabulary(keys, columns, names, rows, seen, counters, one.n_rows + other.n_rows), places
 
 
 def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:

@@ -44,6 +44,17 @@ class Bank(ABC, Generic[S]):
         """Say why two states cannot be merged exactly; None if they can."""
         return "what they have learned depends on the order of the rows"
 
+    def emptied(self, state: S) -> S:
+        """Make the state that has learned nothing, but knows what a first batch settled; for banks that `merge`."""
+        raise NotImplementedError
+
+    def reordered(self, state: S, targets: IntArray | None, features: IntArray) -> S:
+        """Put targets and features in another order, the new first is the old ``features[0]``; None keeps targets.
+
+        Only for banks that `merge`.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def init(self, n_values: IntArray, n_components: int) -> S:
         """Make the state of learners that have seen nothing.

@@ -22,7 +22,7 @@ these are more than a sixteenth of all, so that a label's occurrence costs the s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -74,15 +74,15 @@ class State(NamedTuple):
         Labels of recent occurrences, the newest last.
     """
 
-    gram: FloatArray
-    total: FloatArray
-    rows: float
-    scale: float
-    sums: Array
-    counts: Array
-    order: IntArray
-    apart: IntArray
-    recent: IntArray
+    gram: Annotated[FloatArray, "c c"]
+    total: Annotated[FloatArray, "c"]
+    rows: Annotated[float, ">=0"]
+    scale: Annotated[float, ">0"]
+    sums: Annotated[Array, "l c", "float"]
+    counts: Annotated[Array, "l 1", "float"]
+    order: Annotated[IntArray, "_r", "<l"]
+    apart: Annotated[IntArray, "_s", "<l"]
+    recent: Annotated[IntArray, "_t", "<l"]
 
 
 class Derived(NamedTuple):

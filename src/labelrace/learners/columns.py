@@ -8,6 +8,7 @@ values the indicator is the column itself, so that binary features, dense or spa
 from __future__ import annotations
 
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -29,6 +30,7 @@ __all__ = [
     "missing",
     "nominal",
     "numeric",
+    "order_of",
     "pad_rows",
     "places",
     "value_groups",
@@ -166,6 +168,33 @@ def places(n_values: IntArray, wider: IntArray) -> IntArray:
     starts = (wider == 0).sum() + np.cumsum(after) - after
     coded = np.repeat(starts - (np.cumsum(before) - before), before) + np.arange(before.sum())
     return np.concatenate([np.arange((n_values == 0).sum()), coded])
+
+
+class Order(NamedTuple):
+    """Where the columns of features in another order were: numeric ones, nominal ones, indicators, and the `design`."""
+
+    numeric: IntArray
+    nominal: IntArray
+    indicators: IntArray
+    design: IntArray
+
+
+def order_of(n_values: IntArray, features: IntArray) -> Order:
+    """Find where the columns of features in another order were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> order_of(np.array([0, 3, 0, 2]), np.array([3, 2, 1, 0])).design  # two numbers, then indicators of 3 values
+    array([1, 0, 4, 2, 3])
+    """
+    is_nominal = n_values > 0
+    rank = np.where(is_nominal, np.cumsum(is_nominal), np.cumsum(~is_nominal)) - 1
+    numeric, nominal = (rank[features[is_nominal[features] == kind]] for kind in (False, True))
+    lengths = n_values[is_nominal] - 1
+    starts, taken = np.cumsum(lengths) - lengths, lengths[nominal]
+    indicators = np.repeat(starts[nominal] - (np.cumsum(taken) - taken), taken) + np.arange(taken.sum())
+    return Order(numeric, nominal, indicators, np.concatenate([numeric, len(numeric) + indicators]))
 
 
 def pad_rows(array: FloatArray, n_rows: int, value: float = 0.0) -> FloatArray:

@@ -9,7 +9,7 @@ feature's bins, and sums by bin are a sparse product.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -36,9 +36,9 @@ class Cuts(NamedTuple):
         Of these, the rows with each label.
     """
 
-    at: FloatArray
-    rows: FloatArray
-    sums: FloatArray
+    at: Annotated[FloatArray, "m _c", "inf"]
+    rows: Annotated[FloatArray, "m _c+1"]
+    sums: Annotated[FloatArray, "m _c+1 l"]
 
 
 def empty(n_features: int, n_labels: int, room: int = 1) -> Cuts:

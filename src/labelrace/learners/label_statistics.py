@@ -8,7 +8,7 @@ estimated by a normal distribution, within the values that occurred.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -51,12 +51,12 @@ class Statistics(NamedTuple):
         Rows with each value but the first of every nominal feature.
     """
 
-    rows: FloatArray
-    mean: FloatArray
-    spread: FloatArray
-    low: FloatArray
-    high: FloatArray
-    counts: FloatArray
+    rows: Annotated[FloatArray, "c"]
+    mean: Annotated[FloatArray, "c d"]
+    spread: Annotated[FloatArray, "c d"]
+    low: Annotated[FloatArray, "c d", "inf"]
+    high: Annotated[FloatArray, "c d", "inf"]
+    counts: Annotated[FloatArray, "c i"]
 
 
 def empty(n_values: IntArray, n_columns: int) -> Statistics:

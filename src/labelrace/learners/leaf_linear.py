@@ -8,7 +8,7 @@ smaller absolute error, of which recent rows count more.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -37,9 +37,9 @@ class Inputs(NamedTuple):
         Mean and sum of squared deviations.
     """
 
-    rows: FloatArray
-    mean: FloatArray
-    spread: FloatArray
+    rows: Annotated[FloatArray, ""]
+    mean: Annotated[FloatArray, "m|0"]
+    spread: Annotated[FloatArray, "m|0", "with mean"]
 
 
 class Linear(NamedTuple):
@@ -55,9 +55,9 @@ class Linear(NamedTuple):
         Faded absolute errors of the mean and of the model.
     """
 
-    weights: FloatArray
-    precision: FloatArray
-    errors: FloatArray
+    weights: Annotated[FloatArray, "m+1 l|0 l"]
+    precision: Annotated[FloatArray, "m+1|0", "with weights"]
+    errors: Annotated[FloatArray, "2 l"]
 
 
 def empty(n_features: int, n_labels: int) -> Linear:

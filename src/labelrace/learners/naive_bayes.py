@@ -93,9 +93,28 @@ class NaiveBayes(Bank[NaiveBayesState]):
         parameters.check_number("smoothing", self.smoothing, 0, open_low=True)
 
     def why_unmergeable(self, one: NaiveBayesState, other: NaiveBayesState) -> str | None:
-        """Say why two states cannot be merged exactly: bins depend on the first batch, densities do not."""
-        has_bins = self._bins and len(one.precision) > 0
-        return "the bins of their numeric features come from each one's first batch" if has_bins else None
+        """Say why two states cannot be merged exactly: where the first batches of both gave them different bins."""
+        if not self._bins or np.array_equal(one.precision, other.precision):
+            return None
+        return "the bins of their numeric features come from each one's first batch; let both start from one model"
+
+    def emptied(self, state: NaiveBayesState) -> NaiveBayesState:
+        """Make the state that has learned nothing, but has its bins and its shift."""
+        n_components = len(state.rows) - 1
+        empty = self.init(state.n_values, n_components)
+        return empty._replace(moments=empty.moments._replace(shift=state.moments.shift), precision=state.precision)
+
+    def reordered(self, state: NaiveBayesState, targets: IntArray | None, features: IntArray) -> NaiveBayesState:
+        """Put targets and features in another order."""
+        order = columns.order_of(state.n_values, features)
+        with_all = np.arange(len(state.rows)) if targets is None else np.append(targets, len(state.rows) - 1)
+        return NaiveBayesState(
+            state.n_values[features],
+            state.rows[with_all],
+            nominal.reordered(state.counts, order.indicators, order.nominal, with_all),
+            numeric.reordered(state.moments, order.numeric, with_all),
+            state.precision[order.numeric],
+        )
 
     def init(self, n_values: IntArray, n_components: int) -> NaiveBayesState:
         """Make the state of classifiers that have seen nothing."""
@@ -128,7 +147,8 @@ class NaiveBayes(Bank[NaiveBayesState]):
     def _start(self, state: NaiveBayesState, X: AnyMatrix) -> NaiveBayesState:
         """Take from the first batch what is fixed from then on: bin widths, or the shift of the moments."""
         if self._bins:
-            return state._replace(precision=numeric.precision(X))
+            # A state that was emptied has its bins already.
+            return state if state.precision.any() else state._replace(precision=numeric.precision(X))
         if scipy.sparse.issparse(X):
             return state
         return state._replace(moments=numeric.with_shift(state.moments, X))
@@ -160,7 +180,8 @@ class NaiveBayes(Bank[NaiveBayesState]):
     def merge(self, one: NaiveBayesState, other: NaiveBayesState) -> NaiveBayesState:
         """Add the sums of two states."""
         if one.rows[-1] == 0:
-            return other
+            # Empty sums may have no shift yet.
+            one, other = other, one
         wider = np.maximum(one.n_values, other.n_values)
         one, other = _widen(one, wider), _widen(other, wider)
         counts = nominal.merge(one.counts, other.counts)
@@ -181,7 +202,7 @@ class NaiveBayes(Bank[NaiveBayesState]):
         n_values = columns.appended(state.n_values, n_values)
         n_numeric = int((n_values == 0).sum())
         # The first batch would have given a feature without two values this width.
-        width = numeric.DEFAULT_PRECISION if self._bins and state.rows[-1] > 0 else 0.0
+        width = numeric.DEFAULT_PRECISION if self._bins and (state.rows[-1] > 0 or state.precision.any()) else 0.0
         return state._replace(
             n_values=n_values,
             counts=nominal.grow_features(state.counts, n_values[n_values > 0]),

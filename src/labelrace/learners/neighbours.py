@@ -10,7 +10,7 @@ newest, or the oldest, is nearer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -64,10 +64,10 @@ class Rows(NamedTuple):
         Its compressed rows, if it is sparse.
     """
 
-    dense: FloatArray | None
-    data: FloatArray | None
-    indices: IntArray | None
-    indptr: IntArray | None
+    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]
+    data: Annotated[FloatArray | None, "_z", "<=_top"]
+    indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
+    indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
 
 
 def stored(X: AnyMatrix) -> Rows:
@@ -89,14 +89,15 @@ def as_matrix(rows: Rows, n_columns: int) -> AnyMatrix:
 
 def as_rows(X: AnyMatrix) -> AnyMatrix:
     """Return a matrix in compressed rows: itself, if it has them, as making another takes longer than a short batch."""
-    return X if scipy.sparse.issparse(X) and X.format == "csr" else scipy.sparse.csr_array(X)
+    return X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
 
 
 def as_marks(rows: Rows, n_columns: int, dtype: Any) -> Any:
     """Return stored rows of zeros and ones, in compressed rows, as a dense array."""
-    marks = np.zeros((len(rows.indptr) - 1, n_columns), dtype)  # type: ignore[arg-type]
-    kept = rows.data != 0
-    marks[np.repeat(np.arange(len(marks)), np.diff(rows.indptr))[kept], rows.indices[kept]] = 1  # type: ignore[arg-type,index]
+    data, indices, indptr = (np.asarray(part) for part in rows[1:])
+    marks = np.zeros((len(indptr) - 1, n_columns), dtype)
+    present = data != 0
+    marks[np.repeat(np.arange(len(marks)), np.diff(indptr))[present], indices[present]] = 1
     return marks
 
 
@@ -146,9 +147,9 @@ class Scale(NamedTuple):
         What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
     """
 
-    n_values: IntArray
-    low: FloatArray
-    width: FloatArray
+    n_values: Annotated[IntArray, "m", ">=0"]
+    low: Annotated[FloatArray, "m"]
+    width: Annotated[FloatArray, "m", ">=0"]
 
 
 def empty_scale(n_values: IntArray) -> Scale:

@@ -24,6 +24,7 @@ __all__ = [
     "log_odds",
     "merge",
     "predict",
+    "reordered",
     "update",
 ]
 
@@ -123,6 +124,12 @@ def merge(one: Counts, other: Counts) -> Counts:
     """Add counts of the same values."""
     missing = columns.add_or_none(one.missing, other.missing)
     return Counts(one.ones + other.ones, one.total + other.total, missing)
+
+
+def reordered(counts: Counts, indicators: IntArray, features: IntArray, targets: IntArray) -> Counts:
+    """Put indicators, features and targets, behind which is the column of all rows, in another order."""
+    missing = None if counts.missing is None else counts.missing[np.ix_(features, targets)]
+    return Counts(counts.ones[np.ix_(indicators, targets[:-1])], counts.total[indicators], missing)
 
 
 def log_odds(counts: Counts, n_values: IntArray, rows: FloatArray) -> LogOdds:

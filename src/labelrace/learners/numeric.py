@@ -44,6 +44,7 @@ __all__ = [
     "merge",
     "precision",
     "predict",
+    "reordered",
     "rounded",
     "update",
     "with_shift",
@@ -160,6 +161,13 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
     missing = columns.add_or_none(one.missing, other.missing)
     return _finite(Moments(one.shift, one.sums + sums, one.squares + squares, missing))
+
+
+def reordered(moments: Moments, features: IntArray, targets: IntArray) -> Moments:
+    """Put features and targets, behind which is the column of all rows, in another order."""
+    sums, squares = (array[np.ix_(features, targets)] for array in (moments.sums, moments.squares))
+    missing = None if moments.missing is None else moments.missing[np.ix_(features, targets)]
+    return Moments(moments.shift[features], sums, squares, missing)
 
 
 def grow_components(moments: Moments, n_new: int) -> Moments:

@@ -164,6 +164,24 @@ class Ridge(Bank[RidgeState]):
             )
         return _finite(merged)
 
+    def emptied(self, state: RidgeState) -> RidgeState:
+        """Make the state that has learned nothing, but knows the values of nominal features."""
+        return self.init(state.n_values, len(state.sum_h))
+
+    def reordered(self, state: RidgeState, targets: IntArray | None, features: IntArray) -> RidgeState:
+        """Put targets and features in another order."""
+        order = columns.order_of(state.n_values, features).design
+        targets = np.arange(len(state.sum_h)) if targets is None else targets
+        return RidgeState(
+            state.n_values[features],
+            state.shift[order],
+            state.rows,
+            state.sum_x[order],
+            state.sum_h[targets],
+            state.gram[np.ix_(order, order)],
+            state.cross[np.ix_(order, targets)],
+        )
+
     def grow_components(self, state: RidgeState, n_components: int) -> RidgeState:
         """Add regressors that have seen no pseudo label but 0."""
         zeros = np.zeros((len(state.cross), n_components - len(state.sum_h)))

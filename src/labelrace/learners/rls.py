@@ -33,7 +33,7 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -95,18 +95,18 @@ class RLSState(NamedTuple):
     """
 
     scaling: ScalingState
-    alpha: float
-    weights: Array
-    intercepts: FloatArray
-    gained: FloatArray
-    fading: float
-    in_use: float
-    intercept_gained: FloatArray
-    rows: float
-    first_rows: FloatArray
-    young: BoolArray
-    founded: float
-    warm_up: WarmUp
+    alpha: Annotated[float, ">0"]
+    weights: Annotated[Array, "M+r t", "float"]
+    intercepts: Annotated[FloatArray, "t"]
+    gained: Annotated[FloatArray, "M+r 2"]
+    fading: Annotated[float, ">0"]
+    in_use: Annotated[float, ">=0"]
+    intercept_gained: Annotated[FloatArray, "2"]
+    rows: Annotated[float, ">=0"]
+    first_rows: Annotated[FloatArray, "t", "inf"]
+    young: Annotated[BoolArray, "t"]
+    founded: Annotated[float, "inf"]
+    warm_up: Annotated[WarmUp, "w~t"]
 
 
 class Derived(NamedTuple):
@@ -214,6 +214,12 @@ class RLS(Bank[RLSState]):
             -np.inf,
             WarmUp.empty(),
         )
+
+    def with_zeros(self, state: RLSState) -> RLSState:
+        """Make learners with zero weights that scale columns as these do, and have their penalty."""
+        empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
+        empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
+        return _as_tables(empty, empty.weights, empty.gained) if not state.scaling.length else empty
 
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
@@ -461,6 +467,25 @@ class RLS(Bank[RLSState]):
         weights: Any = Table.of(state.weights).replaced(features, zeros[0])
         gained: Any = Table.of(state.gained).replaced(features, zeros[1])
         return state._replace(weights=weights, gained=gained)
+
+    def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
+        """Put targets and features in another order; a buffer of first rows must have been used up."""
+        scaled, targets = state.scaling, np.arange(len(state.intercepts)) if targets is None else targets
+        design = columns.order_of(scaled.n_values, features).design
+        n_random = scaled.directions.shape[1]
+        places = np.concatenate([design, len(design) + np.arange(n_random)])
+        if scaled.length:
+            scaled = scaling.reordered(scaled, design)
+        weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
+        moved = state._replace(
+            scaling=scaled._replace(n_values=scaled.n_values[features]),
+            weights=weights,
+            gained=gained,
+            intercepts=state.intercepts[targets],
+            first_rows=state.first_rows[targets],
+            young=state.young[targets],
+        )
+        return _as_tables(moved, weights, gained) if not scaled.length else moved
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""

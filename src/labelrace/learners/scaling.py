@@ -40,6 +40,7 @@ __all__ = [
     "init",
     "is_sparse",
     "n_columns",
+    "reordered",
     "rescale",
     "revised",
     "scale",
@@ -55,7 +56,7 @@ _SPARSE, _DENSE = 0.3, 0.5
 _CLIP = 5.0
 # Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
 _OUTLIER = 10.0
-# Among the first rows a value is an outlier from so many deviations on, in which this share of values does not count.
+# Deviations from which a value among the first rows is an outlier, and share of the values that do not count in them.
 _FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
 # Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
 _MIN_ROWS, _RECENT_ROWS = 50, 256.0
@@ -89,15 +90,15 @@ class ScalingState(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    rows: Annotated[FloatArray, "_c", ">=0"]
-    mean: Annotated[FloatArray, "_c"]
-    square: Annotated[FloatArray, "_c", ">=0"]
+    rows: Annotated[FloatArray, "M|0", ">=0"]
+    mean: Annotated[FloatArray, "M|0", "with rows"]
+    square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
     recent_rows: Annotated[float, ">=0"]
-    recent_mean: Annotated[FloatArray, "_c"]
-    recent_square: Annotated[FloatArray, "_c", ">=0"]
+    recent_mean: Annotated[FloatArray, "M|0", "with rows"]
+    recent_square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
     recent_filled: Annotated[float, ">=0"]
-    directions: Annotated[Array, "_c _r"]
-    length: Annotated[float, ">=0"]
+    directions: Annotated[Array, "M r|0 r", "float", "with rows"]
+    length: Annotated[float, ">=0", "with rows"]
 
 
 def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:
@@ -373,6 +374,18 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     return scaled
 
 
+def reordered(state: ScalingState, design: IntArray) -> ScalingState:
+    """Put the columns of dense data in another order; what features they come from is left to the caller."""
+    return state._replace(
+        rows=state.rows[design],
+        mean=state.mean[design],
+        square=state.square[design],
+        recent_mean=state.recent_mean[design],
+        recent_square=state.recent_square[design],
+        directions=state.directions[design],
+    )
+
+
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
     """Add features that were zero in all rows so far; the columns of the others keep their values.
 
@@ -386,15 +399,9 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     directions[kept] = state.directions
     grown = state._replace(n_values=n_values, directions=directions)
     # New columns have been zero for as long as others are known.
-    moments = {
-        "rows": state.rows.max(initial=0.0),
-        "mean": 0.0,
-        "square": 0.0,
-        "recent_mean": 0.0,
-        "recent_square": 0.0,
-    }
-    for name, value in moments.items():
-        wider = np.full(m, value)
-        wider[kept] = getattr(state, name)
-        grown = grown._replace(**{name: wider})  # type: ignore[arg-type]
-    return grown
+    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
+    wider = [np.full(m, fill) for fill in (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)]
+    for array, part in zip(wider, parts, strict=True):
+        array[kept] = part
+    rows, mean, square, recent_mean, recent_square = wider
+    return grown._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)

@@ -8,7 +8,7 @@ are arrays that can be saved. A forest is several roots in the same arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -37,11 +37,11 @@ class Shape(NamedTuple):
         The root of each tree.
     """
 
-    kind: FloatArray
-    feature: IntArray
-    threshold: FloatArray
-    child: IntArray
-    roots: IntArray
+    kind: Annotated[FloatArray, "_n"]
+    feature: Annotated[IntArray, "_n"]
+    threshold: Annotated[FloatArray, "_n"]
+    child: Annotated[IntArray, "_n", "tree L"]
+    roots: Annotated[IntArray, "T"]
 
 
 class Split(NamedTuple):

@@ -5,7 +5,7 @@ They are learned again whenever their number has doubled, up to `EXACT_ROWS`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -32,13 +32,13 @@ class WarmUp(NamedTuple):
         Number of rows that were last learned exactly; 0 where the buffer is not in use.
     """
 
-    values: FloatArray
-    indices: IntArray
-    indptr: IntArray
-    target_values: FloatArray
-    target_indices: IntArray
-    target_indptr: IntArray
-    n_used: float
+    values: Annotated[FloatArray, "_x", "nan"]
+    indices: Annotated[IntArray, "_x", "<m"]
+    indptr: Annotated[IntArray, "_n+1", "starts _x"]
+    target_values: Annotated[FloatArray, "_y", "nan"]
+    target_indices: Annotated[IntArray, "_y", "<w"]
+    target_indptr: Annotated[IntArray, "_n+1", "starts _y"]
+    n_used: Annotated[float, "<_n+1"]
 
     @classmethod
     def empty(cls) -> WarmUp:

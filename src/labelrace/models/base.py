@@ -8,6 +8,7 @@ that learn wait for one another.
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ from labelrace.models import documentation, inputs, labels, naming, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.models.writing import Writable
-from labelrace.typing import AnyMatrix, Array, FloatArray, MatrixLike, TargetLike
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
 __all__ = ["OnlineClassifier", "read_only"]
 
@@ -227,13 +228,15 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
     def merge(self, other: OnlineClassifier) -> Self:
         """Take in what another model has learned from other rows.
 
-        Exact: the result is the model that learned all rows. Start both models from one `random_state`, so that what
-        they draw is the same.
+        Labels and features are joined by name, or by column if they have none. For models whose state is sums the
+        result is the model that learned all rows. Let both start from one model (`emptied`) or `random_state`, so that
+        what they draw, and what a first batch settles, is the same. The default, `LabelRaceClassifier`, merges well but
+        not exactly: it goes half of the way from the mean of both to the sum of what they know.
 
         Parameters
         ----------
         other : classifier of the same class
-            Is not changed.
+            Is not changed. Where the order of rows matters, as for new labels, its rows are taken for the later ones.
 
         Returns
         -------
@@ -242,12 +245,49 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         Raises
         ------
         MergeError
-            Where merging would not be exact, with the reason.
+            Where merging makes no sense, with the reason.
+        """
+        return self.merge_columns(other, None)
+
+    def merge_columns(self, other: OnlineClassifier, columns: IntArray | None) -> Self:
+        """Merge a model whose features have no names but are known to be certain columns; see `merge`.
+
+        Parameters
+        ----------
+        other : classifier of the same class
+        columns : (m,) array or None
+            Which of this model's columns, or of further ones, each feature of the other model is.
+
+        Returns
+        -------
+        self
         """
         if type(other) is not type(self):
             self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        return self._exchange(lambda _: self._checked_fitted().merged(other._checked_fitted()))
+        return self._exchange(lambda _: self._merged(self._checked_fitted(), other._checked_fitted(), columns))
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        """Join what two models know."""
+        return one.merged(other, columns)
+
+    def emptied(self) -> Self:
+        """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.
+
+        Models that learn different rows from there on can be merged with one another and with this one.
+
+        Returns
+        -------
+        classifier
+
+        Raises
+        ------
+        MergeError
+            For models that do not merge exactly, with the reason.
+        """
+        copied = copy.copy(self)
+        copied._fitted = self._checked_fitted().emptied()
+        return copied
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 

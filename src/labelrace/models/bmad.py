@@ -21,7 +21,7 @@ Wicker, J., Pfahringer, B. and Kramer, S.: Multi-label classification using Bool
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -47,9 +47,9 @@ _CELLS = 2**22
 class Rows(NamedTuple):
     """Rows that are kept, in compressed form."""
 
-    data: FloatArray
-    indices: IntArray
-    indptr: IntArray
+    data: Annotated[FloatArray, "_z", "nan"]
+    indices: Annotated[IntArray, "_z", "<_m"]
+    indptr: Annotated[IntArray, "w+1", "starts _z"]
 
 
 class State(NamedTuple):
@@ -69,12 +69,12 @@ class State(NamedTuple):
         The bank's state; empty until the warm-up is over.
     """
 
-    rows: float
-    basis: FloatArray
-    features: Rows
-    labels: Rows
-    n_features: float
-    learners: Any
+    rows: Annotated[float, ">=0"]
+    basis: Annotated[FloatArray, "k l", ">=0"]
+    features: Annotated[Rows, "_m=m"]
+    labels: Annotated[Rows, "_m=l"]
+    n_features: Annotated[float, "=m"]
+    learners: Annotated[Any, "t=k"]
 
 
 class Derived(NamedTuple):

@@ -82,11 +82,14 @@ class State(NamedTuple):
         Rows that have both labels; rows with a label on the diagonal.
     orders : (E, l) array
         The chains: labels in the order in which they are predicted.
+    n_first : float
+        Number of labels that there were at first; others came later, and are last in every chain.
     """
 
     learners: Annotated[NaiveBayesState, "t=l"]
     together: Annotated[FloatArray, "l l", ">=0"]
     orders: Annotated[IntArray, "_e l", "orders"]
+    n_first: Annotated[float, "<l+1"]
 
 
 class Derived(NamedTuple):
@@ -141,7 +144,7 @@ class Chains(BankAlgorithm[State]):
     def start_from(self, orders: IntArray, n_values: IntArray) -> State:
         """Make the state of chains in these orders that have seen nothing."""
         n_labels = orders.shape[1]
-        return State(self.bank.init(n_values, n_labels), np.zeros((n_labels, n_labels)), orders)
+        return State(self.bank.init(n_values, n_labels), np.zeros((n_labels, n_labels)), orders, float(n_labels))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
@@ -149,7 +152,7 @@ class Chains(BankAlgorithm[State]):
         together = state.together.copy()
         # One index is faster than a pair.
         together.reshape(-1)[np.ravel_multi_index(counted.coords, together.shape)] += counted.data
-        return State(self.bank.update(state.learners, X, Y), together, state.orders)
+        return State(self.bank.update(state.learners, X, Y), together, state.orders, state.n_first)
 
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
@@ -210,12 +213,23 @@ class Chains(BankAlgorithm[State]):
         reason = super().why_unmergeable(one, other)
         if reason:
             return reason
-        return None if np.array_equal(one.orders, other.orders) else "their chains differ; use one random_state"
+        n_first = int(one.n_first)
+        same = one.n_first == other.n_first and np.array_equal(one.orders[:, :n_first], other.orders[:, :n_first])
+        return None if same else "their chains differ; let both start from one model, or use one random_state"
 
     def merge(self, one: State, other: State) -> State:
-        """Join two models with the same chains, which learned different rows."""
+        """Join two models with the same chains of first labels; late ones stay in the first model's order."""
         learners = self.bank.merge(one.learners, other.learners)
-        return State(learners, one.together + other.together, one.orders)
+        return State(learners, one.together + other.together, one.orders, one.n_first)
+
+    def emptied(self, state: State) -> State:
+        """Make the state that has learned nothing, with the same chains."""
+        return state._replace(learners=self.bank.emptied(state.learners), together=np.zeros_like(state.together))
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Give labels and features other places; chains go on to predict labels in the same order."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return State(learners, state.together[np.ix_(labels, labels)], np.argsort(labels)[state.orders], state.n_first)
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table of co-occurrences would be too large."""
@@ -234,7 +248,7 @@ class Chains(BankAlgorithm[State]):
         together = np.pad(state.together, (0, n_labels - n_known))
         late = np.tile(np.arange(n_known, n_labels), (len(state.orders), 1))
         learners = self.bank.grow_components(state.learners, n_labels)
-        return State(learners, together, np.hstack([state.orders, late]))
+        return State(learners, together, np.hstack([state.orders, late]), state.n_first)
 
 
 class Links(NamedTuple):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -37,6 +37,7 @@ from labelrace.core import draws, label_sets, sums
 from labelrace.core.label_sets import LabelSets
 from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
+from labelrace.exceptions import MergeError
 from labelrace.learners import columns
 from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
@@ -53,12 +54,12 @@ _MARGIN = 1e-12
 class State(NamedTuple):
     """As `labelrace.models.compression.State`, with bits in the place of labels, and the label sets."""
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M"]
     sets: LabelSets
-    n_labels: float
+    n_labels: Annotated[float, "=l"]
 
 
 class Code(NamedTuple):
@@ -130,8 +131,7 @@ class CompressedLabeling(Compression):
             )
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
         bits = self.keeper.init(columns.width(schema.n_values), k)
-        by_rows = float(self.settings.scaling == "rows")
-        return State(schema.n_values, by_rows, n_labels, bits, label_sets.empty(), n_labels)
+        return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
         """Add a batch to the sums, and its label sets to the counts."""
@@ -202,6 +202,17 @@ class CompressedLabeling(Compression):
             return f"their label sets may be more than the {_CAPACITY} that are counted"
         return super().why_unmergeable(one, other)
 
+    def emptied(self, state: Any) -> Any:
+        """Make the state that has learned nothing, but knows what a first batch settled."""
+        return state._replace(sums=self.keeper.emptied(state.sums), sets=label_sets.empty())
+
+    def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
+        """Put features in another order; labels must stay, as their random bits belong to their places."""
+        _refuse_other_order(labels)
+        design = columns.order_of(state.n_values, features).design
+        sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
+        return state._replace(n_values=state.n_values[features], sums=sums)
+
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where the encoder is given."""
         return None if self.encoder is None else "encoder= gives rows to the first labels only"
@@ -209,6 +220,11 @@ class CompressedLabeling(Compression):
     def grow_labels(self, state: Any, n_labels: int, rng: np.random.Generator) -> Any:
         """Add labels that were absent so far: no past bit changes."""
         return state._replace(n_labels=float(n_labels))
+
+
+def _refuse_other_order(labels: IntArray) -> None:
+    if not np.array_equal(labels, np.arange(len(labels))):
+        raise MergeError("The models must have their labels in the same order, which settles their random bits.")
 
 
 def _mean_agreement(agreement: FloatArray, rows: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse.linalg
@@ -53,17 +53,17 @@ class State(NamedTuple):
     n_values : (m,) array
         Number of values of each nominal feature, 0 for a numeric one.
     by_rows : float
-        1 where rows are damped and scaled to length one, else 0.
+        1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
     first_labels : float
         Number of labels that there were at first, from which the number of codes follows if it is not given.
     sums : sums.State
         The sums.
     """
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M", "y=l"]
 
 
 class Code(NamedTuple):
@@ -260,6 +260,10 @@ class Compression(Algorithm[State]):
         """The sums that are kept."""
         return Sums(keeps_yy=self.keeps_yy)
 
+    def yy_columns(self, n_targets: int) -> int:
+        """Compute the number of columns of ``YᵀY`` that are kept."""
+        return self.keeper.yy_columns(n_targets)
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped: it is an error."""
@@ -277,13 +281,17 @@ class Compression(Algorithm[State]):
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums."""
         self.count(schema.n_labels)
-        by_rows, n_labels = float(self.settings.scaling == "rows"), schema.n_labels
+        by_rows, n_labels = self.first_scaling(), schema.n_labels
         empty = self.keeper.init(columns.width(schema.n_values), self.n_extra + n_labels)
         return State(schema.n_values, by_rows, float(n_labels), empty)
 
+    def first_scaling(self) -> float:
+        """Tell whether rows are scaled: 1 or 0, or -1 where a first batch has to tell."""
+        return {"auto": -1.0, "rows": 1.0}.get(self.settings.scaling, 0.0)
+
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Add a batch to the sums."""
-        if self.settings.scaling == "auto" and state.sums.rows == 0:
+        if state.by_rows < 0:
             is_dense = scaling.start(X, state.n_values, 0, np.random.default_rng(0)).length > 0
             state = state._replace(by_rows=float(not is_dense))
         kept = self.settings.forgetting
@@ -344,6 +352,17 @@ class Compression(Algorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Add the sums."""
         return one._replace(sums=self.keeper.merge(one.sums, other.sums))
+
+    def emptied(self, state: State) -> State:
+        """Make the state that has learned nothing, but knows what a first batch settled."""
+        return state._replace(sums=self.keeper.emptied(state.sums))
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order."""
+        targets = np.concatenate([np.arange(self.n_extra), self.n_extra + labels])
+        design = columns.order_of(state.n_values, features).design
+        sums = self.keeper.reordered(state.sums, targets, design)
+        return state._replace(n_values=state.n_values[features], sums=sums)
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: where all of ``YᵀY`` is needed."""

@@ -95,12 +95,21 @@ class Constant(Algorithm[State]):
         return np.tile(derived.frequency, (X.shape[0], 1))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged exactly; None if they can."""
-        return "the number of labels comes from the last batch, and either could be the last" if self.majority else None
+        """Return why two models cannot be merged exactly: they always can."""
+        return None
 
     def merge(self, one: State, other: State) -> State:
-        """Add counts."""
-        return State(one.counts + other.counts, one.rows + other.rows, other.last_cardinality)
+        """Add counts; the other one's rows are taken for the later ones."""
+        last = other.last_cardinality if other.rows else one.last_cardinality
+        return State(one.counts + other.counts, one.rows + other.rows, last)
+
+    def emptied(self, state: State) -> State:
+        """Make the state that has seen nothing."""
+        return State(np.zeros_like(state.counts), 0.0, 0.0)
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels in another order."""
+        return state._replace(counts=state.counts[labels])
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""

@@ -1,9 +1,7 @@
 """The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
 *Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
-it they are compressed, and the model becomes that of `labelrace.models.hashed`: the weights are projected to the codes
-of the labels, the decoder is fitted to what the model predicts for recent rows, and the largest weights that both
-together do not give go to the table.
+it they are compressed, and the model becomes that of `labelrace.models.hashed` (`labelrace.models.compressing`).
 
 *Learners* are diagonal recursive least squares (`labelrace.learners.rls`), with an exact start.
 
@@ -20,10 +18,9 @@ rows, the weights are ``O(m l)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -33,38 +30,24 @@ from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thre
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
-from labelrace.learners import code_decoder, columns, residual_table, rls
+from labelrace.exceptions import MergeError
+from labelrace.learners import columns, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
-from labelrace.models import hashed, inputs
+from labelrace.models import compressing, hashed, inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
+from labelrace.models.fitted import Fitted
 from labelrace.models.hashed import HashedRace
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
-# Scores that are computed at once where labels are compressed.
-_CELLS = 4_000_000
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
-# Share of the budget from which on recent rows are kept, and how many: the decoder is fitted to them.
-_NEARLY_FULL, _RECENT_ROWS = 0.5, 1024
-# Recent rows that there must be for that, and rows that they stand for in the decoder at the most.
-_FEWEST_ROWS, _WORTH_ROWS = 32, 4000.0
-# Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
-_SAMPLE, _FILLED = 64, 0.5
-
-
-class Recent(NamedTuple):
-    """Recent rows, in compressed-row form; none while there is room."""
-
-    values: FloatArray
-    indices: IntArray
-    indptr: IntArray
 
 
 class State(NamedTuple):
@@ -84,10 +67,10 @@ class State(NamedTuple):
         The model that this one has become, if labels are compressed; otherwise empty.
     """
 
-    learners: RLSState
+    learners: Annotated[RLSState, "t=o", "w=l"]
     watch: Watch
-    n_drifts: float
-    recent: Recent
+    n_drifts: Annotated[float, ">=0"]
+    recent: compressing.Recent
     compressed: tuple[hashed.State, ...]
 
 
@@ -128,7 +111,7 @@ class LabelRace(BankAlgorithm[State]):
     learns_missing_labels = True
 
     @cached_property
-    def compressing(self) -> HashedRace:
+    def in_codes(self) -> HashedRace:
         """The algorithm of compressed labels."""
         bank = replace(self.bank, binary=False)
         return HashedRace(bank, self.aim, self.detects_drift, self.max_memory, self.n_components)
@@ -143,7 +126,7 @@ class LabelRace(BankAlgorithm[State]):
             self.bank.init(n_values, n_labels),
             monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
             0.0,
-            _no_rows(),
+            compressing.no_rows(),
             (),
         )
 
@@ -155,7 +138,7 @@ class LabelRace(BankAlgorithm[State]):
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
         if state.compressed:
             [before] = state.compressed
-            learned = self.compressing.update(before, X, Y, None if derived is None else derived.compressed)
+            learned = self.in_codes.update(before, X, Y, None if derived is None else derived.compressed)
             return state if learned is before else self._become(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
@@ -167,7 +150,7 @@ class LabelRace(BankAlgorithm[State]):
             first, others = first_rows(X.shape[0])
             if not self._fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
                 return self._become(
-                    self.compressing.update(self.compressing.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
+                    self.in_codes.update(self.in_codes.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
                 )
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
@@ -232,49 +215,22 @@ class LabelRace(BankAlgorithm[State]):
     def _within_memory(self, state: State, X: AnyMatrix) -> State:
         """Keep recent rows where the budget is nearly full; compress the labels where it is exceeded."""
         n_labels, in_use = len(state.learners.intercepts), int(state.learners.in_use)
-        if in_use * n_labels * 4.0 <= _NEARLY_FULL * self.max_memory:
+        if in_use * n_labels * 4.0 <= compressing.NEARLY_FULL * self.max_memory:
             return state
-        recent = _with_rows(state.recent, X)
+        recent = compressing.with_rows(state.recent, X)
         if self._fits(in_use, n_labels):
             return state._replace(recent=recent)
-        return self._become(self._compress(state, _rows(recent, state)))
+        return self._compressed(state._replace(recent=recent))
 
-    def _compress(self, state: State, X: AnyMatrix) -> hashed.State:
-        """Make the model of compressed labels that predicts about the same, by what both say of some rows."""
-        n_values, n_labels = state.learners.scaling.n_values, len(state.learners.intercepts)
-        empty = self.compressing.empty(n_values, n_labels)
-        codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
-        coded = self.bank.project(state.learners, codes)._replace(warm_up=WarmUp.empty())
-        linear = self.bank.derive(coded)
-        Z = self.bank.transform(linear, X)
-        U = self.bank.predict_transformed(linear, Z).astype(float)
-        weights, intercepts = np.asarray(state.learners.weights), state.learners.intercepts
-
-        def predicted() -> Iterator[tuple[int, FloatArray]]:
-            for here in _label_blocks(n_labels, max(Z.shape)):
-                yield here.start, np.clip(Z @ weights[:, here] + intercepts[here], 0.0, 1.0)
-
-        if len(U) >= _FEWEST_ROWS:
-            rows = min(state.learners.rows, _WORTH_ROWS, 8.0 * len(U))
-            sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
-        else:
-            sums = code_decoder.from_frequencies(codes, np.maximum(state.watch.monitor.present, 1e-3))
-        table = residual_table.init(len(empty.table))
-        importance = np.sqrt(state.learners.fading * np.asarray(state.learners.gained)[:, 0])
-        for features, labels, values in _lost(weights, np.asarray(coded.weights), sums, importance, len(table)):
-            table = residual_table.added(table, features, labels, values)
-        return empty._replace(
-            learners=coded,
-            decoder=sums,
-            table=table,
-            counts=state.watch.monitor.histograms.none,
-            n_drifts=state.n_drifts,
-        )
+    def _compressed(self, state: State) -> State:
+        """Compress the labels, by what the model says of recent rows."""
+        learners, X = state.learners, compressing.as_matrix(state.recent, state.learners)
+        return self._become(compressing.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off the histograms."""
         if state.compressed:
-            inner = self.compressing.derive(state.compressed[0])
+            inner = self.in_codes.derive(state.compressed[0])
             return Derived(inner.learners, np.zeros(0), inner.rule, inner)
         offsets, rule = monitoring.decide(state.watch, self.aim)
         linear = self.bank.derive(state.learners)
@@ -286,19 +242,19 @@ class LabelRace(BankAlgorithm[State]):
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores; the common threshold is at zero."""
         if derived.compressed is not None:
-            return self.compressing.scores(derived.compressed, X)
+            return self.in_codes.scores(derived.compressed, X)
         return np.subtract(self._adjusted(derived, X), derived.rule.threshold, dtype=float)
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Choose label sets by the rule for the aim."""
         if derived.compressed is not None:
-            return self.compressing.predict(derived.compressed, X)
+            return self.in_codes.predict(derived.compressed, X)
         return thresholds.choose(derived.rule, self._adjusted(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often labels with such scores were present recently."""
         if derived.compressed is not None:
-            return self.compressing.probabilities(derived.compressed, X)
+            return self.in_codes.probabilities(derived.compressed, X)
         return thresholds.probabilities(derived.rule, self._adjusted(derived, X)).astype(float, copy=False)
 
     def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
@@ -311,86 +267,56 @@ class LabelRace(BankAlgorithm[State]):
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix | None:
         """Choose label sets without scores of all labels, where these are compressed."""
-        return None if derived.compressed is None else self.compressing.predict_sets(derived.compressed, X)
+        return None if derived.compressed is None else self.in_codes.predict_sets(derived.compressed, X)
 
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray] | None:
         """Find the most likely labels without scores of all labels, where these are compressed."""
-        return None if derived.compressed is None else self.compressing.predict_best(derived.compressed, X, k)
+        return None if derived.compressed is None else self.in_codes.predict_best(derived.compressed, X, k)
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
+        """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; not of compressed labels."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return state._replace(
+            learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
+        )
+
+    def forgotten_all(self, state: State) -> State:
+        """Make a state of zero weights, with the same columns, scaling and penalty."""
+        learners = self.bank.with_zeros(state.learners)
+        return self._empty(learners.scaling.n_values, len(learners.intercepts))._replace(learners=learners)
+
+    def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Count the scores of rows that were set aside, and then learn them."""
+        state = state._replace(watch=monitoring.add_together(state.watch, scores, labels))
+        return self._within_memory(state._replace(learners=self.bank.learn(state.learners, X, Y)), X)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         if state.compressed:
-            return self._become(self.compressing.reset_features(state.compressed[0], columns))
+            return self._become(self.in_codes.reset_features(state.compressed[0], columns))
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
         if state.compressed:
-            return self._become(self.compressing.grow_features(state.compressed[0], n_values))
+            return self._become(self.in_codes.grow_features(state.compressed[0], n_values))
         return super().grow_features(state, n_values)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         if state.compressed:
-            return self._become(self.compressing.grow_labels(state.compressed[0], n_labels, rng))
+            return self._become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
         if not self._fits(int(state.learners.in_use), n_labels) and state.learners.rows:
             # Weights of the new labels, which would not fit, are never made.
-            return self.grow_labels(self._become(self._compress(state, _rows(state.recent, state))), n_labels, rng)
+            return self.grow_labels(self._compressed(state), n_labels, rng)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),
         )
-
-
-def _no_rows() -> Recent:
-    return Recent(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
-
-
-def _rows(recent: Recent, state: State) -> AnyMatrix:
-    """Make a matrix of recent rows, sparse if the data is."""
-    shape = (len(recent.indptr) - 1, len(state.learners.scaling.n_values))
-    rows = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), shape)
-    return rows.toarray() if state.learners.scaling.length else rows
-
-
-def _with_rows(recent: Recent, X: AnyMatrix) -> Recent:
-    """Append rows, and leave out the oldest."""
-    known = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), (len(recent.indptr) - 1, X.shape[1]))
-    rows = scipy.sparse.vstack([known, scipy.sparse.csr_array(X)], format="csr")[-_RECENT_ROWS:]
-    return Recent(rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp))
-
-
-def _label_blocks(n_labels: int, n_rows: int) -> list[slice]:
-    """Cut labels into blocks with a bounded number of cells."""
-    size = max(1, _CELLS // max(n_rows, 1))
-    return [slice(first, min(first + size, n_labels)) for first in range(0, n_labels, size)]
-
-
-def _lost(
-    weights: Array, coded: Array, sums: code_decoder.State, importance: FloatArray, n_slots: int
-) -> Iterator[tuple[IntArray, IntArray, Array]]:
-    """Yield the weights, by feature and label, that codes and decoder lose most of."""
-    decoder, n_labels = code_decoder.derive(sums), weights.shape[1]
-
-    def lost(labels: IntArray) -> Array:
-        beta, _ = code_decoder.coefficients(decoder, labels)
-        return weights[:, labels] - coded @ beta.astype(coded.dtype)
-
-    def matters(values: Array) -> Array:
-        return np.abs(values) * importance[:, None]
-
-    sample = np.linspace(0, n_labels - 1, min(n_labels, _SAMPLE)).astype(np.intp)
-    share = min(1.0, _FILLED * n_slots / max(weights.size, 1))
-    least = max(float(np.quantile(matters(lost(sample)), 1.0 - share)), 1e-9)
-    for here in _label_blocks(n_labels, len(weights)):
-        labels = np.arange(here.start, here.stop)
-        values = lost(labels)
-        features, places = np.nonzero(matters(values) >= least)
-        yield features, labels[places], values[features, places]
 
 
 def _dense(Y: AnyMatrix) -> FloatArray:
@@ -504,15 +430,17 @@ class LabelRaceClassifier(OnlineClassifier):
         self.random_state = random_state
 
     def _algorithm(self, seed: int) -> LabelRace:
-        n_components = hashed.count_or_auto(self.n_components)
-        parameters.check_choice("optimise", self.optimise, thresholds.AIMS)
-        parameters.check_flag("detect_drift", self.detect_drift)
-        if isinstance(self.alpha, str):
-            parameters.check_choice("alpha", self.alpha, ("auto",))
-        alpha = None if isinstance(self.alpha, str) else self.alpha
-        bank = RLS(alpha, self._rows_to_half(), self.n_random_features, seed, single=True, binary=True)
-        memory = parameters.memory_size("max_memory", self.max_memory)
-        return LabelRace(bank, self.optimise, bool(self.detect_drift), memory, n_components)
+        in_codes = hashed.algorithm_of(self, self._rows_to_half(), seed)
+        bank = replace(in_codes.bank, binary=True)
+        return LabelRace(bank, in_codes.aim, in_codes.detects_drift, in_codes.max_memory, in_codes.n_components)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: joining knows this method, whose states it joins.
+        from labelrace.models import joining
+
+        if one.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        return joining.merged(one, other, columns)
 
     def _rows_to_half(self) -> float | None:
         if self.forgetting is None:

@@ -56,13 +56,13 @@ class State(NamedTuple):
         How many of these there are.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     shape: Shape
-    leaves: mlht.Leaf
-    learners: Annotated[Any, "stacked"]
-    rows: float
-    errors: FloatArray
-    batches: IntArray
+    leaves: Annotated[mlht.Leaf, "stacked L"]
+    learners: Any
+    rows: Annotated[float, ">=0"]
+    errors: Annotated[FloatArray, "T 3 32"]
+    batches: Annotated[IntArray, "T", "<33"]
 
 
 @dataclass(frozen=True)

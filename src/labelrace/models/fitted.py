@@ -14,9 +14,9 @@ import numpy as np
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import MergeError
-from labelrace.typing import Array
+from labelrace.typing import Array, IntArray
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "aligned", "joint_schema"]
 
 
 class Fitted:
@@ -47,6 +47,10 @@ class Fitted:
         self.seed = seed
         self.parameters = parameters
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is derived is derived again where it is needed: it may be as large as all the rest.
+        return Fitted, (self.algorithm, self.schema, self.state, self.seed, self.parameters)
+
     @cached_property
     def derived(self) -> Any:
         """What predicting needs."""
@@ -61,8 +65,9 @@ class Fitted:
         old = self.schema
         if schema.n_features == old.n_features and schema.n_labels == old.n_labels:
             return self
-        # What is drawn depends on the seed and on how many labels are known, so a loaded model draws the same.
-        rng = np.random.default_rng([self.seed, old.n_labels])
+        # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
+        # that met other labels before.
+        rng = np.random.default_rng(self.seed)
         return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
 
     def learned(self, batch: Batch) -> Fitted:
@@ -72,30 +77,126 @@ class Fitted:
         available = vars(grown).get("derived")
         return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
 
-    def merged(self, other: Fitted) -> Fitted:
-        """Join what two models learned from different rows."""
-        reason = _why_unmergeable(self, other)
+    def emptied(self) -> Fitted:
+        """Return the model that has learned nothing, but knows what its first batch settled; it merges with this one.
+
+        Raises
+        ------
+        MergeError
+            For algorithms that do not merge.
+        """
+        reason = self.algorithm.why_unmergeable(self.state, self.state)
         if reason:
             raise MergeError(f"The models cannot be merged exactly: {reason}.")
-        schema = self.schema._replace(n_values=np.maximum(self.schema.n_values, other.schema.n_values))
-        return self.replaced(schema, self.algorithm.merge(self.state, other.state))
+        return self.replaced(self.schema, self.algorithm.emptied(self.state))
+
+    def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
+        """Join what two models learned from different rows, labels and features by name.
+
+        Parameters
+        ----------
+        other : Fitted
+        places : array, default=None
+            Which column of this model's features, or of further ones, each of the other one's is, where the caller
+            knows that and they have no names.
+        """
+        if self.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        one, two = aligned(self, other, places)
+        reason: str | None = one.algorithm.why_unmergeable(one.state, two.state)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
+        return self.replaced(schema, self.algorithm.merge(one.state, two.state))
 
 
-def _why_unmergeable(one: Fitted, two: Fitted) -> str | None:
-    """Return why two models cannot be merged; None if they can."""
-    if one.algorithm != two.algorithm:
-        return "their parameters differ"
-    a, b = one.schema, two.schema
-    if a.n_features != b.n_features or not _same(a.feature_names, b.feature_names):
-        return "their features differ"
-    if ((a.n_values > 0) != (b.n_values > 0)).any():
-        return "a feature is nominal in one of them and numeric in the other"
-    if a.n_labels != b.n_labels or not _same(a.label_names, b.label_names):
-        return "their labels differ"
-    reason: str | None = one.algorithm.why_unmergeable(one.state, two.state)
-    return reason
+def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:
+    """Give two models the same labels and features, in the order of the first one; what only the second knows is last.
+
+    Raises
+    ------
+    MergeError
+        Where the columns of one have names and those of the other have none, where a feature is nominal in one and
+        numeric in the other, or where a model that lacks some cannot take new ones.
+    """
+    schema, labels, features = joint_schema(one.schema, two.schema, places)
+    first, second = _grown(one, schema), _in_places(two, schema, labels, features)
+    if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
+        raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
+    return first, second
 
 
-def _same(one: Array | None, two: Array | None) -> bool:
-    """Compare names, which may be None."""
-    return list(one if one is not None else []) == list(two if two is not None else [])
+def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:
+    """Append to a schema what only another one knows; return it with the places of the other one's labels and features.
+
+    Raises
+    ------
+    MergeError
+        Where the columns of one have names and those of the other have none.
+    """
+    labels = _places("labels", one.label_names, two.label_names, two.n_labels)
+    if places is None:
+        places = _places("features", one.feature_names, two.feature_names, two.n_features)
+    n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
+    n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
+    n_values = np.zeros(n_features, dtype=one.n_values.dtype)
+    n_values[places] = two.n_values
+    n_values[: one.n_features] = one.n_values
+    feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
+    label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
+    wider = one._replace(n_values=n_values, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
+    return wider, labels, places
+
+
+def _places(what: str, known: Array | None, others: Array | None, n_others: int) -> IntArray:
+    """Find the place of each of the other model's columns: that of its name, or the next free one."""
+    if (known is None) != (others is None):
+        raise MergeError(f"The models cannot be merged: the {what} of one of them have no names; name them in both.")
+    if known is None or others is None:
+        return np.arange(n_others)
+    places = {name: place for place, name in enumerate(known)}
+    return np.array([places.setdefault(name, len(places)) for name in others], dtype=np.intp)
+
+
+def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray) -> Fitted:
+    """Put a model's labels and features into the places of a wider schema."""
+    labels, features = (
+        np.concatenate([places, np.setdiff1d(np.arange(size), places)])
+        for places, size in ((labels, wanted.n_labels), (features, wanted.n_features))
+    )
+    n_values = wanted.n_values[features]
+    n_values[: two.schema.n_features] = two.schema.n_values
+    wider = wanted._replace(
+        n_values=n_values,
+        feature_names=None if wanted.feature_names is None else wanted.feature_names[features],
+        label_names=None if wanted.label_names is None else wanted.label_names[labels],
+    )
+    grown, back, features_back = _grown(two, wider), np.argsort(labels), np.argsort(features)
+    if np.array_equal(back, np.arange(len(back))) and np.array_equal(features_back, np.arange(len(features_back))):
+        return grown
+    state = grown.algorithm.reordered(grown.state, back, features_back)
+    return grown.replaced(wanted._replace(n_values=n_values[features_back]), state)
+
+
+def _grown(fitted: Fitted, schema: Schema) -> Fitted:
+    """Grow a model, if it can."""
+    old, algorithm = fitted.schema, fitted.algorithm
+    reason = algorithm.why_no_new_labels() if schema.n_labels > old.n_labels else None
+    if reason is None and schema.n_labels > old.n_labels:
+        reason = algorithm.why_too_many_labels(schema.n_labels)
+    if reason is None and schema.n_features > old.n_features:
+        reason = algorithm.why_no_new_features()
+    if reason:
+        raise MergeError(
+            f"The models cannot be merged: they know different columns, and one cannot take them: {reason}."
+        )
+    return fitted.grown(schema)
+
+
+def _joint_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
+    if known is None or others is None:
+        return known
+    names = np.empty(size, dtype=object)
+    names[places] = others
+    names[: len(known)] = known
+    return names

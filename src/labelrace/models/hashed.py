@@ -23,7 +23,7 @@ array of rows times labels is ever made, but by `decision_function` and `predict
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -47,7 +47,7 @@ __all__ = [
     "LinearForm",
     "Sizes",
     "State",
-    "count_or_auto",
+    "algorithm_of",
     "linear_form",
     "sizes_for",
 ]
@@ -115,13 +115,13 @@ class State(NamedTuple):
         Drifts found so far.
     """
 
-    learners: RLSState
+    learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Array
+    table: Annotated[Array, "_slots 1", "float"]
     counts: ScoreHistogram
-    n_missed: float
+    n_missed: Annotated[float, ">=0"]
     drift: DriftState
-    n_drifts: float
+    n_drifts: Annotated[float, ">=0"]
 
 
 class Derived(NamedTuple):
@@ -527,15 +527,7 @@ class HashedRACEClassifier(OnlineClassifier):
         self.random_state = random_state
 
     def _algorithm(self, seed: int) -> HashedRace:
-        parameters.check_choice("optimise", self.optimise, thresholds.AIMS)
-        parameters.check_flag("detect_drift", self.detect_drift)
-        if isinstance(self.alpha, str):
-            parameters.check_choice("alpha", self.alpha, ("auto",))
-        alpha = None if isinstance(self.alpha, str) else self.alpha
-        bank = RLS(alpha, self.half_life, self.n_random_features, seed, single=True)
-        memory = parameters.memory_size("max_memory", self.max_memory)
-        n_components = count_or_auto(self.n_components)
-        return HashedRace(bank, self.optimise, bool(self.detect_drift), memory, n_components)
+        return algorithm_of(self, self.half_life, seed)
 
     @property
     def n_components_(self) -> int:
@@ -553,7 +545,19 @@ class HashedRACEClassifier(OnlineClassifier):
         return int(self._checked_fitted().state.n_drifts)
 
 
-def count_or_auto(n_components: Any) -> int | None:
+def algorithm_of(model: Any, half_life: float | None, seed: int) -> HashedRace:
+    """Check the parameters that this classifier and the default have in common, and make the algorithm of them."""
+    parameters.check_choice("optimise", model.optimise, thresholds.AIMS)
+    parameters.check_flag("detect_drift", model.detect_drift)
+    if isinstance(model.alpha, str):
+        parameters.check_choice("alpha", model.alpha, ("auto",))
+    alpha = None if isinstance(model.alpha, str) else model.alpha
+    bank = RLS(alpha, half_life, model.n_random_features, seed, single=True)
+    memory = parameters.memory_size("max_memory", model.max_memory)
+    return HashedRace(bank, model.optimise, bool(model.detect_drift), memory, _count_or_auto(model.n_components))
+
+
+def _count_or_auto(n_components: Any) -> int | None:
     """Check a number of pseudo labels; None for "auto"."""
     if isinstance(n_components, str) and n_components == "auto":
         return None

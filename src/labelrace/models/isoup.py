@@ -25,7 +25,7 @@ Learning 106 (2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -63,10 +63,10 @@ class Leaf(NamedTuple):
         The linear model; of no features, if leaves have none.
     """
 
-    rows: FloatArray
-    sums: FloatArray
-    old_rows: FloatArray
-    old_sums: FloatArray
+    rows: Annotated[FloatArray, ""]
+    sums: Annotated[FloatArray, "l"]
+    old_rows: Annotated[FloatArray, ""]
+    old_sums: Annotated[FloatArray, "l"]
     cuts: Cuts
     linear: Linear
 
@@ -84,9 +84,9 @@ class State(NamedTuple):
         Statistics of the features, for linear models.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     shape: Shape
-    leaves: Leaf
+    leaves: Annotated[Leaf, "stacked L"]
     inputs: Inputs
 
 

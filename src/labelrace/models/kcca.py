@@ -27,7 +27,7 @@ Rahimi, A. and Recht, B.: Random features for large-scale kernel machines. NIPS 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -38,6 +38,7 @@ from labelrace.core import draws, sums
 from labelrace.core.linalg import right_singular
 from labelrace.core.regression import penalised
 from labelrace.core.schema import Schema
+from labelrace.exceptions import MergeError
 from labelrace.models import compression
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -53,11 +54,11 @@ Rows = tuple[tuple[float, ...], ...]
 class State(NamedTuple):
     """As `labelrace.models.compression.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
-    width: float
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M", "y=l+@n_extra"]
+    width: Annotated[float, ">=0"]
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,14 @@ class KCCA(Compression):
         if self.n_random_features and one.width != other.width:  # type: ignore[attr-defined]
             return "the width of their random features comes from each one's first batch; give width="
         return super().why_unmergeable(one, other)
+
+    def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
+        """Put labels and features in another order; with random features, labels must stay where they are."""
+        if self.n_random_features and not np.array_equal(labels, np.arange(len(labels))):
+            raise MergeError(
+                "The models must have their labels in the same order, which settles their random features."
+            )
+        return super().reordered(state, labels, features)
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where the random features are given."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -101,12 +101,12 @@ class Majority(NamedTuple):
         Whether the leaf, or one that it comes from, has had a row.
     """
 
-    n_values: IntArray
-    sets: Rows
-    n_labels: float
-    seen: FloatArray
-    leader: IntArray
-    began: FloatArray
+    n_values: Annotated[IntArray, "m", "values"]
+    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]
+    n_labels: Annotated[float, "=l"]
+    seen: Annotated[FloatArray, "L S", ">=0"]
+    leader: Annotated[IntArray, "L", "-1<S"]
+    began: Annotated[FloatArray, "L"]
 
 
 class _Sets(NamedTuple):
@@ -228,8 +228,8 @@ class Bayes(NamedTuple):
         Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
     """
 
-    learners: NaiveBayesState
-    right: FloatArray
+    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]
+    right: Annotated[FloatArray, "L 2 l"]
 
 
 class _Derived(NamedTuple):

@@ -13,7 +13,7 @@ nothing.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -49,11 +49,11 @@ class State(NamedTuple):
     """
 
     scaling: ScalingState
-    weights: Array
-    gained: Array
-    intercepts: FloatArray
-    intercept_gained: FloatArray
-    rows: float
+    weights: Annotated[Array, "M+r l", "float"]
+    gained: Annotated[Array, "M+r l", "float"]
+    intercepts: Annotated[FloatArray, "l"]
+    intercept_gained: Annotated[FloatArray, "l"]
+    rows: Annotated[float, ">=0"]
     watch: Watch
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -47,8 +47,8 @@ _ADAM = 0.9, 0.999, 1e-8
 class Layer(NamedTuple):
     """Weights and biases of a layer of the net."""
 
-    weights: FloatArray
-    bias: FloatArray
+    weights: Annotated[FloatArray, "_i _o"]
+    bias: Annotated[FloatArray, "_o"]
 
 
 class State(NamedTuple):
@@ -57,13 +57,13 @@ class State(NamedTuple):
     ``layers`` lead from labels to codes, ``back`` from codes to labels; ``occurs`` tells which labels the net knows.
     """
 
-    n_values: IntArray
-    by_rows: float
-    first_labels: float
-    sums: sums.State
+    n_values: Annotated[IntArray, "m", "values"]
+    by_rows: Annotated[float, ">=0"]
+    first_labels: Annotated[float, ">0", "<l+1"]
+    sums: Annotated[sums.State, "f=M"]
     layers: tuple[Layer, ...]
     back: tuple[Layer, ...]
-    occurs: BoolArray
+    occurs: Annotated[BoolArray, "l"]
     decoder: decoder.State
 
 
@@ -72,7 +72,7 @@ class Code(NamedTuple):
 
     linear: Linear
     back: tuple[Layer, ...]
-    occurs: BoolArray
+    occurs: Annotated[BoolArray, "l"]
     decoder: FloatArray
     offset: FloatArray
 

@@ -21,7 +21,7 @@ Godbole, S. and Sarawagi, S.: Discriminative methods for multi-labeled classific
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -32,7 +32,7 @@ from labelrace.learners import columns
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["Derived", "MBRClassifier", "Stack", "State", "checked_learner", "too_many_labels"]
 
@@ -53,9 +53,9 @@ class State(NamedTuple):
         Rows for which the first level predicted each label.
     """
 
-    learners: NaiveBayesState
-    together: FloatArray
-    predicted: FloatArray
+    learners: Annotated[NaiveBayesState, "t=l"]
+    together: Annotated[FloatArray, "l l", ">=0"]
+    predicted: Annotated[FloatArray, "l", ">=0"]
 
 
 class Derived(NamedTuple):
@@ -137,6 +137,16 @@ class Stack(BankAlgorithm[State]):
         """Add the sums of two states."""
         learners = self.bank.merge(one.learners, other.learners)
         return State(learners, one.together + other.together, one.predicted + other.predicted)
+
+    def emptied(self, state: State) -> State:
+        """Make the state that has learned nothing, but knows what a first batch settled."""
+        empty = np.zeros_like(state.together), np.zeros_like(state.predicted)
+        return State(self.bank.emptied(state.learners), *empty)
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order."""
+        learners = self.bank.reordered(state.learners, labels, features)
+        return State(learners, state.together[np.ix_(labels, labels)], state.predicted[labels])
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table would be too large."""

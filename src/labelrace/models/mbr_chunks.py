@@ -53,10 +53,10 @@ class State(NamedTuple):
         Features and labels of the newest batch.
     """
 
-    stacks: Annotated[mbr.State, "stacked"]
+    stacks: Annotated[mbr.State, "stacked K"]
     scale: Scale
-    X: Rows
-    Y: Rows
+    X: Annotated[Rows, "_n=w", "_m=m"]
+    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
 
 
 class Derived(NamedTuple):

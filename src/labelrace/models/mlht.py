@@ -63,9 +63,9 @@ class Leaf(NamedTuple):
         Of the features, over the rows that came since the leaf began.
     """
 
-    mass: FloatArray
-    rows: FloatArray
-    tried: FloatArray
+    mass: Annotated[FloatArray, "l"]
+    rows: Annotated[FloatArray, ""]
+    tried: Annotated[FloatArray, "", "inf"]
     statistics: Statistics
 
 
@@ -84,10 +84,10 @@ class State(NamedTuple):
         Their learners.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     shape: Shape
-    leaves: Leaf
-    learners: Annotated[Any, "stacked"]
+    leaves: Annotated[Leaf, "stacked L"]
+    learners: Any
 
 
 class Derived(NamedTuple):

@@ -22,7 +22,7 @@ Zhang, M.-L. and Zhou, Z.-H.: ML-KNN: a lazy learning approach to multi-label le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -59,13 +59,13 @@ class State(NamedTuple):
         Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     scale: Scale
-    X: Rows
-    Y: Rows
-    rows: float
-    present: FloatArray
-    absent: FloatArray
+    X: Annotated[Rows, "_n=w", "_m=m"]
+    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
+    rows: Annotated[float, ">=0"]
+    present: Annotated[FloatArray, "l @k+1", ">=0"]
+    absent: Annotated[FloatArray, "l @k+1", ">=0"]
 
 
 class Derived(NamedTuple):

@@ -18,7 +18,7 @@ imbalance in multi-label stream classification. IJCAI (2011). Settings and the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -58,12 +58,12 @@ class State(NamedTuple):
         Batches learned.
     """
 
-    n_values: IntArray
+    n_values: Annotated[IntArray, "m", "values"]
     scale: Scale
-    X: Rows
-    Y: Rows
-    thresholds: FloatArray
-    batches: float
+    X: Annotated[Rows, "_n=w", "_m=m"]
+    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
+    thresholds: Annotated[FloatArray, "l", "inf"]
+    batches: Annotated[float, ">=0"]
 
 
 class Derived(NamedTuple):

@@ -57,7 +57,8 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
             "again."
         )
     schema = fitted.schema
-    tensors = _flatten(fitted.state, "state") | {"n_values": schema.n_values}
+    tensors, absent, parts = _flatten(fitted.state, "state")
+    tensors["n_values"] = schema.n_values
     header = new_header(type(model).__name__) | {
         "parameters": {
             name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
@@ -68,6 +69,9 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         "sparse_labels": schema.sparse_labels,
         "label_dtype": schema.label_dtype.str,
         "seed": fitted.seed,
+        # What the state does not have, and how often it has what it may have several times: all else must be there.
+        "absent": absent,
+        "parts": parts,
     }
     if hasattr(model, "source_"):
         header["source"] = _encode("source", model.source_, tensors)
@@ -204,9 +208,9 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         model.source_ = _decode(header["source"], tensors)
     seed = int(header["seed"])
     algorithm = model._algorithm(seed)
-    reader = _StateReader(tensors, Shapes(schema))
+    reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
     state = reader.read(algorithm.state_type, "state", algorithm.field_types())
-    reader.shapes.check()
+    reader.check()
     if not reader.all_declared:
         _try_out(algorithm, schema, state, learns=model.is_online)
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
@@ -217,9 +221,8 @@ def _try_out(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> Non
     """Refuse arrays that do not fit and do not declare their shapes: a row must be predicted and learned."""
     X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
     derived = algorithm.derive(state)
-    scores = algorithm.scores(derived, X)
-    if scores.shape != (1, schema.n_labels):
-        raise ValueError(f"its arrays are those of {scores.shape[1]} labels, not of {schema.n_labels}")
+    if algorithm.scores(derived, X).shape != (1, schema.n_labels):
+        raise ValueError(f"its arrays are not those of {schema.n_labels} labels")
     if learns:
         algorithm.update(state, X, Y, derived)
 
@@ -240,34 +243,55 @@ def _as_names(names: list[str] | None, count: int) -> Array | None:
     return naming.as_array(names)
 
 
-def _flatten(state: Any, path: str) -> dict[str, Array]:
-    """List the arrays of a state by their paths; what is None is left out."""
+def _flatten(state: Any, path: str) -> tuple[dict[str, Array], list[str], dict[str, int]]:
+    """List the arrays of a state by their paths, the paths where there are none, and how many parts tuples have."""
     tensors: dict[str, Array] = {}
+    absent: list[str] = []
+    parts: dict[str, int] = {}
     for name, value in state._asdict().items():
-        parts = value if isinstance(value, tuple) and not hasattr(value, "_asdict") else ()
-        if hasattr(value, "_asdict"):
-            tensors |= _flatten(value, f"{path}.{name}")
-        elif not isinstance(value, tuple) and value is not None:
-            tensors[f"{path}.{name}"] = np.asarray(value)
-        for number, part in enumerate(parts):
+        place = f"{path}.{name}"
+        inner = {place: value} if hasattr(value, "_asdict") else {}
+        if isinstance(value, tuple) and not inner:
+            parts[place] = len(value)
+            inner = {f"{place}.{number}": part for number, part in enumerate(value)}
+        elif value is None:
+            absent.append(place)
+        elif not inner:
+            tensors[place] = np.asarray(value)
+        for where, part in inner.items():
             if not hasattr(part, "_asdict"):
                 raise ValueError(
-                    f"A model with {path}.{name} of {type(part).__name__} cannot be saved: only arrays are written, "
-                    "never pickles. Use one of labelrace's own learners."
+                    f"A model with {place} of {type(part).__name__} cannot be saved: only arrays are written, never "
+                    "pickles. Use one of labelrace's own learners."
                 )
-            tensors |= _flatten(part, f"{path}.{name}.{number}")
-    return tensors
+            more = _flatten(part, where)
+            tensors |= more[0]
+            absent += more[1]
+            parts |= more[2]
+    return tensors, absent, parts
 
 
 class _StateReader:
-    """Makes a state of its arrays, as the annotations of its NamedTuple have them; `Shapes` tells what they mean."""
+    """Makes a state of its arrays, as the annotations of its NamedTuple have them; `Shapes` tells what they mean.
 
-    def __init__(self, tensors: dict[str, Array], shapes: Shapes) -> None:
-        self.shapes = shapes
+    Parameters
+    ----------
+    tensors : dict
+        The arrays by their paths.
+    shapes : Shapes
+        What they must look like.
+    absent, parts : set and dict
+        Paths of what the state does not have, and numbers of parts, as the header tells.
+    """
+
+    def __init__(self, tensors: dict[str, Array], shapes: Shapes, absent: set[str], parts: dict[str, int]) -> None:
+        self._tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("state.")}
+        self._shapes = shapes
+        self._absent = absent
+        self._parts = parts
         self.all_declared = True
-        self._tensors = tensors
-        # Whether the arrays are those of several states, with an axis before those that the fields declare.
-        self._is_stacked = False
+        # The axis before those that the fields declare, where arrays are those of several states.
+        self._stack = ""
 
     def read(self, kind: Any, path: str, field_types: Mapping[str, Any] | None = None) -> Any:
         """Make a NamedTuple; ``field_types`` are the types of fields whose annotation leaves them open."""
@@ -277,51 +301,55 @@ class _StateReader:
             values[name] = self._field((field_types or {}).get(name, hint), marks, path, name)
         return kind(**values)
 
+    def check(self) -> None:
+        """Refuse arrays that do not fit one another, and such as no part of the state has."""
+        if self._tensors:
+            raise ValueError(f"{min(self._tensors)} belongs to no part of the model")
+        self._shapes.check()
+
     def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
         place = f"{path}.{name}"
         if hasattr(kind, "_fields"):
-            before = self._is_stacked
-            self._is_stacked |= "stacked" in marks
+            before = self._stack, self._shapes
             for mark in marks:
-                if mark != "stacked":
-                    self.shapes.equate(mark)
+                if mark.startswith("stacked "):
+                    self._stack = mark.split()[1]
+                elif mark.startswith("own "):
+                    self._shapes = self._shapes.own(path, mark.split()[1])
+                else:
+                    self._shapes.equate(place, mark)
             made = self.read(kind, place)
-            self._is_stacked = before
+            if self._shapes is not before[1]:
+                self._shapes.check()
+            self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
-            return self._parts(get_args(kind)[0], place)
-        found = self._tensors.get(place)
-        types = [option for option in get_args(kind) if option is not type(None)]
+            return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))
         if type(None) in get_args(kind):
-            if found is None:
+            [kind] = [option for option in get_args(kind) if option is not type(None)]
+            if place in self._absent:
+                self._shapes.add_missing(path, name)
                 return None
-            [kind] = types
+        found = self._tensors.pop(place, None)
         if found is None:
             raise ValueError(f"{place} is missing")
         self._check(kind, found, marks, path, name)
         return float(found) if kind is float else found
 
-    def _parts(self, kind: Any, place: str) -> tuple[Any, ...]:
-        """Make NamedTuples of one kind, as many as there are."""
-        parts: list[Any] = []
-        while any(name.startswith(f"{place}.{len(parts)}.") for name in self._tensors):
-            parts.append(self.read(kind, f"{place}.{len(parts)}"))
-        return tuple(parts)
-
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
+        """Compare the type and the shape of an array."""
         scalar = float if kind is float else _scalar_type(kind)
         # SciPy chooses how wide the indices of a sparse matrix are.
         is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
         if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        if self._is_stacked:
+        if not marks and kind is not float:
             self.all_declared = False
-        elif kind is float:
-            self.shapes.add(path, name, found, "", *(marks or ["nan"]))
-        elif marks:
-            self.shapes.add(path, name, found, *marks)
-        else:
-            self.all_declared = False
+            return
+        axes, *others = ["", *(marks or ["nan"])] if kind is float else marks
+        if self._stack and "values" not in marks:
+            axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))
+        self._shapes.add(path, name, found, axes, *others)
 
 
 def _scalar_type(hint: Any) -> Any:

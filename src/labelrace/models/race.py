@@ -163,15 +163,16 @@ class Race(BankAlgorithm[State]):
         """Return why two models cannot be merged exactly; None if they can."""
         if self.encoding == "adaptive":
             return "with adaptive encoding, pseudo labels depend on what was learned before"
-        if self.start == "first_batch":
-            return "their decoders live in what each one's first batch spans; use start='full'"
+        if self.start == "first_batch" and not _same_basis(one.decoder.basis, other.decoder.basis):
+            return "their decoders live in what each one's first batch spans; let both start from one model"
         if self.forgetting < 1:
             return "forgetting depends on the order of the batches"
         reason = super().why_unmergeable(one, other)
         if reason:
             return reason
-        if not all(map(np.array_equal, one.encoder[:3], other.encoder[:3])):
-            return "their encoders differ; start both from one random_state or projection"
+        # Late labels may have come in another order, and their rows been added up in it.
+        if not np.array_equal(one.encoder.A, other.encoder.A) or not np.allclose(one.encoder.bias, other.encoder.bias):
+            return "their encoders differ; let both start from one model, random_state or projection"
         return None
 
     def merge(self, one: State, other: State) -> State:
@@ -179,17 +180,44 @@ class Race(BankAlgorithm[State]):
         learners = self.bank.merge(one.learners, other.learners)
         return State(one.encoder, learners, decoder.merge(one.decoder, other.decoder))
 
+    def emptied(self, state: State) -> State:
+        """Make the state that has learned nothing, with the same encoder."""
+        n_labels, n_components = state.encoder.A.shape
+        sums = decoder.init(n_labels, n_components)._replace(basis=state.decoder.basis)
+        return State(state.encoder, self.bank.emptied(state.learners), sums)
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; pseudo labels stay."""
+        learners = self.bank.reordered(state.learners, None, features)
+        sums = decoder.fold(state.decoder)
+        hyperplanes = state.encoder._replace(A=state.encoder.A[labels])
+        return State(hyperplanes, learners, sums._replace(cross=sums.cross[labels]))
+
+    def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
+        """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""
+        if new.n_features > old.n_features:
+            state = self.grow_features(state, new.n_values)
+        if new.n_labels > old.n_labels:
+            state = self.grow_rows(state, encoder.draw_rows(state.encoder, new.label_keys()[old.n_labels :], rng))
+        return state
+
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far; pseudo labels and their learners stay as they are.
 
         With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
         """
-        return self.grow_rows(state, encoder.draw_rows(state.encoder, n_labels - len(state.encoder.A), rng))
+        keys = np.arange(len(state.encoder.A), n_labels, dtype=np.uint64)
+        return self.grow_rows(state, encoder.draw_rows(state.encoder, keys, rng))
 
     def grow_rows(self, state: State, rows: FloatArray) -> State:
         """Add labels, with the given rows of the encoder, that were absent so far."""
         grown = encoder.grow(state.encoder, rows)
         return State(grown, state.learners, decoder.grow(state.decoder, len(rows)))
+
+
+def _same_basis(one: FloatArray | None, other: FloatArray | None) -> bool:
+    """Tell whether two decoders live in the same space."""
+    return one is not None and other is not None and np.array_equal(one, other)
 
 
 class RACEClassifier(OnlineClassifier):

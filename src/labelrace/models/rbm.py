@@ -40,6 +40,8 @@ _DECAY = 0.0002
 _SPREAD = 0.2
 # Log odds beyond which probabilities are no longer told apart: hidden units can be nearly constant.
 _SURE = 30.0
+# Inputs that vary by less are constant.
+_NARROWEST = 1e-100
 
 
 class State(NamedTuple):
@@ -67,8 +69,7 @@ class State(NamedTuple):
     width: Annotated[FloatArray, "M", ">=0"]
     first: Annotated[FloatArray, "M+1 h+1"]
     deeper: Annotated[FloatArray, "_d h+1 h+1"]
-    # Not compared: they have features of their own.
-    learners: Annotated[Any, "stacked"]
+    learners: Annotated[Any, "own h", "t=l"]
 
 
 class Derived(NamedTuple):
@@ -137,6 +138,8 @@ class RBMFeatures(BankAlgorithm[State]):
         inputs = columns.dense(columns.design(X, state.n_values))
         low = inputs.min(axis=0)
         width = inputs.max(axis=0) - low
+        # The inverse of less would be infinite.
+        width = np.where(width > _NARROWEST, width, 0.0)
         varies = np.flatnonzero(width > 0)
         inputs = (inputs[:, varies] - low[varies]) / width[varies]
         units = np.append(0, varies + 1)

@@ -19,7 +19,7 @@ from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.base import OnlineClassifier
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = ["BinaryRelevanceClassifier", "Relevance", "State"]
 
@@ -74,6 +74,14 @@ class Relevance(BankAlgorithm[State]):
     def merge(self, one: State, other: State) -> State:
         """Join two models which learned different rows."""
         return State(self.bank.merge(one.learners, other.learners))
+
+    def emptied(self, state: State) -> State:
+        """Make the state that has learned nothing, but knows what a first batch settled."""
+        return State(self.bank.emptied(state.learners))
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order."""
+        return State(self.bank.reordered(state.learners, labels, features))
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where learners cannot."""

@@ -5,38 +5,66 @@ says what it holds, and `Shapes` compares all of them before any is used:
 
 ====================================================== ===============================================================
 ``A: Annotated[FloatArray, "l k"]``                    axes; a name stands for one size in the whole state
-``rows: Annotated[FloatArray, "k+1"]``                 the size of a name and a number
+``rows: Annotated[FloatArray, "k+1"]``                 the sum of names and numbers; at most one is not known before
+``weights: Annotated[FloatArray, "l k|0 0"]``          one of several shapes: the first that fits
+``stored: Annotated[FloatArray, "_n <=m"]``            a size of at most that of ``m``
+``table: Annotated[FloatArray, "l @k+1"]``             the algorithm's setting ``k``; ``"@k(l)"`` is its method ``k``
+                                                       for the size of ``l``
 ``labels: Annotated[IntArray, "_n", "<l"]``            entries are at least 0 and below the size of ``l``
+``leader: Annotated[IntArray, "_n", "-1<l"]``          the same, or -1
+``data: Annotated[FloatArray, "_n", "<=_top"]``        entries are from 0 to the size of ``_top``, if something gives it
+``n_labels: Annotated[float, "=l"]``                   entries are the size of ``l``
 ``indptr: Annotated[IntArray, "_n+1", "starts _z"]``   entries never fall, from 0 to the size of ``_z``
+``ends: Annotated[IntArray, "_n", "ends _z"]``         entries never fall, from 0 or more to the size of ``_z``
 ``scale: Annotated[float, ">0"]``                      entries are above 0; ``">=0"`` allows for 0
 ``bounds: Annotated[FloatArray, "k", "inf"]``          infinite entries are allowed; ``"nan"`` allows for NaN, too
+``weights: Annotated[Array, "m k", "float"]``          floats of single or double precision
 ``orders: Annotated[IntArray, "_e l", "orders"]``      each row is an order of the numbers from 0
 ``ranks: Annotated[IntArray, "M t", "ranks"]``         for the values of each nominal feature, an order of them
 ``n_values: Annotated[IntArray, "m", "values"]``       numbers of values of the features, which give further sizes
-``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``
-``stacks: Annotated[State, "stacked"]``                several states in one, with an axis before: not compared
+``child: Annotated[IntArray, "_n", "tree L"]``         with its neighbours ``kind``, ``feature``, ``threshold`` and
+                                                       ``roots``: the nodes of trees with ``L`` leaves
+``indptr: Annotated[…, "instead dense"]``              there, in its first shape, where ``dense`` is not; ``"with …"``
+                                                       where it is. A number is there if it is not 0.
+``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
+                                                       first that is not 0; ``"t~k"`` if ``t`` is not known so far
+``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
+``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
+                                                       ``"own m"`` is one with the same features
 ====================================================== ===============================================================
 
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
 ones, ``i`` indicators of their values and ``M = d + i`` columns of the design. A name that begins with an underscore
-belongs to one NamedTuple. Banks call their targets ``t``. All numbers are finite unless a field says otherwise.
+belongs to one NamedTuple. Banks call their targets ``t``. All numbers are finite, and none is above 1e250, unless a
+field says otherwise.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelrace.core.schema import Schema
-from labelrace.learners import columns
+from labelrace.learners import columns, tree
 from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
 
 __all__ = ["Shapes"]
 
-_AXIS = re.compile(r"(\w+?)(?:\+(\d+))?")
+# Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
+_LARGEST = 1e250
+
+
+class _Entry(NamedTuple):
+    """An array whose entries are to be compared, and whether it has the first of its shapes."""
+
+    path: str
+    name: str
+    array: Any
+    marks: tuple[str, ...]
+    is_there: bool
 
 
 class Shapes:
@@ -46,6 +74,8 @@ class Shapes:
     ----------
     schema : Schema
         What the file says of labels and features.
+    settings : object, default=None
+        Whose attributes are the sizes that begin with ``@``.
 
     Examples
     --------
@@ -55,48 +85,107 @@ class Shapes:
     >>> shapes.add("state", "bias", np.zeros(4), "k")
     Traceback (most recent call last):
     ...
-    ValueError: state.bias has the shape (4,), but k is 2
+    ValueError: state.bias has the shape (4,), not k, where k is 2
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, settings: Any = None) -> None:
         self._n_values = self._grown = schema.n_values
         self._sizes = {"l": schema.n_labels, "m": schema.n_features}
-        self._later: list[tuple[str, str, Any, tuple[str, ...]]] = []
+        self._same: dict[str, str] = {}
+        self._settings = settings
+        self._entries: dict[str, _Entry] = {}
+        self._bounds: list[tuple[str, int, str]] = []
+
+    # --- Sizes --------------------------------------------------------------------------------------------------------
 
     def add(self, path: str, name: str, array: Array, axes: str, *marks: str) -> None:
         """Compare the shape of an array, found at a path, and keep its entries for `check`."""
-        place, names = f"{path}.{name}", axes.split()
-        if len(names) != array.ndim:
-            raise ValueError(f"{place} has {array.ndim} axes, not {len(names)}")
-        for axis, size in zip(names, array.shape, strict=True):
-            known, more = self._read(path, axis)
-            expected = self._sizes.setdefault(known, size - more) + more
-            if expected != size or size < more:
-                raise ValueError(f"{place} has the shape {array.shape}, but {axis} is {expected}")
-        if "values" in marks:
-            self._add_values(place, array)
-        self._later.append((path, name, array, marks))
+        place, options = f"{path}.{name}", axes.split("|")
+        for number, option in enumerate(options):
+            if self._fits(path, array.shape, option.split()):
+                self._entries[place] = _Entry(path, name, array, marks, number == 0)
+                if "values" in marks:
+                    self._add_values(place, array)
+                return
+        names = [known for known in re.findall(r"[^\W\d]\w*", axes) if self._find(path, known) in self._sizes]
+        sizes = " and ".join(f"{known} is {self._sizes[self._find(path, known)]}" for known in dict.fromkeys(names))
+        raise ValueError(f"{place} has the shape {array.shape}, not {axes}{f', where {sizes}' if sizes else ''}")
 
-    def equate(self, mark: str) -> None:
-        """Let a name stand for the size of another."""
-        name, _, known = mark.partition("=")
-        self._sizes[name] = self._sizes[known]
+    def add_missing(self, path: str, name: str) -> None:
+        """Note an array that may be missing and is."""
+        self._entries[f"{path}.{name}"] = _Entry(path, name, np.zeros(0), (), is_there=False)
 
-    def check(self) -> None:
-        """Compare the entries of all arrays, now that all sizes are known."""
-        for path, name, array, marks in self._later:
-            if isinstance(array, Table):
-                continue  # filled on demand, by what its maker has checked
-            reason = self._why_wrong(path, array, marks)
-            if reason:
-                raise ValueError(f"{path}.{name} {reason}")
+    def own(self, path: str, name: str) -> Shapes:
+        """Make the shapes of a state with names of its own, and as many numeric features as a name stands for."""
+        n_values = self._n_values if name == "m" else np.zeros(self._size(path, name), dtype=np.intp)
+        return Shapes(Schema(n_values, None, self._sizes["l"], None), self._settings)
 
-    def _read(self, path: str, axis: str) -> tuple[str, int]:
-        """Take an axis apart: its name, of one NamedTuple or of all, and what is added to its size."""
-        match = _AXIS.fullmatch(axis)
-        assert match is not None, axis
-        name = match[1]
-        return (f"{path}.{name}" if name.startswith("_") else name), int(match[2] or 0)
+    def equate(self, path: str, mark: str) -> None:
+        """Let a name, which may belong to the NamedTuple at the path, stand for the size of another."""
+        name, is_default, known = re.fullmatch(r"(\w+)([=~])(.+)", mark).groups()  # type: ignore[union-attr]
+        if is_default == "~" and (name in self._sizes or name in self._same):
+            return
+        options = known.split("|")
+        chosen = next((one for one in options[:-1] if self._sizes.get(one)), options[-1])
+        if chosen.isidentifier():
+            self._same[self._own(path, name)] = chosen
+        else:
+            self._sizes[self._own(path, name)] = self._size(path, chosen)
+
+    def _own(self, path: str, name: str) -> str:
+        return f"{path}.{name}" if name.startswith("_") else name
+
+    def _find(self, path: str, name: str) -> str:
+        """Return what a name of an axis stands for: a name of one NamedTuple or of all."""
+        known = self._own(path, name)
+        while known in self._same:
+            known = self._same[known]
+        return known
+
+    def _fits(self, path: str, shape: tuple[int, ...], axes: list[str]) -> bool:
+        """Tell whether a shape fits; the names that were not known before are known then."""
+        if len(axes) != len(shape):
+            return False
+        found: dict[str, int] = {}
+        bounds = []
+        for axis, size in zip(axes, shape, strict=True):
+            if axis.startswith("<="):
+                bounds.append((path, size, axis[2:]))
+                continue
+            known, unknown = self._sum(path, axis, found)
+            if unknown is not None and size >= known:
+                found[unknown] = size - known
+            elif unknown is not None or size != known:
+                return False
+        self._sizes |= found
+        self._bounds += bounds
+        return True
+
+    def _sum(self, path: str, axis: str, found: dict[str, int]) -> tuple[int, str | None]:
+        """Add up the parts of an axis; return the one that is not known, too."""
+        total, unknown = 0, None
+        for part in axis.split("+"):
+            if part.isdigit():
+                total += int(part)
+            elif part.startswith("@"):
+                total += self._setting(path, part)
+            else:
+                known = self._find(path, part)
+                if known in self._sizes or known in found:
+                    total += found.get(known, self._sizes.get(known, 0))
+                else:
+                    assert unknown is None, axis
+                    unknown = known
+        return total, unknown
+
+    def _setting(self, path: str, part: str) -> int:
+        """Ask the algorithm for a size, which may depend on another."""
+        name, known = re.fullmatch(r"@(\w+)(?:\((\w+)\))?", part).groups()  # type: ignore[union-attr]
+        found = getattr(self._settings, name)
+        return int(found if known is None else found(self._size(path, known)))
+
+    def _size(self, path: str, axis: str) -> int:
+        return self._sum(path, axis, {})[0]
 
     def _add_values(self, place: str, n_values: IntArray) -> None:
         """Derive the sizes that follow from the numbers of values, which may have grown since the schema was made."""
@@ -110,30 +199,77 @@ class Shapes:
             if self._sizes.setdefault(name, size) != size:
                 raise ValueError(f"{place} is not what other parts know of the features")
 
-    def _why_wrong(self, path: str, array: Array, marks: tuple[str, ...]) -> str | None:
+    # --- Entries ------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Compare the entries of all arrays, now that all sizes are known."""
+        for path, size, axis in self._bounds:
+            if size > self._size(path, axis):
+                raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self._size(path, axis)}")
+        for place, entry in self._entries.items():
+            if isinstance(entry.array, Table):
+                continue  # filled on demand, by what its maker has checked
+            reason = self._why_wrong(entry)
+            if reason:
+                raise ValueError(f"{place} {reason}")
+
+    def _why_wrong(self, entry: _Entry) -> str | None:
+        array, marks = entry.array, entry.marks
         if array.dtype.kind == "f":
-            allowed = np.isfinite(array)
+            allowed = np.abs(array) <= _LARGEST if array.dtype == np.float64 else np.isfinite(array)
             if "inf" in marks or "nan" in marks:
-                allowed = ~np.isnan(array) | ("nan" in marks)
+                allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
             if not allowed.all():
-                return "holds numbers that are not finite"
+                return "holds numbers that are not finite, or too large"
         for mark in marks:
-            if mark == ">0" and not (array > 0).all():
-                return "holds numbers that are not above 0"
-            if mark == ">=0" and (array < 0).any():
-                return "holds numbers below 0"
-            if mark == "orders" and (not array.size or (np.sort(array, axis=-1) != np.arange(array.shape[-1])).any()):
-                return "holds rows that are no orders"
-            if mark == "ranks" and not _are_ranks(array, self._grown):
-                return "holds what cannot be the ranks of values"
-            if mark.startswith("<"):
-                known, more = self._read(path, mark[1:])
-                if array.size and not 0 <= array.min() <= array.max() < self._sizes[known] + more:
-                    return f"holds numbers that are not from 0 to below {self._sizes[known] + more}"
-            if mark.startswith("starts "):
-                end = self._sizes[self._read(path, mark.split()[1])[0]]
-                if not len(array) or array[0] != 0 or array[-1] != end or (np.diff(array) < 0).any():
-                    return f"does not rise from 0 to {end}"
+            word, _, rest = mark.partition(" ")
+            if word in ("with", "instead"):
+                other = self._is_there(f"{entry.path}.{rest}")
+                if self._is_there(f"{entry.path}.{entry.name}") != (other if word == "with" else not other):
+                    return f"does not fit {entry.path}.{rest}"
+            elif word == "tree":
+                near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.Shape._fields}
+                reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self._size(entry.path, rest))
+                if reason:
+                    return reason
+            elif entry.is_there:
+                reason = self._why_entries_wrong(entry.path, array, mark)
+                if reason:
+                    return reason
+        return None
+
+    def _is_there(self, place: str) -> bool:
+        entry = self._entries[place]
+        return bool(entry.array) if entry.array.ndim == 0 else entry.is_there
+
+    def _why_entries_wrong(self, path: str, array: Array, mark: str) -> str | None:
+        """Compare entries with one mark."""
+        word, _, rest = mark.partition(" ")
+        if mark == "float" and array.dtype not in (np.float32, np.float64):
+            return "does not hold floats"
+        if mark == ">0" and not (array > 0).all():
+            return "holds numbers that are not above 0"
+        if mark == ">=0" and (array < 0).any():
+            return "holds numbers below 0"
+        if mark == "orders" and (not array.size or (np.sort(array, axis=-1) != np.arange(array.shape[-1])).any()):
+            return "holds rows that are no orders"
+        if mark == "ranks" and not _are_ranks(array, self._grown):
+            return "holds what cannot be the ranks of values"
+        if mark.startswith("=") and (array != self._size(path, mark[1:])).any():
+            return f"is not {self._size(path, mark[1:])}"
+        if mark.startswith("<="):
+            top = self._sizes.get(self._find(path, mark[2:]))
+            return None if top is None or ((array >= 0) & (array <= top)).all() else f"is not from 0 to {top}"
+        if mark.startswith(("<", "-1<")):
+            least, most = (-1 if mark.startswith("-") else 0), self._size(path, mark.split("<")[1])
+            if array.size and not least <= array.min() <= array.max() < most:
+                return f"holds numbers that are not from {least} to below {most}"
+        if word in ("starts", "ends"):
+            end, rises = self._size(path, rest), not (np.diff(array) < 0).any()
+            if len(array) == 0:
+                return f"does not rise to {end}" if word == "starts" or end else None
+            if not rises or array[-1] != end or (array[0] != 0 if word == "starts" else array[0] < 0):
+                return f"does not rise to {end}"
         return None
 
 
@@ -146,3 +282,25 @@ def _are_ranks(ranks: IntArray, n_values: IntArray) -> bool:
         if (of_values != np.arange(n_indicators + 1)[:, None]).any():
             return False
     return bool((ranks >= 0).all())
+
+
+def _why_no_trees(shape: tree.Shape, n_features: int, n_leaves: int) -> str | None:
+    """Return why nodes are not those of trees; None if every way down ends at one of the leaves."""
+    kind, n_nodes = shape.kind, len(shape.kind)
+    is_leaf, counts = kind == tree.LEAF, np.where(kind == tree.EACH_VALUE, shape.threshold, 2.0)
+    if not np.isin(kind, [tree.LEAF, tree.AT_MOST, tree.EACH_VALUE, tree.ONE_VALUE]).all():
+        return "has nodes of a kind that there is not"
+    if not ((shape.roots >= 0) & (shape.roots < n_nodes)).all():
+        return "has roots that are no nodes"
+    leaf, inner = shape.child[is_leaf], np.flatnonzero(~is_leaf)
+    if not ((leaf >= 0) & (leaf < n_leaves)).all():
+        return "has leaves that there are not"
+    asked = shape.feature[inner]
+    if not ((asked >= 0) & (asked < n_features)).all():
+        return "asks about features that there are not"
+    # Children come after their parents, so that no way leads back.
+    if not (
+        (shape.child[inner] > inner) & (counts[inner] >= 1) & (shape.child[inner] + counts[inner] <= n_nodes)
+    ).all():
+        return "has children that are no nodes, or that come before their parents"
+    return None

@@ -123,22 +123,22 @@ def text_table(
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Return records as the text of a CSV file, with all digits; None is an empty cell.
 
-    Text that a spreadsheet would compute, such as ``=1+1``, has a quote before it; control characters are left out.
+    Text that a spreadsheet would compute, such as ``=1+1``, has a quote before it.
 
     >>> print(as_csv([{"model": "obr", "seconds": 0.25}, {"model": "occ", "seconds": None}]), end="")
     model,seconds
     obr,0.25
     occ,
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_csv_cell, records[0]))
-    writer.writerows([_csv_cell(record.get(name)) for name in records[0]] for record in records)
-    return text.getvalue()
+    names = list(records[0])
+    return _csv_line(names) + "".join(_csv_line([record.get(name) for name in names]) for record in records)
 
 
-def _csv_cell(value: Any) -> Any:
-    return literal(printable(value)) if isinstance(value, str) else value
+def _csv_line(cells: Iterable[Any]) -> str:
+    text = io.StringIO(newline="")
+    # With its own line end, as it quotes only what could be one.
+    csv.writer(text, lineterminator="\r\n").writerow(map(literal, cells))
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 # --- Markdown

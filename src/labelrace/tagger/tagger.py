@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,11 +13,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from labelrace import parameters
+from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
 from labelrace.features.cells import Table, read_table
 from labelrace.models import persistence
 from labelrace.models.registry import make_model
-from labelrace.tagger import storage
+from labelrace.tagger import merging, storage
 from labelrace.tagger.state import TaggerState, f1
 from labelrace.tagger.tables import batches_of, one_row
 from labelrace.tagger.tags import TagCounts, TagNames, TagSets, as_given, from_table
@@ -369,6 +371,59 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     def _predicted(self, matrix: SparseMatrix) -> list[set[str]]:
         names = self._state.names
         return [names.current(tags) for tags in self._model.predict_labels(matrix)]
+
+    # --- Merging ------------------------------------------------------------------------------------------------------
+
+    def merge(self, other: Tagger) -> Self:
+        """Take in what another tagger has learned from other rows; words and tags are joined by name.
+
+        Exact where the model's merging is (see `model_`); words are weighted by what each had seen, so that the result
+        comes close to the tagger that learned all rows.
+
+        Parameters
+        ----------
+        other : Tagger
+            Is not changed; its rows are taken for the later ones.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MergeError
+            Where merging makes no sense, with the reason.
+        """
+        if not isinstance(other, Tagger):
+            raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
+        merging.merge_into(self, self._checked_state(), other, other._checked_state())
+        return self
+
+    def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
+        """Turn a batch into rows for the model, without letting it learn them.
+
+        Returns
+        -------
+        state, matrix, rows, tags
+            What is known after the batch; the features of all rows; which of them have tags, and their tags.
+        """
+        before = self._checked_state()
+        learned, X, _ = self._features.learned(before.features, table)
+        known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
+        truth = [before.names.current(tags[row] or ()) for row in known]
+        return before.learned(truth)._replace(features=learned), X, known, truth
+
+    def exchanged(self, state: TaggerState, model: Any) -> Self:
+        """Return a copy with other knowledge."""
+        copied = copy.copy(self)
+        copied._state, copied._model = state, model
+        copied._features = copied.new_features().restore(state.features)
+        return copied
+
+    @property
+    def state(self) -> TaggerState:
+        """Everything that is known beside the model, as a value."""
+        return self._checked_state()
 
     # --- Tags change --------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,124 @@
+"""The engine: a client that is given, one for an address, or a cluster on this machine; and what can go wrong there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import labelrace
+from labelrace import parameters
+from labelrace.exceptions import DistributedError
+
+__all__ = ["connected", "default_workers", "engine", "losses"]
+
+# A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
+# wait in a row for workers that die for other reasons.
+_ALLOWED_FAILURES = 20
+_TIMEOUT = "10s"
+
+
+def engine() -> Any:
+    """Import Dask's engine, or say what to install."""
+    try:
+        import distributed
+    except ImportError:
+        raise DistributedError(
+            "labelrace.distributed needs Dask, which is not installed here: pip install 'labelrace[dask]'."
+        ) from None
+    return distributed
+
+
+def losses() -> tuple[type[BaseException], tuple[type[BaseException], ...]]:
+    """Return the errors of a task whose workers died again and again, and those of a scheduler that is gone."""
+    distributed = engine()
+    from asyncio import CancelledError
+    from concurrent.futures import CancelledError as FutureCancelledError
+
+    from distributed.comm import CommClosedError
+
+    killed: type[BaseException] = distributed.KilledWorker
+    closed: type[BaseException] = getattr(distributed.client, "ClosedClientError", CommClosedError)
+    return killed, (CommClosedError, CancelledError, FutureCancelledError, TimeoutError, closed)
+
+
+def default_workers() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def connected(client: Any = None, *, workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
+    """Give a client: the one that is given, one for a scheduler's address, or that of processes on this machine.
+
+    What is started here is ended here. Processes have one thread each, of Python and of BLAS.
+
+    Raises
+    ------
+    DistributedError
+        If there is no scheduler at the address, or a worker cannot be used.
+    """
+    distributed = engine()
+    import dask
+
+    if workers is not None:
+        parameters.check_whole("workers", workers, 1)
+    if client is not None:
+        _check_workers(client)
+        yield client
+        return
+    if scheduler is not None:
+        try:
+            with distributed.Client(scheduler, timeout=_TIMEOUT) as remote:
+                _check_workers(remote)
+                yield remote
+        except (OSError, TimeoutError) as error:
+            raise DistributedError(
+                f"There is no Dask scheduler at {scheduler} ({type(error).__name__}): start one with 'dask scheduler', "
+                "or leave out --scheduler to use processes on this machine."
+            ) from None
+        return
+    n_workers = default_workers() if workers is None else workers
+    settings = {"distributed.scheduler.allowed-failures": _ALLOWED_FAILURES, "distributed.worker.daemon": True}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as local,
+    ):
+        # A worker's guard starts it again when it dies, but not if it dies while it starts: then there is a new one.
+        cluster.adapt(minimum=n_workers, maximum=n_workers)
+        yield local
+
+
+def _version() -> tuple[str, str]:
+    """Tell which labelrace and Python this is; runs on the workers."""
+    import labelrace
+
+    return labelrace.__version__, ".".join(map(str, sys.version_info[:2]))
+
+
+def _check_workers(client: Any) -> None:
+    """Refuse workers without labelrace, or with another version of it: they would learn another model."""
+    client.wait_for_workers(1, timeout=_TIMEOUT)
+    ours = labelrace.__version__
+    found: dict[str, Any] = client.run(_version, on_error="return")
+    for address, answer in found.items():
+        if isinstance(answer, ImportError):
+            raise DistributedError(
+                f"The worker {address} cannot import labelrace ({answer}): install labelrace {ours} there, with the "
+                "extra dask."
+            )
+        # A worker that dies meanwhile is Dask's to replace.
+        if isinstance(answer, tuple) and answer[0] != ours:
+            raise DistributedError(
+                f"The worker {address} has labelrace {answer[0]}, this process has {ours}: install the same on all."
+            )

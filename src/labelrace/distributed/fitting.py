@@ -1,0 +1,264 @@
+"""`fit`: a model or a tagger learned in shares, merged in a tree, round after round.
+
+The pieces of a source, in their order, are cut into rounds and each round into shares. All shares of a round start from
+the same model; what they gain is added in a tree, in their order, and joined with the start to the model that the next
+round starts from. All of that is fixed by the data and by the parameters, and every task is a function of its
+arguments: two runs give the same bits, on one worker or on a thousand, whichever of them die.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from labelrace import parameters
+from labelrace.distributed import learning
+from labelrace.distributed.cluster import connected, engine, losses
+from labelrace.distributed.learning import Settings
+from labelrace.distributed.sources import pieces_of
+from labelrace.exceptions import DistributedError
+from labelrace.tagger import Tagger
+
+__all__ = ["Progress", "fit", "plan", "reported"]
+
+# Rounds of the default, and shares of a round: see the curve in docs/scale.md.
+ROUNDS = 16
+_FEWEST_SHARES, _MOST_SHARES = 8, 64
+# The first rounds have an eighth, a quarter and half of the pieces of the others: a young model gains most from others.
+_FIRST_ROUNDS = (1, 2, 4)
+_OTHER_ROUNDS = 8
+# Rows set aside in a round, and pieces among which are the first rows.
+_HELD = 200
+_FIRST_PIECES = 16
+
+
+class Progress(NamedTuple):
+    """How far `fit` is.
+
+    Attributes
+    ----------
+    round, rounds : int
+        Rounds that are joined, and all of them.
+    rows : int
+        Rows learned.
+    pieces, all_pieces : int
+        Pieces learned, and all of them.
+    example_f1 : float
+        Mean F measure of rows that were predicted before they were learned; NaN before the first round.
+    """
+
+    round: int
+    rounds: int
+    rows: int
+    pieces: int
+    all_pieces: int
+    example_f1: float
+
+
+def plan(n_pieces: int, rounds: int, shares: int | None) -> list[list[range]]:
+    """Cut pieces into rounds of shares: a list of rounds, each a list of shares, each a range of pieces.
+
+    The first rounds are shorter than the others. Where there are not enough pieces for all rounds, there are fewer of
+    them: shares come first.
+
+    Examples
+    --------
+    >>> plan(4, rounds=2, shares=2)
+    [[range(0, 1)], [range(1, 2), range(2, 4)]]
+    >>> [len(each) for each in plan(1000, rounds=16, shares=None)]
+    [9, 18, 36, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62]
+    """
+    wanted = min(max(n_pieces // rounds, _FEWEST_SHARES), _MOST_SHARES) if shares is None else shares
+    n_shares = max(1, min(wanted, n_pieces))
+    n_rounds = max(1, min(rounds, n_pieces // n_shares))
+    weights = [*_FIRST_ROUNDS, *[_OTHER_ROUNDS] * n_rounds][:n_rounds]
+    ends = [n_pieces * total // sum(weights) for total in itertools.accumulate(weights)]
+    planned = []
+    for first, last in itertools.pairwise([0, *ends]):
+        bounds = [first + (last - first) * share // n_shares for share in range(n_shares + 1)]
+        planned.append([range(a, b) for a, b in itertools.pairwise(bounds) if b > a])
+    return [each for each in planned if each]
+
+
+def fit(
+    model: Any,
+    source: Any,
+    *,
+    client: Any = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    rounds: int = ROUNDS,
+    shares: int | None = None,
+    batch_size: int = 500,
+    labels: Any = None,
+    on_progress: Callable[[Progress], object] | bool | None = None,
+) -> Any:
+    """Learn a source in shares, on a cluster or on the processors of this machine.
+
+    Models that are sums (naive Bayes and ridge RACE, binary relevance, chains, constants, the compression methods) are
+    the models that learned all rows, to round-off. The default, `LabelRaceClassifier`, comes close: see docs/scale.md.
+    The result does not depend on the number of workers, nor on which of them died.
+
+    Parameters
+    ----------
+    model : classifier or Tagger
+        Learns on from what it knows, if it knows anything.
+    source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
+        For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
+        files with tags are read by row groups; of other files, each is one piece, and there should be several.
+    client : distributed.Client, default=None
+        The cluster; by default processes on this machine.
+    workers : int, default=None
+        How many processes, where no client is given; by default as many as there are processors.
+    scheduler : str, default=None
+        The address of a scheduler, such as ``tcp://10.0.0.1:8786``, instead of a client.
+    rounds : int, default=16
+        How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
+        one pass over all rows.
+    shares : int, default=None
+        Shares of a round; by default 8 to 64, by the number of pieces. No more workers than these are busy.
+    batch_size : int, default=500
+        Rows learned at once.
+    labels : label source, default=None
+        What the labels of data files are, as for `labelrace.load_dataset`.
+    on_progress : callable or bool, default=None
+        Called with a `Progress` after every round; True shows a bar.
+
+    Returns
+    -------
+    model
+        The same one. It is assigned after every round: whatever ends the call, the model holds what was merged so far.
+
+    Raises
+    ------
+    MergeError
+        If the model cannot be learned in shares.
+    DistributedError
+        If workers cannot be used, or were lost.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> from labelrace.distributed import fit
+    >>> tagger = labelrace.Tagger("tags", random_state=0)
+    >>> fit(tagger, "tickets-*.parquet", workers=4)  # doctest: +SKIP
+    """
+    engine()
+    parameters.check_whole("rounds", rounds, 1)
+    parameters.check_whole("batch_size", batch_size, 1)
+    if shares is not None:
+        parameters.check_whole("shares", shares, 1)
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger))
+    _fix_seed(model)
+    planned = plan(len(pieces), rounds, shares)
+    with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
+        _Run(connection, model, pieces, planned, Settings(batch_size, labels, _HELD)).run(report)
+    return model
+
+
+def _fix_seed(model: Any) -> None:
+    """Draw a seed where none is given: what is drawn must be the same for whoever repeats a task."""
+    if model.is_fitted or not hasattr(model, "random_state") or isinstance(model.random_state, int):
+        return
+    model.set_params(random_state=parameters.draw_seed(model.random_state) % 2**31)
+
+
+class _Run:
+    """The rounds of one `fit`: what is submitted, and what has come back."""
+
+    def __init__(self, client: Any, model: Any, pieces: list[Any], planned: list[list[range]], settings: Settings):
+        self._client = client
+        self._model = model
+        self._pieces = pieces
+        self._planned = planned
+        self._settings = settings
+        self._rows, self._sum_f1, self._tested = 0, 0.0, 0
+
+    def run(self, report: Callable[[Progress], object]) -> None:
+        """Learn all rounds; whatever happens, the model is the last that was joined."""
+        killed, lost = losses()
+        done = 0
+        try:
+            start = self._begin()
+            for each in self._planned:
+                start = self._round(start, each)
+                joined = start.result()
+                _take_over(self._model, joined.model)
+                done += 1
+                self._rows, self._sum_f1 = self._rows + joined.rows, self._sum_f1 + joined.sum_f1
+                self._tested += joined.tested
+                quality = self._sum_f1 / self._tested if self._tested else float("nan")
+                n_pieces = each[-1].stop
+                report(Progress(done, len(self._planned), self._rows, n_pieces, len(self._pieces), quality))
+        except killed:
+            raise DistributedError(
+                f"Round {done + 1} was given up: workers died again and again with one task, most often "
+                f"as their memory was used up. {self._saved(done)} Give smaller pieces (more files or row groups), or "
+                "fewer workers on a machine."
+            ) from None
+        except lost as error:
+            raise DistributedError(
+                f"The scheduler was lost in round {done + 1} ({type(error).__name__}). {self._saved(done)}"
+            ) from None
+
+    def _saved(self, done: int) -> str:
+        if not done:
+            return "Nothing was merged yet."
+        return f"The model holds the {self._rows} rows of {done} rounds that were merged before."
+
+    def _begin(self) -> Any:
+        """Submit the start: the first rows, as many as the model needs."""
+        places = range(min(len(self._pieces), _FIRST_PIECES))
+        return self._client.submit(learning.begin, self._model, self._computed(places), self._settings, pure=False)
+
+    def _round(self, start: Any, each: list[range]) -> Any:
+        """Submit a round: shares, the tree, and the joint model."""
+        settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
+        level = [
+            self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
+            for places in each
+        ]
+        while len(level) > 1:
+            paired = [
+                self._client.submit(learning.add, *pair, pure=False)
+                for pair in zip(level[::2], level[1::2], strict=False)
+            ]
+            level = [*paired, *level[len(level) - len(level) % 2 :]]
+        return self._client.submit(learning.join, start, level[0], pure=False)
+
+    def _computed(self, places: Any) -> list[Any]:
+        """Return pieces as workers take them: what is delayed is computed where it is needed."""
+        chosen = [self._pieces[place] for place in places]
+        return [self._client.compute(piece) if hasattr(piece, "dask") else piece for piece in chosen]
+
+
+def _take_over(model: Any, learned: Any) -> None:
+    """Let the user's model know what a joint one knows; its parameters stay its own."""
+    for name, value in vars(learned).items():
+        if name.startswith("_"):
+            model.__dict__[name] = value
+
+
+@contextmanager
+def reported(on_progress: Callable[[Progress], object] | bool | None) -> Iterator[Callable[[Progress], object]]:
+    """Give what is called after every round: a user's function, a bar, or nothing."""
+    if callable(on_progress):
+        yield on_progress
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    screen = Console(stderr=True)
+    shown = on_progress is True and screen.is_terminal
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=screen, transient=True, disable=not shown) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def show(progress: Progress) -> None:
+            text = f"{progress.rows} rows, example F {progress.example_f1:.3f}"
+            bar.update(task, completed=progress.pieces, total=progress.all_pieces, description=text)
+
+        yield show

@@ -1,0 +1,332 @@
+"""What workers do: begin a model, learn a share, add what two have gained, and join it with the start.
+
+Each is a function of its arguments alone, so that whoever repeats it, after a worker died, gets the same bits. A model
+and a tagger differ in how rows are set aside and in how shares are joined; `_Kind` tells how.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.distributed.sources import read_batches
+from labelrace.features.cells import Table, stacked
+from labelrace.models import shards
+from labelrace.models.naming import NamedRows
+from labelrace.tagger import Tagger, merging
+from labelrace.typing import IntArray
+
+__all__ = ["Begun", "Joined", "Settings", "Share", "add", "begin", "join", "learn"]
+
+
+class Settings(NamedTuple):
+    """How a source is read and shared.
+
+    Attributes
+    ----------
+    batch_size : int
+        Rows learned at once.
+    labels : label source
+        As for `labelrace.streams.open_stream`.
+    held : int
+        Rows of a share that are set aside.
+    """
+
+    batch_size: int
+    labels: Any
+    held: int
+
+
+class Begun(NamedTuple):
+    """A model that shares can start from, the rows it has learned, and the batches, for each of the first pieces."""
+
+    model: Any
+    rows: int
+    batches: tuple[int, ...]
+
+
+class Share(NamedTuple):
+    """What a share has become.
+
+    Attributes
+    ----------
+    gain : what `shards.gained` returns, or None where there was nothing to learn
+    held : list of batches
+        Rows that were set aside.
+    rows : int
+        Rows learned.
+    sum_f1, tested : float
+        Sum of the F measures of rows that the start predicted before they were learned, and how many.
+    """
+
+    gain: Any
+    held: tuple[Any, ...]
+    rows: int
+    sum_f1: float
+    tested: int
+
+
+class Joined(NamedTuple):
+    """A joint model, the rows that were learned in the round, and how well the start predicted some of them.
+
+    ``batches`` are those of the first pieces that the very first start has learned.
+    """
+
+    model: Any
+    rows: int
+    sum_f1: float
+    tested: int
+    batches: tuple[int, ...]
+
+
+class _Kind(Protocol):
+    """What a model and a tagger do differently."""
+
+    def n_rows(self, batch: Any) -> int: ...
+    def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]: ...
+    def learn(self, model: Any, batch: Any) -> IntArray | None: ...
+    def f1(self, model: Any, batch: Any) -> list[float]: ...
+    def started(self, model: Any) -> Any: ...
+    def gained(self, start: Any, end: Any, touched: IntArray | None) -> Any: ...
+    def joined(self, start: Any, total: Any, held: list[Any]) -> Any: ...
+
+
+class _ModelKind:
+    """Batches are pairs of features and labels."""
+
+    def n_rows(self, batch: Any) -> int:
+        return _length(batch[0])
+
+    def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]:
+        rest = np.setdiff1d(np.arange(self.n_rows(batch)), held)
+        aside, others = (tuple(_taken(part, rows) for part in batch) for rows in (held, rest))
+        return aside, others
+
+    def learn(self, model: Any, batch: Any) -> IntArray | None:
+        model.partial_fit(*batch)
+        return np.unique(batch[0].indices) if isinstance(batch[0], scipy.sparse.csr_array) else None
+
+    def f1(self, model: Any, batch: Any) -> list[float]:
+        names = None if model.label_names_ is None else list(model.label_names_)
+        truth = _sets(batch[1], names)
+        return [_f1(set(map(str, p)), t) for p, t in zip(model.predict_labels(batch[0]), truth, strict=True)]
+
+    def started(self, model: Any) -> Any:
+        return shards.started(model)
+
+    def gained(self, start: Any, end: Any, touched: IntArray | None) -> Any:
+        return shards.gained(start, end, touched)
+
+    def joined(self, start: Any, total: Any, held: list[Any]) -> Any:
+        if not held:
+            return shards.joined(start, total)
+        return shards.joined(start, total, *(_stacked([part[i] for part in held]) for i in (0, 1)))
+
+
+class _TaggerKind:
+    """Batches are tables with a column of tags."""
+
+    def n_rows(self, batch: Any) -> int:
+        return int(batch.n_rows)
+
+    def split(self, batch: Table, held: IntArray) -> tuple[Any, Any]:
+        rest = np.setdiff1d(np.arange(batch.n_rows), held)
+        return batch.taken(held.tolist()), batch.taken(rest.tolist())
+
+    def learn(self, model: Any, batch: Any) -> IntArray | None:
+        model.partial_fit(batch)
+        return None
+
+    def f1(self, model: Any, batch: Any) -> list[float]:
+        [(table, tags, _)] = _one_batch(model, batch)
+        truth = [None if names is None else model.state.names.current(names) for names in tags]
+        return [_f1(p, t) for p, t in zip(model.predict(table), truth, strict=True) if t is not None]
+
+    def started(self, model: Any) -> Any:
+        return merging.started(model)
+
+    def gained(self, start: Any, end: Any, touched: IntArray | None) -> Any:
+        return merging.gained(start, end)
+
+    def joined(self, start: Any, total: Any, held: list[Any]) -> Any:
+        if not held:
+            return merging.joined(start, total)
+        [(table, tags, _)] = _one_batch(start, stacked(held))
+        return merging.joined(start, total, table, tags)
+
+
+def _kind(model: Any) -> _Kind:
+    return _TaggerKind() if isinstance(model, Tagger) else _ModelKind()
+
+
+def begin(model: Any, pieces: list[Any], settings: Settings) -> Begun:
+    """Let a model learn the first rows, as many as it needs to be shared, and check that it can be."""
+    kind, model, rows, counts = _kind(model), copy.copy(model), 0, list[int]()
+    for piece in pieces:
+        if _can_start(model):
+            break
+        counts.append(0)
+        for batch in _batches(model, piece, settings):
+            if _can_start(model):
+                break
+            kind.learn(model, batch)
+            rows, counts[-1] = rows + kind.n_rows(batch), counts[-1] + 1
+    if not model.is_fitted:
+        raise ValueError("source must have rows with labels, got none in its first pieces.")
+    shards.refuse(_inner(model))
+    return Begun(model, rows, tuple(counts))
+
+
+def _inner(model: Any) -> Any:
+    return model.model_ if isinstance(model, Tagger) else model
+
+
+def _can_start(model: Any) -> bool:
+    return bool(model.is_fitted) and shards.has_started(_inner(model))
+
+
+def _batches(model: Any, piece: Any, settings: Settings) -> Iterator[Any]:
+    return read_batches(piece, settings.batch_size, as_tables=isinstance(model, Tagger), labels=settings.labels)
+
+
+def _unlearned(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settings) -> Iterator[Any]:
+    """Yield the batches of pieces, the first of which is the source's ``first``, but for those that the start knows."""
+    known = begun.batches
+    for place, piece in enumerate(pieces, start=first):
+        skipped = known[place] if place < len(known) else 0
+        yield from itertools.islice(_batches(begun.model, piece, settings), skipped, None)
+
+
+def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settings) -> Share:
+    """Learn a share from a start, but for some rows, evenly spread, which are predicted and set aside.
+
+    Parameters
+    ----------
+    begun : Begun or Joined
+        The start.
+    first : int
+        Which of the source's pieces is the first of the share.
+    pieces : list
+        The pieces of the share.
+    settings : Settings
+    """
+    start = begun.model
+    if not _can_start(start):
+        raise ValueError("The first pieces of the source must have 257 rows or more: give larger pieces, or fewer.")
+    kind = _kind(start)
+    shard, rows, results, touched = kind.started(start), 0, list[float](), list[IntArray]()
+    sets_aside = not shards.is_exact(_inner(start))
+    held, n_held = list[Any](), 0
+    with warnings.catch_warnings():
+        # Each shard would say again what was said of the first rows.
+        warnings.simplefilter("ignore", UserWarning)
+        for batch in _unlearned(begun, first, pieces, settings):
+            n = kind.n_rows(batch)
+            wanted = min(settings.held - n_held, max(1, n // 4))
+            if wanted > 0:
+                aside, others = kind.split(batch, np.arange(wanted) * n // wanted)
+                n_held += wanted
+                results += kind.f1(start, aside)
+                if sets_aside:
+                    held.append(aside)
+                    batch, n = others, n - wanted
+            if n:
+                found = kind.learn(shard, batch)
+                rows += n
+                touched += [] if found is None else [found]
+    gain = None
+    if rows:
+        gain = kind.gained(start, shard, np.unique(np.concatenate(touched)) if touched else None)
+    return Share(gain, tuple(held), rows, float(sum(results)), len(results))
+
+
+def add(one: Share, other: Share) -> Share:
+    """Add what two shares have gained, the rows of the first before those of the other."""
+    gains = [share.gain for share in (one, other) if share.gain is not None]
+    total = (gains or [None])[0]
+    if len(gains) == 2:
+        total = merging.added(*gains) if isinstance(total, merging.TaggerGain) else shards.added(*gains)
+    rows, sum_f1, tested = one.rows + other.rows, one.sum_f1 + other.sum_f1, one.tested + other.tested
+    return Share(total, one.held + other.held, rows, sum_f1, tested)
+
+
+def join(begun: Begun | Joined, total: Share) -> Joined:
+    """Join the start with what all shares have gained, and learn the rows that were set aside."""
+    start = begun.model
+    kind = _kind(start)
+    held = sum(kind.n_rows(batch) for batch in total.held)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if total.gain is not None:
+            model = kind.joined(start, total.gain, list(total.held))
+        else:
+            model = copy.copy(start)
+            for batch in total.held:
+                kind.learn(model, batch)
+    before = begun.rows if isinstance(begun, Begun) else 0
+    return Joined(model, before + total.rows + held, total.sum_f1, total.tested, begun.batches)
+
+
+def _one_batch(tagger: Any, table: Table) -> list[Any]:
+    """Return a table and its tags as one batch."""
+    whole = copy.copy(tagger)
+    whole.batch_size = max(1, table.n_rows)
+    return list(whole.tagged_batches(table))
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
+def _taken(part: Any, rows: IntArray) -> Any:
+    if isinstance(part, NamedRows):
+        return part._replace(matrix=part.matrix[rows])
+    if hasattr(part, "iloc"):
+        return part.iloc[rows]
+    return [part[row] for row in rows.tolist()] if isinstance(part, (list, tuple)) else part[rows]
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Put parts of the same kind one below the other."""
+    first = parts[0]
+    if isinstance(first, (list, tuple)) and not isinstance(first, NamedRows):
+        return [row for part in parts for row in part]
+    if isinstance(first, NamedRows):
+        return [row for part in parts for row in _sets(part, None)]
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if scipy.sparse.issparse(first):
+        width = max(part.shape[1] for part in parts)
+        for part in parts:
+            part.resize((part.shape[0], width))
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.vstack(parts)
+
+
+def _sets(y: Any, names: list[Any] | None) -> list[set[str]]:
+    """Return labels as sets of names, or of columns as texts."""
+    if isinstance(y, NamedRows):
+        matrix, names = scipy.sparse.csr_array(y.matrix), list(y.names)
+    elif isinstance(y, (list, tuple)):
+        return [set(map(str, row)) for row in y]
+    elif hasattr(y, "iloc"):
+        matrix, names = scipy.sparse.csr_array(np.nan_to_num(y.to_numpy(dtype=float))), list(y.columns)
+    else:
+        matrix = scipy.sparse.csr_array(y)
+    matrix.eliminate_zeros()
+    ends = matrix.indptr
+    found = [matrix.indices[a:b].tolist() for a, b in itertools.pairwise(ends)]
+    return [{str(j if names is None or j >= len(names) else names[j]) for j in row} for row in found]
+
+
+def _f1(predicted: set[str], true: set[str]) -> float:
+    total = len(predicted) + len(true)
+    return 2 * len(predicted & true) / total if total else 1.0

@@ -1,0 +1,222 @@
+"""What is learned, in pieces that are read where they are needed.
+
+A piece is a file, some rows of a row group of a Parquet file, a partition of a Dask data frame or bag, a delayed batch,
+or a batch in memory. Pieces are fixed by the data, whatever the workers are: so is what each of them learns.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelrace.exceptions import DataFormatError
+
+__all__ = ["FilePiece", "batches_of", "pieces_of", "read_batches"]
+
+# Pieces that there should be, for 8 shares in 16 rounds: row groups are cut to come near that.
+_WANTED = 128
+# Rows of a piece that is cut from a row group, at the least.
+_FEWEST_ROWS = 500
+
+
+class FilePiece(NamedTuple):
+    """A file, or some rows of a Parquet file's row group.
+
+    Attributes
+    ----------
+    path : str
+        A path, or an address such as ``s3://bucket/file.parquet``.
+    group : int or None
+        The row group; None for the whole file.
+    first, last : int
+        The rows of the group, without the last one; 0 and 0 for all.
+    """
+
+    path: str
+    group: int | None = None
+    first: int = 0
+    last: int = 0
+
+    def __str__(self) -> str:
+        if self.group is None:
+            return self.path
+        rows = f", rows {self.first} to {self.last - 1} of it" if self.last else ""
+        return f"{self.path}, row group {self.group}{rows}"
+
+
+def pieces_of(source: Any, *, as_tables: bool) -> list[Any]:
+    """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
+
+    Parquet files are cut into row groups where they are read as tables; for models without a tagger a file is a piece.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing, or a source is of a kind that is not known.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _file_pieces(_found([os.fspath(source)]), as_tables)
+    if hasattr(source, "to_delayed"):
+        return list(source.to_delayed())
+    if hasattr(source, "batches") and hasattr(source, "label_names"):
+        return list(source.batches(_FEWEST_ROWS))
+    if isinstance(source, Iterable):
+        listed = list(source)
+        if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
+            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables)
+        if listed:
+            return listed
+    raise ValueError(
+        "source must be files (a path, a pattern such as 'tickets-*.parquet', or a list of them), a Dask data frame or "
+        f"bag, delayed batches, or a list of batches, got {source!r:.60}."
+    )
+
+
+def _found(patterns: Sequence[str]) -> list[str]:
+    """List the files that patterns match, each pattern's in alphabetical order."""
+    files = []
+    for pattern in patterns:
+        if _is_remote(pattern):
+            filesystem, path = _filesystem(pattern)
+            found = sorted(filesystem.unstrip_protocol(name) for name in filesystem.glob(path))
+        elif glob.has_magic(pattern):
+            found = sorted(glob.glob(pattern))
+        else:
+            found = [pattern] if Path(pattern).is_file() else []
+        if not found:
+            raise ValueError(f"source must name files that exist, got {pattern!r}: no file is called so.")
+        files += found
+    return files
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    import fsspec
+
+    filesystem, plain = fsspec.core.url_to_fs(path)
+    return filesystem, plain
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().endswith(".parquet")
+
+
+def _file_pieces(files: Sequence[str], as_tables: bool) -> list[Any]:
+    """Make a piece of each file, and several of Parquet files: their row groups, cut where these are few."""
+    groups = list[tuple[str, int | None, int]]()
+    for path in files:
+        if not (_is_parquet(path) and as_tables):
+            if _is_remote(path):
+                raise DataFormatError(
+                    f"{path}: only Parquet files with tags can be read from there; copy the file first."
+                )
+            groups.append((path, None, 0))
+            continue
+        with _parquet(path) as file:
+            metadata = file.metadata
+            counts = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+        groups += [(path, place, count) for place, count in enumerate(counts) if count]
+    n_parts = max(1, -(-_WANTED // max(len(groups), 1)))
+    pieces = list[Any]()
+    for path, group, n_rows in groups:
+        n_cuts = min(n_parts, max(1, n_rows // _FEWEST_ROWS))
+        if group is None or n_cuts == 1:
+            pieces.append(FilePiece(path, group))
+            continue
+        bounds = [n_rows * place // n_cuts for place in range(n_cuts + 1)]
+        pieces += [FilePiece(path, group, *bounds[place : place + 2]) for place in range(n_cuts)]
+    if not pieces:
+        raise ValueError(f"source must have rows, got none in {files[0]}.")
+    return pieces
+
+
+def _parquet(path: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        if _is_remote(path):
+            filesystem, plain = _filesystem(path)
+            return parquet.ParquetFile(filesystem.open(plain))
+        return parquet.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataFormatError(f"{path}: not a Parquet file that can be read ({error}).") from None
+
+
+def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) -> Iterator[Any]:
+    """Yield the batches of a piece: tables for a tagger, pairs of features and labels for a model.
+
+    Raises
+    ------
+    DataFormatError
+        Names the file, and what is wrong with it.
+    """
+    if not isinstance(piece, FilePiece):
+        yield from batches_of(piece, size, as_tables=as_tables)
+        return
+    try:
+        if as_tables:
+            yield from _tables(piece, size)
+        else:
+            yield from _matrices(piece, size, labels)
+    except DataFormatError as error:
+        # Rows are counted from where a piece begins, which its name tells.
+        raise DataFormatError(str(error) if str(piece) in str(error) else f"{piece}: {error}") from None
+
+
+def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
+    from labelrace.features.cells import read_table
+    from labelrace.tagger import file_tables
+
+    if piece.group is None:
+        yield from file_tables(piece.path, size)
+        return
+    import pyarrow as pa
+
+    row = 0
+    with _parquet(piece.path) as file:
+        try:
+            for batch in file.iter_batches(size, row_groups=[piece.group]):
+                start, row = row, row + batch.num_rows
+                if piece.last and start >= piece.last:
+                    return
+                first, last = max(piece.first - start, 0), (piece.last or row) - start
+                if first < batch.num_rows:
+                    yield read_table(batch.slice(first, min(last, batch.num_rows) - first))
+        except (pa.ArrowException, OSError) as error:
+            raise DataFormatError(f"{piece.path}, row group {piece.group}, row {row}: {error}") from None
+
+
+def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
+    """Yield features and named labels of a file: files may have other labels, in another order."""
+    from labelrace.models.naming import NamedRows
+    from labelrace.streams import open_stream
+
+    stream = open_stream(piece.path, labels)
+    names = list(map(str, stream.label_names))
+    for X, Y in stream.batches(size):
+        yield X, NamedRows(Y.astype(float), names)
+
+
+def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:
+    """Yield the batches of what a piece was computed to: a table, or a pair of features and labels."""
+    if as_tables:
+        from labelrace.tagger.tables import batches_of as table_batches
+
+        # A partition of a bag may be any iterable of rows.
+        is_table = hasattr(value, "columns") or isinstance(value, (list, tuple, dict, str, Path))
+        yield from table_batches(value if is_table else list(value), size)
+        return
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"A batch must be a pair of features and labels, got {type(value).__name__}.")
+    X, y = value
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    for start in range(0, n_rows, size):
+        rows = slice(start, start + size)
+        yield (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), (y.iloc[rows] if hasattr(y, "iloc") else y[rows])

@@ -1,0 +1,279 @@
+"""Joining banks of recursive least squares that learned different rows from one start.
+
+The precision of `labelrace.learners.rls` is diagonal, so that what a bank knows can be added up, column by column.
+Shards ``e = 1 … S`` start from weights ``W₀`` with precision ``d₀`` and end with ``W_e`` and ``d_e``. Added up is what
+each has gained, ``d_e - d₀`` and ``d_e W_e - d₀ W₀``. Two joint models follow from the sums:
+
+- the *sum of natural parameters*, ``W_nat = (Σ d_e W_e - (S-1) d₀ W₀) / (Σ d_e - (S-1) d₀)``, which would be right if
+  columns were independent, and overshoots where they are not;
+- the *mean* ``W_avg = Σ d_e W_e / Σ d_e``, which never overshoots, and lags behind.
+
+The joint model lies on the line between them, ``W_avg + τ (W_nat - W_avg)``; `labelrace.models.joining` finds ``τ``.
+The precision is that of ``W_nat``.
+
+*Forgetting.* While a shard learns, the start fades for it by a factor ``f_e``; for the joint model it fades by all of
+them, ``Π f_e``, and what the shards have gained fades by what it would have lost had they learned one after the other.
+
+Nothing of this is exact. Costs: ``O(c k)`` for ``c`` columns that occur in the rows of a shard and ``k`` targets, for
+each shard and for the joint model; columns that do not occur have gained nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.learners.penalty import INTERCEPT
+from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.scaling import ScalingState
+from labelrace.learners.table import Table, rows_of
+from labelrace.learners.warm_up import WarmUp
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+__all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved"]
+
+
+class Fading(NamedTuple):
+    """How far the start has faded for shards.
+
+    Attributes
+    ----------
+    shards : float
+        Number of shards.
+    kept : float
+        Sum of what each has kept of the start.
+    kept_of_all : float
+        Product of what each has kept of it.
+    """
+
+    shards: float
+    kept: float
+    kept_of_all: float
+
+    def plus(self, other: Fading) -> Fading:
+        """Add further shards."""
+        return Fading(self.shards + other.shards, self.kept + other.kept, self.kept_of_all * other.kept_of_all)
+
+    def of_gains(self) -> float:
+        """Compute what would be left, on average, of what shards gained had they learned one after the other."""
+        lost = self.shards - self.kept
+        return (1.0 - self.kept_of_all) / lost if lost > 1e-9 * self.shards else 1.0
+
+
+class Gains(NamedTuple):
+    """What shards have gained since the start.
+
+    Attributes
+    ----------
+    touched : (c,) array
+        Columns that have gained something, in order.
+    natural : (c, k) array
+        Differences of natural parameters.
+    precision : (c, 2) array
+        Differences of precisions, of the old and of the young generation.
+    intercepts, intercept_precision : (k,) and (2,) arrays
+        The same for the intercepts.
+    rows : float
+        Rows learned.
+    first_rows : (k,) array
+        Rows before each target was first other than 0, of the start and in a shard.
+    founded : float
+        When the young generation was founded.
+    scaling : ScalingState
+        Moments of the columns, pooled; those of the start are in each shard's.
+    fading : Fading
+        How far the start has faded.
+    """
+
+    touched: IntArray
+    natural: Array
+    precision: FloatArray
+    intercepts: FloatArray
+    intercept_precision: FloatArray
+    rows: float
+    first_rows: FloatArray
+    founded: float
+    scaling: ScalingState
+    fading: Fading
+
+
+class Joint(NamedTuple):
+    """Two joint models: the sum's and the mean's weights of the columns ``touched``, and intercepts.
+
+    ``state`` has the start's weights and intercepts, and all else of the joint model; ``known`` are the start's weights
+    of those columns.
+    """
+
+    state: RLSState
+    touched: IntArray
+    known: Array
+    of_sum: Array
+    mean: Array
+    intercepts_of_sum: FloatArray
+    intercepts_mean: FloatArray
+
+    def between(self, share: float) -> RLSState:
+        """Return the model that is a share of the way from the mean to the sum."""
+        weights = self.mean + self.mean.dtype.type(share) * (self.of_sum - self.mean)
+        intercepts = self.intercepts_mean + share * (self.intercepts_of_sum - self.intercepts_mean)
+        return self.state._replace(weights=_replaced(self.state.weights, self.touched, weights), intercepts=intercepts)
+
+    def values(self, bank: RLS, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute what the mean and the sum predict for rows."""
+        derived = bank.derive(self.state)
+        Z = bank.transform(derived, X)
+        start, here = bank.predict_transformed(derived, Z).astype(float), Z[:, self.touched]
+        mean, of_sum = (
+            start + np.asarray(here @ (weights - self.known)) + (intercepts - self.state.intercepts)
+            for weights, intercepts in ((self.mean, self.intercepts_mean), (self.of_sum, self.intercepts_of_sum))
+        )
+        return mean, of_sum
+
+
+def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
+    """Compute what a shard has gained since the start, which has the same columns and targets."""
+    kept, young = bank.factor(int(end.rows - start.rows)), _young(start)
+    before = start.alpha + kept * start.fading * rows_of(start.gained, touched)
+    after = end.alpha + end.fading * rows_of(end.gained, touched)
+    intercept_before, intercept_after = INTERCEPT + kept * start.intercept_gained, INTERCEPT + end.intercept_gained
+    if end.founded != start.founded:
+        # What was young before is old now, and the young generation has begun anew.
+        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT
+    natural = _times(rows_of(end.weights, touched), after, young)
+    natural -= _times(rows_of(start.weights, touched), before, young)
+    which = young.astype(np.intp)
+    return Gains(
+        touched,
+        natural,
+        after - before,
+        end.intercepts * intercept_after[which] - start.intercepts * intercept_before[which],
+        intercept_after - intercept_before,
+        end.rows - start.rows,
+        end.first_rows,
+        end.founded,
+        end.scaling,
+        Fading(1.0, kept, kept),
+    )
+
+
+def moved(gains: Gains, columns: IntArray, targets: IntArray | None, n_targets: int) -> Gains:
+    """Give columns and targets other places, among ``n_targets``; None keeps the targets."""
+    places = columns[gains.touched]
+    if targets is not None and n_targets == len(targets) and np.array_equal(targets, np.arange(n_targets)):
+        targets = None
+    if targets is None and np.array_equal(places, gains.touched):
+        return gains
+    order = np.argsort(places)
+    natural, intercepts, first_rows = gains.natural[order], gains.intercepts, gains.first_rows
+    if targets is not None:
+        wider = np.zeros((len(order), n_targets), natural.dtype), np.zeros(n_targets), np.full(n_targets, np.inf)
+        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_rows
+        natural, intercepts, first_rows = wider
+    return gains._replace(
+        touched=places[order],
+        natural=natural,
+        precision=gains.precision[order],
+        intercepts=intercepts,
+        first_rows=first_rows,
+    )
+
+
+def added(one: Gains, other: Gains) -> Gains:
+    """Add what two groups of shards have gained, with the same targets."""
+    touched = np.union1d(one.touched, other.touched)
+    natural = np.zeros((len(touched), one.natural.shape[1]), one.natural.dtype)
+    precision = np.zeros((len(touched), 2))
+    for part in (one, other):
+        places = np.searchsorted(touched, part.touched)
+        natural[places] += part.natural
+        precision[places] += part.precision
+    return Gains(
+        touched,
+        natural,
+        precision,
+        one.intercepts + other.intercepts,
+        one.intercept_precision + other.intercept_precision,
+        one.rows + other.rows,
+        np.minimum(one.first_rows, other.first_rows),
+        max(one.founded, other.founded),
+        _pooled(one.scaling, other.scaling),
+        one.fading.plus(other.fading),
+    )
+
+
+def joint(start: RLSState, gains: Gains) -> Joint:
+    """Compute the joint models of shards from their start, with the same columns and targets, and what they gained."""
+    fading, young = gains.fading, _young(start)
+    left, which = fading.of_gains(), young.astype(np.intp)
+    known, weights = start.fading * rows_of(start.gained, gains.touched), rows_of(start.weights, gains.touched)
+    models, precisions = [], []
+    # Of the sum the start counts once, faded by all shards; of the mean once for each shard.
+    for times, kept, share in ((1.0, fading.kept_of_all, left), (fading.shards, fading.kept, 1.0)):
+        base = times * start.alpha + kept * known
+        precision = np.maximum(base + share * gains.precision, start.alpha)
+        natural = _times(weights, base, young) + weights.dtype.type(share) * gains.natural
+        intercept_base = times * INTERCEPT + kept * start.intercept_gained
+        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, INTERCEPT)
+        intercepts = start.intercepts * intercept_base[which] + share * gains.intercepts
+        models.append((_times(natural, 1.0 / precision, young), intercepts / intercept_precision[which]))
+        precisions.append((precision, intercept_precision))
+    precision, intercept_precision = precisions[0]
+    faded = start.fading * fading.kept_of_all
+    unused = rows_of(start.gained, gains.touched)[:, 0] == 0.0
+    state = start._replace(
+        scaling=_of_rows(gains.scaling, start.scaling, fading),
+        gained=_replaced(start.gained, gains.touched, (precision - start.alpha) / faded),
+        fading=faded,
+        in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
+        intercept_gained=intercept_precision - INTERCEPT,
+        rows=start.rows + gains.rows,
+        first_rows=np.minimum(start.first_rows, gains.first_rows),
+        young=young & np.isfinite(gains.first_rows),
+        founded=gains.founded,
+        warm_up=WarmUp.empty(),
+    )
+    return Joint(state, gains.touched, weights, models[0][0], models[1][0], models[0][1], models[1][1])
+
+
+def _young(start: RLSState) -> BoolArray:
+    """Tell which targets have the young generation's precision: those of it, and those not yet seen."""
+    return start.young | np.isinf(start.first_rows)
+
+
+def _times(weights: Array, precision: FloatArray, young: BoolArray) -> Array:
+    """Multiply weights by a number for each column, of their targets' generation."""
+    factors = precision.astype(weights.dtype)
+    product = weights * factors[:, :1]
+    if young.any():
+        product[:, young] = weights[:, young] * factors[:, 1:]
+    return product
+
+
+def _replaced(array: Any, touched: IntArray, rows: Array) -> Any:
+    """Put other rows in the place of some."""
+    if isinstance(array, Table):
+        return array.replaced(touched, rows)
+    changed = np.array(array)
+    changed[touched] = rows
+    return changed
+
+
+def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:
+    """Pool the moments of two groups of shards."""
+    if not one.length:
+        return one
+    rows = one.rows + other.rows
+    step, share = other.mean - one.mean, other.rows / np.maximum(rows, 1e-300)
+    square = one.square + other.square + step**2 * (one.rows * share)
+    return one._replace(rows=rows, mean=one.mean + share * step, square=square)
+
+
+def _of_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> ScalingState:
+    """Let pooled moments come from as many rows as the joint model has learned, the start counted once."""
+    if not pooled.length:
+        return start
+    rows = fading.kept_of_all * start.rows + fading.of_gains() * (pooled.rows - fading.kept * start.rows)
+    rows = np.where(pooled.rows > 0, np.maximum(rows, 1.0), 0.0)
+    square = pooled.square * (rows / np.maximum(pooled.rows, 1e-300))
+    return start._replace(rows=rows, mean=pooled.mean, square=square)

@@ -1,0 +1,121 @@
+"""How the default model becomes that of compressed labels, `labelrace.models.hashed`, when its weights no longer fit.
+
+The weights are projected to the codes of the labels, the decoder is fitted to what the model predicts for recent rows,
+and the largest weights that both together do not give go to the table. Recent rows are kept for that from half of the
+budget on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.core import hashed_codes
+from labelrace.core.monitoring import Watch
+from labelrace.learners import code_decoder, residual_table
+from labelrace.learners.rls import RLSState
+from labelrace.learners.warm_up import WarmUp
+from labelrace.models import hashed
+from labelrace.models.hashed import HashedRace
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = ["NEARLY_FULL", "Recent", "as_matrix", "compress", "no_rows", "with_rows"]
+
+# Share of the budget from which on recent rows are kept.
+NEARLY_FULL = 0.5
+# Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the
+# stream they stand for there at the most.
+_RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 4000.0
+# Scores that are computed at once.
+_CELLS = 4_000_000
+# Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
+_SAMPLE, _FILLED = 64, 0.5
+
+
+class Recent(NamedTuple):
+    """Recent rows, in compressed-row form; none while there is room."""
+
+    # Without a declared shape: a row is tried out, as the learners may be of all labels or of none.
+    values: FloatArray
+    indices: Annotated[IntArray, "_z", "<m"]
+    indptr: Annotated[IntArray, "_n+1", "starts _z"]
+
+
+def no_rows() -> Recent:
+    """Make an empty buffer."""
+    return Recent(np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
+
+
+def as_matrix(recent: Recent, learners: RLSState) -> AnyMatrix:
+    """Make a matrix of recent rows, sparse if the data is."""
+    shape = (len(recent.indptr) - 1, len(learners.scaling.n_values))
+    rows = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), shape)
+    return rows.toarray() if learners.scaling.length else rows
+
+
+def with_rows(recent: Recent, X: AnyMatrix) -> Recent:
+    """Append rows, and leave out the oldest."""
+    known = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), (len(recent.indptr) - 1, X.shape[1]))
+    rows = scipy.sparse.vstack([known, scipy.sparse.csr_array(X)], format="csr")[-_RECENT_ROWS:]
+    return Recent(rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp))
+
+
+def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: float, X: AnyMatrix) -> hashed.State:
+    """Make the model of compressed labels that predicts about the same, by what both say of some rows."""
+    bank, n_labels = algorithm.bank, len(learners.intercepts)
+    empty = algorithm.empty(learners.scaling.n_values, n_labels)
+    codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
+    coded = bank.project(learners, codes)._replace(warm_up=WarmUp.empty())
+    linear = bank.derive(coded)
+    Z = bank.transform(linear, X)
+    U = bank.predict_transformed(linear, Z).astype(float)
+    weights, intercepts = np.asarray(learners.weights), learners.intercepts
+
+    def predicted() -> Iterator[tuple[int, FloatArray]]:
+        for here in _label_blocks(n_labels, max(Z.shape)):
+            yield here.start, np.clip(Z @ weights[:, here] + intercepts[here], 0.0, 1.0)
+
+    if len(U) >= _FEWEST_ROWS:
+        rows = min(learners.rows, _WORTH_ROWS, 8.0 * len(U))
+        sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
+    else:
+        sums = code_decoder.from_frequencies(codes, np.maximum(watch.monitor.present, 1e-3))
+    table = residual_table.init(len(empty.table))
+    importance = np.sqrt(learners.fading * np.asarray(learners.gained)[:, 0])
+    for features, labels, values in _lost(weights, np.asarray(coded.weights), sums, importance, len(table)):
+        table = residual_table.added(table, features, labels, values)
+    return empty._replace(
+        learners=coded, decoder=sums, table=table, counts=watch.monitor.histograms.none, n_drifts=n_drifts
+    )
+
+
+def _label_blocks(n_labels: int, n_rows: int) -> list[slice]:
+    """Cut labels into blocks with a bounded number of cells."""
+    size = max(1, _CELLS // max(n_rows, 1))
+    return [slice(first, min(first + size, n_labels)) for first in range(0, n_labels, size)]
+
+
+def _lost(
+    weights: Array, coded: Array, sums: code_decoder.State, importance: FloatArray, n_slots: int
+) -> Iterator[tuple[IntArray, IntArray, Array]]:
+    """Yield the weights, by feature and label, that codes and decoder lose most of."""
+    decoder, n_labels = code_decoder.derive(sums), weights.shape[1]
+
+    def lost(labels: IntArray) -> Array:
+        beta, _ = code_decoder.coefficients(decoder, labels)
+        return weights[:, labels] - coded @ beta.astype(coded.dtype)
+
+    def matters(values: Array) -> Array:
+        return np.abs(values) * importance[:, None]
+
+    sample = np.linspace(0, n_labels - 1, min(n_labels, _SAMPLE)).astype(np.intp)
+    share = min(1.0, _FILLED * n_slots / max(weights.size, 1))
+    least = max(float(np.quantile(matters(lost(sample)), 1.0 - share)), 1e-9)
+    for here in _label_blocks(n_labels, len(weights)):
+        labels = np.arange(here.start, here.stop)
+        values = lost(labels)
+        features, places = np.nonzero(matters(values) >= least)
+        yield features, labels[places], values[features, places]

@@ -1,0 +1,128 @@
+"""Taggers that learned different rows become one: words and tags by name, and the models by the words' new columns.
+
+`started`, `gained`, `added` and `joined` are for many shards of one tagger, as `labelrace.models.shards` has them for a
+model. While shards learn, no word's column is taken for another word: where there are no columns left, new words are
+left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.features import table as features
+from labelrace.models import shards
+from labelrace.tagger.state import TaggerState
+from labelrace.tagger.tags import TagCounts, TagNames
+from labelrace.typing import IntArray
+
+__all__ = ["TaggerGain", "added", "gained", "joined", "merge_into", "started"]
+
+
+_NOTHING: Any = (None, None, [], [])
+
+
+class TaggerGain(NamedTuple):
+    """What shards of a tagger have gained: ``state`` holds differences of counts, ``model`` is that of the model."""
+
+    state: TaggerState
+    model: Any
+    n_features: int
+
+
+def merge_into(tagger: Any, state: TaggerState, other: Any, other_state: TaggerState) -> None:
+    """Let a tagger take in what another one knows."""
+    merged, places = _merged(state, other_state)
+    # The rows of the other one come later, and so do the words that it has seen.
+    words = other_state.features.vocabulary
+    later = merged.features.vocabulary.seen.copy()
+    later[places] = np.where(words.rows > 0, state.features.vocabulary.n_rows + words.seen, later[places])
+    learned = merged.features._replace(vocabulary=merged.features.vocabulary._replace(seen=later))
+    model = tagger.model_
+    model.merge_columns(other.model_, _of_model(places, other.model_.n_features_in_))
+    tagger.__dict__.update(vars(tagger.exchanged(merged._replace(features=learned), model)))
+
+
+def started(tagger: Any) -> Any:
+    """Return the tagger that a shard begins with."""
+    return tagger.exchanged(_kept(tagger.state), shards.started(tagger.model_))
+
+
+def _kept(state: TaggerState) -> TaggerState:
+    """Let words seem to have just been seen, so that no column is given away."""
+    words = state.features.vocabulary
+    kept = state.features._replace(vocabulary=words._replace(seen=np.full(len(words.seen), np.inf)))
+    return state._replace(features=kept)
+
+
+def _with_seen(state: TaggerState, before: TaggerState) -> TaggerState:
+    """Undo `_kept` for the words that were not seen since."""
+    words, known = state.features.vocabulary, before.features.vocabulary
+    seen = words.seen.copy()
+    seen[: len(known.seen)] = np.where(np.isinf(seen[: len(known.seen)]), known.seen, seen[: len(known.seen)])
+    return state._replace(features=state.features._replace(vocabulary=words._replace(seen=seen)))
+
+
+def gained(start: Any, end: Any) -> TaggerGain:
+    """Return what a shard has gained since the start."""
+    before, after = start.state, end.state
+    counts = {tag: _minus(count, before.counts.get(tag, TagCounts())) for tag, count in after.counts.items()}
+    learned = features.since(before.features, after.features)
+    state = TaggerState(
+        learned,
+        after.separator,
+        after.names,
+        counts,
+        after.n_rows - before.n_rows,
+        after.n_tested - before.n_tested,
+        after.sum_f1 - before.sum_f1,
+    )
+    model = shards.gained(start.model_, end.model_, np.flatnonzero(learned.vocabulary.rows > 0))
+    return TaggerGain(state, model, end.model_.n_features_in_)
+
+
+def added(one: TaggerGain, other: TaggerGain) -> TaggerGain:
+    """Add what two shards have gained."""
+    state, places = _merged(one.state, other.state)
+    model = shards.added(one.model, other.model, _of_model(places, other.n_features))
+    return TaggerGain(state, model, max(1, len(state.features.vocabulary.rows)))
+
+
+def joined(start: Any, total: TaggerGain, table: Any = None, tags: Any = None) -> Any:
+    """Make the tagger of a start and what all shards have gained, and let it learn rows that were set aside."""
+    state, places = _merged(start.state, total.state)
+    places = _of_model(places, total.n_features)
+    learned, X, rows, truth = start.exchanged(_kept(state), start.model_).as_rows(table, tags) if tags else _NOTHING
+    if not rows:
+        return start.exchanged(state, shards.joined(start.model_, total.model, places=places))
+    model = shards.joined(start.model_, total.model, X[rows], truth, places)
+    return start.exchanged(_with_seen(learned, state), model)
+
+
+def _merged(one: TaggerState, other: TaggerState) -> tuple[TaggerState, IntArray]:
+    """Add what two taggers have counted; return it with the places of the other one's words."""
+    learned, places = features.merged(one.features, other.features)
+    names = TagNames({**other.names.aliases, **one.names.aliases}, one.names.retired | other.names.retired)
+    counts = dict(one.counts)
+    for tag, count in other.counts.items():
+        counts[tag] = counts.get(tag, TagCounts()).plus(count)
+    state = TaggerState(
+        learned,
+        one.separator or other.separator,
+        names,
+        counts,
+        one.n_rows + other.n_rows,
+        one.n_tested + other.n_tested,
+        one.sum_f1 + other.sum_f1,
+    )
+    return state, places
+
+
+def _minus(count: TagCounts, before: TagCounts) -> TagCounts:
+    return TagCounts(*(one - two for one, two in zip(count, before, strict=True)))
+
+
+def _of_model(places: IntArray, n_features: int) -> IntArray:
+    """Return the places of a model's features: a table without words has one feature that is always 0."""
+    return places if len(places) == n_features else np.arange(n_features)

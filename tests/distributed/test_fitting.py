@@ -1,0 +1,195 @@
+"""The same models on a cluster: what comes back does not depend on the workers, and is what one process learns."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+
+import dask
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import labelrace
+from labelrace.distributed import evaluate, fit, predict
+from labelrace.distributed.cluster import connected
+from labelrace.distributed.fitting import plan
+from labelrace.distributed.sources import FilePiece, pieces_of
+from labelrace.exceptions import DataFormatError, DistributedError, MergeError
+from labelrace.learners.ridge import Ridge
+from labelrace.measures import evaluate as measured
+from labelrace.streams.synthetic import SyntheticStream
+from labelrace.streams.texts import demo_tickets
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
+WHOLE = np.vstack([X for X, _ in PARTS]), np.vstack([Y.toarray() for _, Y in PARTS])
+EXACT = {
+    "RACE": lambda: labelrace.RACEClassifier(random_state=0),
+    "RACE with ridge": lambda: labelrace.RACEClassifier(method="regression", learner=Ridge(), random_state=0),
+    "race-cls-fixed": lambda: labelrace.make_model("race-cls-fixed", random_state=0),
+    "obr": lambda: labelrace.make_model("obr"),
+    "occ": lambda: labelrace.make_model("occ", random_state=0),
+    "majority": lambda: labelrace.make_model("majority"),
+    "plst": lambda: labelrace.make_model("plst", n_components=4, penalty=1.0),
+}
+
+
+def sequential(model, parts):
+    for X, Y in parts:
+        model.partial_fit(X, Y)
+    return model
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_models_that_are_sums_equal_one_pass(client, name):
+    """200 pieces in up to 200 shares, on two workers."""
+    model = fit(EXACT[name](), PARTS, client=client, rounds=1, shares=200 if name == "RACE" else 9)
+    whole = sequential(EXACT[name](), PARTS)
+    expected, found = whole.decision_function(WHOLE[0]), model.decision_function(WHOLE[0])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * max(1.0, np.abs(expected).max()))
+    sums, wanted = model._fitted.state, whole._fitted.state
+    for one, other in zip(_arrays(sums), _arrays(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(1.0, np.abs(other).max(initial=0)))
+
+
+def _arrays(state):
+    """List the sums of a state, but for what depends on where a shift is."""
+    if isinstance(state, tuple):
+        named = zip(getattr(state, "_fields", [""] * len(state)), state, strict=True)
+        return [array for name, part in named if name not in ("moments", "pending") for array in _arrays(part)]
+    return [np.asarray(state, dtype=float)] if isinstance(state, (float, np.ndarray)) else []
+
+
+def learned_by_the_default(client, **settings):
+    return fit(labelrace.LabelRaceClassifier(random_state=0), PARTS, client=client, rounds=4, shares=4, **settings)
+
+
+def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client):
+    train = PARTS[:150]
+    steps = []
+    model = labelrace.LabelRaceClassifier(random_state=0)
+    fit(model, train, client=client, shares=4, on_progress=steps.append)
+    again = labelrace.LabelRaceClassifier(random_state=0)
+    with connected(workers=1) as one:
+        fit(again, train, client=one, shares=4)
+        lost = labelrace.LabelRaceClassifier(random_state=0)
+        with pytest.raises(DistributedError, match=r"scheduler was lost in round 2 .* The model holds the \d+ rows"):
+            fit(lost, PARTS, client=one, rounds=4, shares=4, on_progress=lambda _: one.cluster.close())
+    assert lost.is_fitted
+    np.testing.assert_array_equal(model.decision_function(WHOLE[0]), again.decision_function(WHOLE[0]))
+    expected = sequential(labelrace.LabelRaceClassifier(random_state=0), train)
+    last = slice(3000, 4000)
+    found, wanted = (
+        measured(WHOLE[1][last], dense(m.predict(WHOLE[0][last])), measures=["example_f1"])["example_f1"]
+        for m in (model, expected)
+    )
+    assert found > wanted - 0.02
+    assert steps[-1].rows == 3000
+    assert steps[-1].round == steps[-1].rounds == 16
+    assert 0.3 < steps[-1].example_f1 < 1
+    # It goes on from what it knows.
+    fit(model, PARTS[150:], client=client, rounds=1, shares=2)
+    assert model._fitted.state.learners.rows == 4000
+
+
+def dense(Y):
+    return Y.toarray() if hasattr(Y, "toarray") else Y
+
+
+def test_workers_that_are_killed_change_nothing(client):
+    """SIGKILL of a worker when a round is joined and the next one begins: Dask repeats what was lost, to the bit."""
+    expected, rng = learned_by_the_default(client), np.random.default_rng(0)
+    with connected(workers=2) as own:
+
+        def kill(progress):
+            running = [nanny.pid for nanny in own.cluster.workers.values() if nanny.pid]
+            with suppress(ProcessLookupError):
+                os.kill(int(rng.choice(running)), signal.SIGKILL)
+
+        model = learned_by_the_default(own, on_progress=kill)
+    np.testing.assert_array_equal(model.decision_function(WHOLE[0]), expected.decision_function(WHOLE[0]))
+
+
+def test_an_interrupt_leaves_the_rounds_that_were_merged(client):
+    def interrupt(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    model = labelrace.LabelRaceClassifier(random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, PARTS, client=client, rounds=4, shares=4, on_progress=interrupt)
+    assert 500 <= model._fitted.state.learners.rows < 4000
+    model.predict(WHOLE[0])
+
+
+@pytest.fixture(scope="module")
+def tickets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tickets")
+    rows = demo_tickets()[:3000]
+    for place in range(2):
+        table = pa.Table.from_pylist(rows[1200 * place : 1200 * (place + 1)])
+        parquet.write_table(table, folder / f"tickets-{place}.parquet", row_group_size=300)
+    return folder, rows
+
+
+def test_the_tagger_from_parquet_files_and_from_delayed_tables(client, tickets, tmp_path):
+    folder, rows = tickets
+    whole = labelrace.Tagger("tags", random_state=0).partial_fit(rows[:2400])
+    source = str(folder / "tickets-*.parquet")
+    assert len(pieces_of(source, as_tables=True)) == 8
+    tagger = fit(labelrace.Tagger("tags", random_state=0), source, client=client, rounds=2, shares=3)
+    assert tagger.n_rows_ == 2400
+    assert tagger.score(rows[2400:]) > whole.score(rows[2400:]) - 0.03
+    delayed = [dask.delayed(rows[start : start + 300]) for start in range(0, 2400, 300)]
+    again = fit(labelrace.Tagger("tags", random_state=0), delayed, client=client, rounds=2, shares=3)
+    assert again.predict(rows[2400:]) == tagger.predict(rows[2400:])
+    frame = predict(tagger, source)
+    with dask.config.set(scheduler="synchronous"):
+        found = frame.compute()["labels"]
+    assert [set(labels) for labels in found] == tagger.predict(rows[:2400])
+    paths = predict(tagger, source, out=tmp_path / "predicted", client=client)
+    assert sum(parquet.read_table(path).num_rows for path in paths) == 2400
+
+
+def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
+    folder, _ = tickets
+    with pytest.raises(MergeError, match="RACEClassifier cannot be learned in shares: with adaptive encoding"):
+        fit(labelrace.make_model("race-cls-adaptive", random_state=0), PARTS, client=client)
+    broken = tmp_path / "broken.csv"
+    broken.write_text("body,tags\nthe oven,hot\nx,y,z\n")
+    with pytest.raises(DataFormatError, match=r"broken\.csv.*3"):
+        fit(labelrace.Tagger("tags"), broken, client=client)
+    (tmp_path / "no.parquet").write_bytes(b"PAR1 this is none")
+    with pytest.raises(DataFormatError, match=r"no\.parquet"):
+        fit(labelrace.Tagger("tags"), tmp_path / "no.parquet", client=client)
+    for source, message in ((str(folder / "none-*.csv"), "no file is called so"), (3, "source must be files")):
+        with pytest.raises(ValueError, match=message):
+            fit(labelrace.Tagger("tags"), source, client=client)
+    with (
+        pytest.raises(DistributedError, match="no Dask scheduler at tcp"),
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+    ):
+        fit(labelrace.Tagger("tags"), str(folder / "*.parquet"), scheduler="tcp://127.0.0.1:9")
+
+
+def test_models_and_datasets_as_tasks(client, tmp_path):
+    stream = SyntheticStream(n_rows=300, n_features=6, n_labels=4, seed=0)
+    results = evaluate(["majority", "negative"], [stream], out=tmp_path, client=client, batch_size=100, runs=2)
+    [(_, records)] = results.values()
+    assert sum(record["kind"] == "done" for record in records) == 4
+    # What is done is not done again.
+    [(_, again)] = evaluate(
+        ["majority", "negative"], [stream], out=tmp_path, client=client, batch_size=100, runs=2, resume=True
+    ).values()
+    assert again == records
+
+
+def test_plans_are_fixed_by_the_pieces():
+    for n_pieces, rounds, shares in ((1, 16, None), (7, 16, None), (129, 16, 8), (1000, 4, 32)):
+        planned = plan(n_pieces, rounds, shares)
+        assert [place for each in planned for share in each for place in share] == list(range(n_pieces))
+    assert str(FilePiece("a.parquet", 2, 0, 50)) == "a.parquet, row group 2, rows 0 to 49 of it"

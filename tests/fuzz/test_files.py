@@ -1,0 +1,131 @@
+"""Files that were damaged or made to do harm: each is refused with a clear error, or is what it says.
+
+A few of them run with the other tests; `make fuzz` runs as many as one likes (``LABELRACE_FUZZ``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import labelrace
+from labelrace.evaluation import read_run
+from labelrace.evaluation.records import appending, write_manifest
+from labelrace.exceptions import DataFormatError, DivergenceWarning, LabelraceError, ModelFileError
+from labelrace.models import persistence
+
+EXAMPLES = 8 * int(os.environ.get("LABELRACE_FUZZ", "2"))
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)
+X[:, 0] = RNG.integers(0, 3, 40)
+QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module", params=labelrace.model_names())
+def content(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)
+        model = labelrace.make_model(request.param)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
+        model.fit(X, Y).save(path)
+    return path.read_bytes()
+
+
+def load(content):
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "model").write_bytes(content)
+        return labelrace.load(Path(folder, "model"))
+
+
+def other_array(draw, array):
+    """Change an array: its shape, its type or some of its entries."""
+    match draw(st.sampled_from(["shape", "length", "type", "entry", "all"])):
+        case "shape":
+            return array.reshape(draw(st.permutations([1, *array.shape])))
+        case "length":
+            return np.resize(array, [max(0, size + draw(st.integers(-1, 2))) for size in array.shape])
+        case "type":
+            with np.errstate(all="ignore"):
+                return array.astype(draw(st.sampled_from(["f4", "f8", "i4", "i8", "u1", "?"])))
+        case "all":
+            return array + array.dtype.type(1)
+    changed = array.copy()
+    if changed.size:
+        value = draw(st.sampled_from([-1, 0, 7, 10**9, -(2**62), np.nan, np.inf, 1e300]))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            changed.flat[draw(st.integers(0, changed.size - 1))] = np.array(value).astype(changed.dtype)
+    return changed
+
+
+@QUICK
+@given(data=st.data())
+def test_model_files_with_other_arrays_and_a_fitting_checksum(content, data):
+    """What is loaded can be used: native code meets no array that does not fit."""
+    length = struct.unpack("<Q", content[:8])[0]
+    text = json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"]
+    tensors = safetensors.numpy.load(content)
+    for name in data.draw(st.lists(st.sampled_from(sorted(tensors)), min_size=1, max_size=2, unique=True)):
+        tensors[name] = np.ascontiguousarray(other_array(data.draw, tensors[name]))
+    checksum = persistence._checksum(text, tensors)
+    try:
+        model = load(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
+    except ModelFileError as error:
+        assert "damaged" in str(error)  # noqa: PT017
+        return
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", (RuntimeWarning, DivergenceWarning))
+        try:
+            assert model.decision_function(X).shape == (40, 5)
+            if model.is_online:
+                model.partial_fit(X, Y)
+        except (LabelraceError, ValueError, np.linalg.LinAlgError):
+            pass
+
+
+@QUICK
+@given(data=st.data())
+def test_model_files_with_other_bytes(content, data):
+    start = data.draw(st.integers(0, len(content) - 1))
+    other = data.draw(st.binary(min_size=1, max_size=9))
+    changed = content[:start] + other + content[start + data.draw(st.integers(0, 9)) :]
+    if changed != content:
+        with pytest.raises(ModelFileError):
+            load(changed)
+
+
+@QUICK
+@given(data=st.data())
+def test_run_folders_with_other_bytes(data):
+    """A record that was changed is refused; one that was cut off at the end is left out."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_manifest(folder, {"format": 1, "runs": 2})
+        with appending(folder) as append:
+            for number in range(3):
+                append({"kind": "batch", "model": "a", "run": 0, "batch": number, "value": number / 7})
+        before = read_run(folder)
+        path = folder / data.draw(st.sampled_from(["records.jsonl", "manifest.json"]))
+        content = path.read_bytes()
+        start = data.draw(st.integers(0, len(content) - 1))
+        path.write_bytes(
+            content[:start] + data.draw(st.binary(max_size=5)) + content[start + data.draw(st.integers(0, 5)) :]
+        )
+        try:
+            manifest, records = read_run(folder)
+        except DataFormatError:
+            return
+        assert manifest == before[0]
+        assert records == before[1][: len(records)]

@@ -1,0 +1,181 @@
+"""Models that met other labels and features, in other orders, become the model that saw all rows."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import labelrace
+from labelrace.exceptions import MergeError
+from labelrace.learners.ridge import Ridge
+from labelrace.measures import evaluate
+from labelrace.models import shards
+from labelrace.streams.synthetic import SyntheticStream
+
+LABELS = [f"label {i}" for i in range(7)]
+WORDS = [f"word {i}" for i in range(6)]
+# These depend on the order of labels: chains put late ones last, and codes are drawn for places.
+ORDERED = ("chains", "cs")
+MODELS = {
+    "RACE": lambda: labelrace.RACEClassifier(random_state=0),
+    "RACE with ridge": lambda: labelrace.RACEClassifier(method="regression", learner=Ridge(), random_state=0),
+    "relevance": labelrace.BinaryRelevanceClassifier,
+    "chains": lambda: labelrace.ClassifierChainsClassifier(n_chains=3, random_state=0),
+    "negative": lambda: labelrace.ConstantClassifier(strategy="negative"),
+    "plst": lambda: labelrace.make_model("plst", n_components=3, penalty=1.0),
+    "ridge": lambda: labelrace.make_model("ridge", penalty=1.0),
+    "cca": lambda: labelrace.make_model("cca", n_components=3, penalty=1.0),
+    "cs": lambda: labelrace.make_model("cs", n_components=3, penalty=1.0, decoder="pinv", random_state=0),
+    "race-cls-fixed": lambda: labelrace.make_model("race-cls-fixed", random_state=0),
+    "obr": lambda: labelrace.make_model("obr"),
+}
+
+
+def rows_of(seed, n=60):
+    """Make rows as dicts, and their labels as sets; the later a word or a label is, the later it occurs first."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n, 6)) < 0.6) * rng.normal(1.0, 1.0, (n, 6))
+    Y = X @ rng.normal(size=(6, 7)) + rng.normal(size=(n, 7)) > 0.5
+    late = np.arange(n)[:, None] < 8 * np.arange(7) - 16
+    X[late[:, :6]], Y[late] = 0.0, False
+    X[0, :3], Y[0, :3], Y[1, :3] = 1.0, True, False
+    rows = [{WORDS[j]: float(row[j]) for j in rng.permutation(np.flatnonzero(row))} for row in X]
+    return rows, [{LABELS[j] for j in np.flatnonzero(row)} for row in Y]
+
+
+def scores_by_name(model, rows):
+    scores = pd.DataFrame(model.decision_function(rows), columns=list(model.label_names_))
+    return scores[sorted(scores.columns)].to_numpy()
+
+
+def merged_in_a_tree(models, rng, adjacent):
+    """Merge models in any tree, neighbours only or any two."""
+    while len(models) > 1:
+        i = int(rng.integers(len(models) - 1))
+        j = i + 1 if adjacent else int(rng.choice([place for place in range(len(models)) if place != i]))
+        models[i].merge(models[j])
+        del models[j]
+    return models[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), cuts=st.sets(st.integers(11, 58), min_size=1, max_size=4))
+def test_any_split_merged_in_any_tree_is_learning_everything(name, seed, cuts):
+    rows, sets = rows_of(seed)
+    rng = np.random.default_rng(seed)
+    whole = MODELS[name]().fit(rows[:10], sets[:10])
+    start = MODELS[name]().fit(rows[:10], sets[:10])
+    bounds = [10, *sorted(cuts), 60]
+    parts = [np.arange(a, b) for a, b in itertools.pairwise(bounds)]
+    for part in parts:
+        whole.partial_fit([rows[i] for i in part], [sets[i] for i in part])
+    shards = [start]
+    for part in parts:
+        # Within a part, rows come in another order, and with them the words and labels that are new.
+        order = part if name in ORDERED else rng.permutation(part)
+        shards.append(start.emptied().partial_fit([rows[i] for i in order], [sets[i] for i in order]))
+    merged = merged_in_a_tree(shards, rng, adjacent=name in ORDERED)
+    assert set(merged.label_names_) == set(whole.label_names_)
+    expected, found = scores_by_name(whole, rows), scores_by_name(merged, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * max(1.0, np.abs(expected).max()))
+
+
+def test_columns_by_number_and_by_name():
+    X, Y = np.eye(4), np.eye(4, 3)
+    one = labelrace.BinaryRelevanceClassifier().fit(X, Y)
+    one.merge(labelrace.BinaryRelevanceClassifier().fit(np.eye(4, 6), np.eye(4)))
+    assert (one.n_features_in_, len(one.classes_)) == (6, 4)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    named = labelrace.BinaryRelevanceClassifier().fit(frame, pd.DataFrame(Y, columns=list("xyz")))
+    turned = labelrace.BinaryRelevanceClassifier().fit(
+        frame[list("dbca")], pd.DataFrame(Y[:, ::-1], columns=list("zyx"))
+    )
+    twice = labelrace.BinaryRelevanceClassifier().fit(
+        pd.concat([frame, frame]), pd.DataFrame(np.vstack([Y, Y]), columns=list("xyz"))
+    )
+    np.testing.assert_allclose(named.merge(turned).decision_function(frame), twice.decision_function(frame))
+
+
+def test_what_cannot_be_put_in_another_order():
+    rows, sets = rows_of(0)
+    for name in ("cl", "kcca"):
+        one, other = (
+            labelrace.make_model(name, n_components=3, random_state=0, penalty=1.0).fit(rows, given)
+            for given in (sets, [{LABELS[-1]}, *sets[1:]])
+        )
+        before = one._fitted
+        with pytest.raises(MergeError, match="labels in the same order"):
+            one.merge(other)
+        assert one._fitted is before
+    adaptive = labelrace.make_model("race-cls-adaptive", random_state=0).fit(rows, sets)
+    with pytest.raises(MergeError, match="adaptive"):
+        adaptive.emptied()
+
+
+# The default merges well, not exactly.
+
+
+def f1(model, X, Y):
+    return evaluate(Y, model.predict(X), measures=["example_f1"])["example_f1"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"half_life": None, "optimise": "macro_f1"}])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_shards_of_the_default_come_close_to_one_pass(kind, settings):
+    stream = SyntheticStream(n_rows=4000, n_features=30, n_labels=24, seed=1)
+    parts = list(stream.batches(500))
+    if kind == "sparse":
+        parts = [(csr_array(X * (X > 0.9)), Y) for X, Y in parts]
+    whole, start = (labelrace.LabelRaceClassifier(random_state=0, **settings) for _ in range(2))
+    for X, Y in parts[:7]:
+        whole.partial_fit(X, Y)
+    start.partial_fit(*parts[0])
+    gains, (held_X, held_Y) = [], parts[6]
+    for X, Y in parts[1:6]:
+        shard = shards.started(start).partial_fit(X, Y)
+        gains.append(shards.gained(start, shard))
+    total = shards.added(shards.added(gains[0], gains[1]), shards.added(shards.added(gains[2], gains[3]), gains[4]))
+    before = f1(start, *parts[7])
+    joint = shards.joined(start, total, held_X, held_Y)
+    assert joint._fitted.state.learners.rows == 3500
+    assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
+    # Without rows to search on it is half-way.
+    assert shards.joined(start, total)._fitted.state.learners.rows == 3000
+    # The start is what it was, and the joint model learns on.
+    assert f1(start, *parts[7]) == before
+    joint.partial_fit(*parts[7]).predict(parts[0][0])
+
+
+def test_two_models_of_the_default_that_met_other_labels():
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(1200, 40))) * (rng.random((1200, 40)) < 0.2)
+    names = np.array(list("abcdefgh"))
+    sets = [set(names[np.flatnonzero(row[:8] > 0.3)]) for row in X]
+    words = [f"w{i}" for i in range(40)]
+    rows = [{words[j]: row[j] for j in rng.permutation(np.flatnonzero(row))} for row in X]
+    whole = labelrace.LabelRaceClassifier(random_state=0).fit(rows[:1000], sets[:1000])
+    one = labelrace.LabelRaceClassifier(random_state=0).fit(rows[:500], [s - {"a"} for s in sets[:500]])
+    other = labelrace.LabelRaceClassifier(random_state=0).fit(rows[500:1000], [s - {"h"} for s in sets[500:1000]])
+    assert set(one.merge(other).label_names_) == set(names)
+    found = [len(p & s) for p, s in zip(one.predict_labels(rows[1000:]), sets[1000:], strict=True)]
+    best = [len(p & s) for p, s in zip(whole.predict_labels(rows[1000:]), sets[1000:], strict=True)]
+    assert sum(found) > 0.8 * sum(best)
+
+
+def test_models_of_the_default_that_make_no_sense_together():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 5)), rng.integers(2, size=(300, 3))
+    dense = labelrace.LabelRaceClassifier(random_state=0).fit(X, Y)
+    other_seed = labelrace.LabelRaceClassifier(random_state=1).fit(X, Y)
+    sparse = labelrace.LabelRaceClassifier(random_state=0).fit(X * (rng.random(X.shape) < 0.1), Y)
+    young = labelrace.LabelRaceClassifier(random_state=0).fit(X[:100], Y[:100])
+    for other, reason in ((other_seed, "parameters differ"), (sparse, "sparse"), (young, "too few rows")):
+        with pytest.raises(MergeError, match=reason):
+            dense.merge(other)
