@@ -237,12 +237,16 @@ class LabelCounts:
         """Yield the batches of a stream; note the row in which each label comes for the first time."""
         start = 0
         for X, Y in batches:
-            known, _ = as_labels_with_missing(Y, "Y")
-            rows, labels = known.nonzero()
-            found, places = np.unique(labels, return_index=True)
-            for label, row in zip(found.tolist(), rows[places].tolist(), strict=True):
-                self._first.setdefault(label, start + row)
-            start += known.shape[0]
+            n_rows, n_labels = np.shape(Y)
+            # Most labels come early; from then on there is nothing to look for.
+            if len(self._first) < n_labels:
+                rows, labels = as_labels_with_missing(Y, "Y")[0].nonzero()
+                first = np.full(n_labels, -1)
+                first[labels[::-1]] = rows[::-1]  # of a label's rows the first is written last
+                first[list(self._first)] = -1
+                found = np.flatnonzero(first >= 0)
+                self._first.update(zip(found.tolist(), (start + first[found]).tolist(), strict=True))
+            start += n_rows
             yield X, Y
 
     def __call__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix) -> None:
