@@ -22,28 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 import labelrace
+from labelrace.experiments.extreme import zipf_stream
 
-N_FEATURES, N_FILLED, N_LABELS, BATCH, ROWS = 10**5, 50, 5, 500, 6000
-
-
-def stream(n_labels: int, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    chances = np.cumsum(1.0 / np.arange(1, n_labels + 1))
-    labels = np.searchsorted(chances, rng.random((ROWS, N_LABELS)) * chances[-1])
-    words = (labels[:, :, None] * 2654435761 + np.arange(N_LABELS) * 40503) % N_FEATURES
-    noise = rng.integers(0, N_FEATURES, (ROWS, N_FILLED - N_LABELS**2))
-    return _ones(np.hstack([words.reshape(ROWS, -1), noise]), N_FEATURES), _ones(labels, n_labels)
+BATCH, ROWS = 500, 6000
 
 
-def _ones(columns: Any, width: int) -> Any:
-    n, each = columns.shape
-    rows = scipy.sparse.csr_array((np.ones(n * each), columns.ravel(), np.arange(n + 1) * each), shape=(n, width))
-    rows.sum_duplicates()
-    rows.data[:] = 1
-    return rows
+def stream(n_labels: int) -> tuple[Any, Any]:
+    _, X, Y = zipf_stream(n_labels, ROWS)
+    return X, Y
 
 
 def seconds(task: Callable[[], Any]) -> float:

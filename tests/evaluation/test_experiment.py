@@ -27,7 +27,7 @@ from labelrace.evaluation import (
 )
 from labelrace.evaluation.workers import process_context
 from labelrace.learners.sgd import SGD
-from labelrace.measures import expected_calibration_error
+from labelrace.measures import evaluate, expected_calibration_error
 
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 MODELS = ["race-cls-fixed", ("race-cls-adaptive", {"n_components": 4})]
@@ -414,3 +414,28 @@ def test_a_run_on_other_labels_of_the_same_file_is_not_resumed(tmp_path):
         with pytest.raises(ValueError, match="it is another one"):
             run(tmp_path / "data.csv", ["majority"], labels=labels, resume=True, **settings)
     run(tmp_path / "data.csv", ["majority"], labels=["u"], resume=True, **settings)
+
+
+def test_with_many_labels_the_best_ones_are_measured_without_scores_of_all(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = np.minimum(rng.geometric(0.02, size=(120, 2)), 1200)
+    Y = csr_array((np.ones(240), labels.ravel(), np.arange(0, 241, 2)), shape=(120, 1201))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    names = [f"label{j}" for j in range(1201)]
+    data = labelrace.streams.Dataset(rng.random((120, 5)), Y, list("abcde"), names, np.zeros(5, bool), "many")
+    model = labelrace.make_model("race-hashed", max_memory="1MB", random_state=0)
+    of_scores = []
+    for start in (40, 80):
+        model.partial_fit(data.X[start - 40 : start], Y[start - 40 : start])
+        rows = slice(start, start + 40)
+        scores = model.decision_function(data.X[rows])
+        of_scores.append(evaluate(Y[rows], scores=scores, measures=["precision_at_5", "ndcg_at_5"]))
+    monkeypatch.setattr(type(model), "decision_function", None)
+    spec = ModelSpec("race-hashed", {"max_memory": "1MB", "random_state": 0})
+    manifest, records = run(data, [spec], out=tmp_path / "run", batch_size=40, jobs=1)
+    assert manifest["measures"][-3:] == ["precision_at_1", "precision_at_5", "ndcg_at_5"]
+    batches = [record["measures"] for record in records if record["kind"] == "batch"]
+    for found, expected in zip(batches, of_scores, strict=True):
+        assert found["precision_at_5"] == pytest.approx(expected["precision_at_5"])
+        assert found["ndcg_at_5"] == pytest.approx(expected["ndcg_at_5"])

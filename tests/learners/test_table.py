@@ -158,3 +158,14 @@ def test_readers_see_one_version_or_the_other():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_parts_are_all_rows(monkeypatch):
+    monkeypatch.setattr(table, "_PART_BYTES", 48)
+    array = np.arange(14.0).reshape(7, 2)
+    one = Table.of(array)
+    one.replaced(np.array([0, 5]), np.ones((2, 2)))
+    parts = list(one.parts())
+    assert len(parts) == 3
+    np.testing.assert_array_equal(np.concatenate(parts), array)
+    assert one.nbytes == array.nbytes

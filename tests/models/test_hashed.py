@@ -175,3 +175,10 @@ def test_a_stream_that_outgrows_its_memory_keeps_its_quality():
 def test_wrong_numbers_of_codes(given):
     with pytest.raises(ValueError, match="n_components must be a whole number of at least 1"):
         labelrace.HashedRACEClassifier(n_components=given).fit(*stream(20, 5))
+
+
+def test_rows_unlike_those_of_one_code_have_scores_in_bounds():
+    """Where all codes learned are the same, nothing is known of others: scores are not what round-off makes of them."""
+    X = (np.random.default_rng(0).random((2, 5)) < 0.2).astype(float)
+    model = labelrace.HashedRACEClassifier(random_state=0).partial_fit(X, np.ones((2, 12)))
+    assert np.abs(model.decision_function(np.vstack([np.eye(5), -np.eye(5)]))).max() < 3

@@ -179,3 +179,15 @@ def test_models_of_the_default_that_make_no_sense_together():
     for other, reason in ((other_seed, "parameters differ"), (sparse, "sparse"), (young, "too few rows")):
         with pytest.raises(MergeError, match=reason):
             dense.merge(other)
+
+
+@pytest.mark.parametrize("name", labelrace.model_names(online=True))
+def test_models_that_do_not_merge_say_so_whatever_their_columns_are(name):
+    """Columns are put in order only for models that merge: others are refused before."""
+    rows, labels = rows_of(0, 8)
+    one, other = (labelrace.make_model(name).fit(rows, each) for each in (labels, labels[::-1]))
+    before = one._fitted
+    try:
+        one.merge(other)
+    except MergeError:
+        assert one._fitted is before

@@ -8,6 +8,7 @@ import pickle
 import re
 import struct
 import threading
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -420,3 +421,34 @@ def test_many_long_names(path):
     model = labelrace.make_model("majority", label_names=names).fit(np.ones((5, 2)), Y)
     twin = reloaded(model, path)
     assert list(twin.label_names_) == names
+
+
+def test_very_many_labels_are_saved_and_loaded_without_a_second_copy(path):
+    rng = np.random.default_rng(0)
+    n_labels = 50_000
+    names = [f"label {i}" for i in range(n_labels)]
+    X = sparse.random_array((60, 400), density=0.05, rng=rng, format="csr")
+    Y = sparse.csr_array((np.ones(60), (np.arange(60), rng.integers(0, n_labels, 60))), shape=(60, n_labels))
+    model = labelrace.make_model("race-hashed", max_memory="12MB", label_names=names, random_state=0)
+    for start in (0, 30):
+        model.partial_fit(X[start : start + 30], Y[start : start + 30])
+    tracemalloc.start()
+    try:
+        model.save(path)
+        _, saving = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        twin = labelrace.load(path)
+        held, loading = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    size = path.stat().st_size
+    # The names are in the file once, not as a parameter, too.
+    assert size < 12e6 + sum(map(len, names)) + 8 * n_labels + 400_000
+    assert saving < 0.8 * size
+    assert loading < held + 0.7 * size
+    assert twin.get_params()["label_names"] == names
+    assert twin.predict_top(X[:5]) == model.predict_top(X[:5])
+    again = path.with_name("again")
+    twin.save(again)
+    assert again.read_bytes() == path.read_bytes()
+    assert twin.partial_fit(X, Y).predict_top(X) == model.partial_fit(X, Y).predict_top(X)

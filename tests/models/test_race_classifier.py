@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelrace import RACEClassifier
+from labelrace.core import decoder
 from labelrace.core.categorical import CategoricalMask
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
@@ -399,3 +400,28 @@ def test_small_batch_allocates_no_array_of_all_labels():
             model.partial_fit(X[i : i + 1], Y[i : i + 1])
 
     assert peak_of(learn) < N_LABELS
+
+
+def test_the_decoder_is_solved_only_when_somebody_decodes(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((90, 4)), (rng.random((90, 12)) < 0.3).astype(int)
+    batches = [slice(start, start + 30) for start in (0, 30, 60)]
+    solved = []
+    solve = decoder.solve
+
+    def counted(*arguments):
+        solved.append(1)
+        return solve(*arguments)
+
+    monkeypatch.setattr(decoder, "solve", counted)
+    late, early = RACEClassifier(random_state=0), RACEClassifier(random_state=0)
+    for rows in batches:
+        late.partial_fit(X[rows], Y[rows])
+    assert not solved
+    scores = late.decision_function(X)
+    late.predict(X)
+    assert len(solved) == 1
+    for rows in batches:
+        early.partial_fit(X[rows], Y[rows]).predict(X)
+    assert len(solved) == 4
+    np.testing.assert_array_equal(scores, early.decision_function(X))

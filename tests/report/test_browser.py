@@ -103,6 +103,24 @@ def test_hover_and_keys_tell_values(visit, race):
     assert page.locator("#curves-legend .number").all_inner_texts() != before
 
 
+def test_labels_are_told_by_hover_and_keys(visit, race):
+    page = visit(race)
+    element, status = page.locator("#labels-chart"), page.locator("#labels-status")
+    drawn, colors = page.evaluate(INK, "#labels-chart")
+    assert drawn > 1000
+    assert colors > 3
+    element.press("ArrowLeft")
+    last = status.inner_text()
+    assert " of rows: " in last
+    element.press("ArrowLeft")
+    assert status.inner_text() not in ("", last)
+    page.mouse.move(0, 0)
+    full = page.evaluate(IMAGE, "#labels-chart")
+    page.locator("#labels-legend button").first.click()
+    page.wait_for_function(f"full => ({IMAGE})('#labels-chart') !== full", arg=full)
+    assert page.locator(".bars li .track").first.bounding_box()["width"] > 100
+
+
 def test_what_happened_is_told_at_its_row(visit, race):
     manifest, records = race
     plain = visit((manifest, records)).evaluate(IMAGE, "#curves")

@@ -11,8 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 from labelrace.report import summarize
-from labelrace.report.page import render_page
+from labelrace.report.figures import Chart, Panel, Series, bars, panels
+from labelrace.report.page import Document, Section, render_page
 from labelrace.report.results import report_document
+from labelrace.report.tables import Cell, Column, Group, Row, Table
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
 
@@ -100,24 +102,47 @@ def test_policy_lets_only_our_script_run(race):
     assert "default-src 'none'" in policy
 
 
-def test_figures_have_the_colours_of_the_theme(race):
+def page_with_figures():
+    """Return a page whose charts are inlined, as those of benchmarks are."""
+    shown = Panel("", [Series("race", [1, 2], [0.1, 0.2], 0, tips=["a", "b"], marker=".")], end_names=True)
+    charts = [
+        Chart("lines", "enron: lines", lambda: panels([shown])),
+        Chart("bars", "enron: bars", lambda: bars(["race"], {"learn": [1.0]}, ["1 s"])),
+    ]
+    table = Table("results", "Results.", [Column("F1")], [Group([Row("race", [Cell("0.2")])])])
+    return Page(render_page(Document("enron", "", "", "", [Section("Results", tables=[table], charts=charts)])))
+
+
+def test_figures_have_the_colours_of_the_theme():
     pytest.importorskip("matplotlib")
-    page = Page(page_of(*race))
+    page = page_with_figures()
     styles = [value for tag, name, value in page.attributes if name == "style" and tag in {"path", "text", "use", "g"}]
     assert any("var(--ink)" in style for style in styles)
     assert any("var(--color-0)" in style for style in styles)
     assert not any("#000000" in style or "#ffffff" in style for style in styles)
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
-    assert len(labels) == 2
-    assert all(label.startswith("enron: ") for label in labels)
+    assert labels == ["enron: lines", "enron: bars"]
 
 
-def test_without_matplotlib_the_page_has_its_tables_and_a_note(race, monkeypatch):
+def test_without_matplotlib_the_page_has_its_tables_and_a_note(monkeypatch):
     monkeypatch.setattr("labelrace.report.page.can_draw", lambda: False)
-    page = Page(page_of(*race))
+    page = page_with_figures()
     assert "svg" not in page.tags
-    assert {"results", "times"} <= {value for _, name, value in page.attributes if name == "id"}
+    assert "results" in {value for _, name, value in page.attributes if name == "id"}
     assert any("labelrace[plots]" in text for text in page.texts["li"])
+
+
+def test_the_page_of_a_run_draws_itself(race, monkeypatch):
+    # Importing matplotlib takes longer than a short run.
+    monkeypatch.setattr("labelrace.report.figures.new_figure", None)
+    page = Page(page_of(*race))
+    assert {"labels-chart", "times"} <= {value for _, name, value in page.attributes if name == "id"}
+    drawn = json.loads(page.texts["script"][0])["labels"]
+    assert {len(drawn["names"]), len(drawn["f1"]), *map(len, drawn["trend"])} == {len(drawn["frequency"])}
+    assert drawn["frequency"] == sorted(drawn["frequency"])
+    bars_of_times = [value for _, name, value in page.attributes if name == "style" and value.startswith("width: ")]
+    assert any(value.startswith("width: ") and "var(--color-0)" in value for value in bars_of_times)
+    assert "labelrace[plots]" not in "".join(page.texts.get("li", []))
 
 
 def test_label_names_are_shown(race):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labelrace.exceptions import LabelraceError
-from labelrace.streams import catalog
+from labelrace.streams import catalog, load_dataset
 
 DATA, LABELS, MATRIX = b"@relation toy\n" * 20_000, b"<labels/>\n", b"MATLAB" * 9
 
@@ -253,7 +253,7 @@ def test_git_id_and_verify(tmp_path):
 def test_the_table_is_sound():
     entries = catalog.catalog()
     names = [entry.name for entry in entries]
-    assert len(names) == len(set(names)) == 19
+    assert len(names) == len(set(names)) == 28
     assert {"cal500", "delicious", "enron", "mediamill", "nus-wide", "rcv1v2"} <= set(names)
     for entry in entries:
         assert min(entry.rows, entry.features, entry.labels) > 0
@@ -275,3 +275,21 @@ def test_real_files_have_the_checksums_of_the_table(real_data, name):
     assert all(catalog.verify(folder / file.name, file.checksum) for file in entry.files)
     assert catalog.find_labels(name) == catalog.find_dataset(name).with_suffix(".xml")
     assert catalog.fetch(name) == folder / f"{name}.arff"
+
+
+def test_files_of_the_extreme_classification_repository_are_brought(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELRACE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    entries = {entry.name: entry for entry in catalog.catalog() if entry.bring}
+    assert {"eurlex-4k", "wiki10-31k", "amazoncat-13k", "delicious-200k", "amazon-670k"} <= entries.keys()
+    assert all(entry.labels > 1000 and Path(entry.bring).stem.lower() in entry.also for entry in entries.values())
+    for tried in (catalog.fetch, catalog.find_dataset):
+        with pytest.raises(OSError, match=r"labelrace run Eurlex/eurlex_train\.txt --model race"):
+            tried("eurlex-4k")
+    (tmp_path / "notes.txt").write_text("no dataset")
+    file = tmp_path / "eurlex_train.txt"
+    file.write_text("2 3 4\n0,3 0:1\n1 2:0.5\n")
+    assert entries["eurlex-4k"].found == file
+    assert load_dataset("EURLex-4K").Y.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 0]]
+    with pytest.raises(FileNotFoundError, match="found eurlex_train there"):
+        catalog.find_dataset("other")

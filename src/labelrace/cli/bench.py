@@ -1,4 +1,4 @@
-"""``labelrace bench``: the paper's tables beside ours, how good the models are, and how fast."""
+"""``labelrace bench``: the paper's tables beside ours, how good the models are, how fast, and with very many labels."""
 
 from __future__ import annotations
 
@@ -175,6 +175,55 @@ def speed(
             on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
         )
     _publish(speed_document(summary), speed_records(summary), out, "speed", as_json)
+
+
+@app.command()
+def extreme(
+    labels: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(help="Memory of race-hashed, such as 100MB; repeatable.", show_default=False),
+    ] = None,
+    rows: Annotated[int, typer.Option(help="Rows of each stream at the most.")] = 6000,
+    data: Data = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            help="Which datasets, separated by commas; by default all found with more than 1,000 labels; '' for none.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "extreme",
+    as_json: AsJson = False,
+) -> None:
+    """Measure quality, speed, memory and latency with very many labels, beside Vowpal Wabbit's label tree.
+
+    [dim]Examples:[/dim]
+
+    labelrace bench extreme
+
+    labelrace bench extreme --labels 1000000 --budget 450MB --datasets ''
+
+    labelrace bench extreme --datasets debian-depends --rows 60000 --budget 100MB
+    """
+    from labelrace.experiments import extreme_document, extreme_records, run_extreme
+
+    chosen: dict[str, Any] = {"labels": labels, "budgets": budget}
+    with _bars() as bars:
+        task = bars.add_task("measuring", total=None, now="")
+        summary = run_extreme(
+            **{name: value for name, value in chosen.items() if value},
+            rows=rows,
+            data=data or (),
+            datasets=None if datasets is None else as_names(datasets),
+            on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
+        )
+    _publish(extreme_document(summary), extreme_records(summary), out, "extreme", as_json)
 
 
 def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:

@@ -190,8 +190,8 @@ def as_labels(text: str | None) -> Any:
 
 
 def as_measures(text: str) -> str | list[str]:
-    """Turn the text of ``--measures`` into what `evaluate` takes."""
-    return text if text in ("paper", "all") else text.split(",")
+    """Turn the text of ``--measures`` into what `labelrace.evaluation.run` takes."""
+    return text if text in ("auto", "paper", "all") else text.split(",")
 
 
 def as_names(text: str) -> list[str]:

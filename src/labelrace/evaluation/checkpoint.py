@@ -13,16 +13,19 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from labelrace.measures import evaluate, measure_names, needs_scores
+from labelrace.measures import evaluate, measure_names, needs_scores, needs_top
 from labelrace.measures.calibration import Reliability, add, empty
 from labelrace.measures.example import Counts, confusion, f1
 from labelrace.measures.inputs import are_label_sets, as_labels, as_labels_with_missing, sorted_names
-from labelrace.typing import AnyMatrix
+from labelrace.typing import AnyMatrix, IntArray
 
 if sys.platform != "win32":
     import resource
 
 Observer: TypeAlias = Callable[[Any, Any], object]
+
+# Above so many labels the best ones of a row are asked for where they are enough, instead of the scores of all.
+MANY_LABELS = 1000
 
 _PARTS = ("predict", "learn", "measure")
 
@@ -152,9 +155,11 @@ def _traced_peak() -> int:
 class BatchTest:
     """Measures a model's predictions of a batch, and computes only what the measures need.
 
-    Where labels are sets of names, ``model.predict_labels`` is called (``predict``, if it has none), and the labels
-    that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in the batch.
-    The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch, untimed.
+    With more than 1,000 labels, measures of the best labels only (``ndcg_at_5``) come from ``predict_top``, where the
+    model has one. Where labels are sets of names, ``model.predict_labels`` is called (``predict``, if it has none), and
+    the labels that count are those that the model knows by its ``label_names_``, if it has any, and those that occur in
+    the batch. The observers are called with true labels, and predicted ones or ``predict_proba``, of each tested batch,
+    untimed.
     """
 
     def __init__(
@@ -165,25 +170,45 @@ class BatchTest:
     ) -> None:
         self.measures = measure_names(measures)
         self.needs_scores = needs_scores(self.measures)
+        self._of_scores = [name for name in self.measures if needs_scores(name)]
         self._observer = observer
         self._probability_observer = probability_observer
 
     def __call__(self, model: Any, X: Any, Y: Any, watch: Stopwatch) -> dict[str, float]:
         """Predict a batch and return its measures."""
         named = are_label_sets(Y)
+        n_best = 0 if named else self._best_labels_needed(model, Y.shape[1])
         with watch.timing("predict"):
             predicted = getattr(model, "predict_labels", model.predict)(X) if named else model.predict(X)
-            scores = model.decision_function(X) if self.needs_scores else None
+            best = model.predict_top(X, n_best) if n_best else None
+            scores = model.decision_function(X) if self.needs_scores and not n_best else None
         with watch.timing("measure"):
-            names = None
+            names, top = None, None if best is None else _columns(model, best, n_best)
             if named:
                 names, scores = _common_columns(model, Y, predicted, scores)
-            values = evaluate(Y, predicted, scores, measures=self.measures, label_names=names)
+            values = evaluate(Y, predicted, scores, measures=self.measures, label_names=names, top=top)
         if self._observer is not None:
             self._observer(Y, predicted)
         if self._probability_observer is not None:
             self._probability_observer(Y, model.predict_proba(X))
         return values
+
+    def _best_labels_needed(self, model: Any, n_labels: int) -> int:
+        """Return how many of the best labels the measures need in place of scores, which are too many; 0 for scores."""
+        needed = [needs_top(name) for name in self._of_scores]
+        if n_labels <= MANY_LABELS or not hasattr(model, "predict_top") or not all(needed):
+            return 0
+        return max(needed, default=0)
+
+
+def _columns(model: Any, best: list[list[tuple[Any, float]]], width: int) -> IntArray:
+    """Return the columns of the best labels, which have names where the model knows names; -1 where there are fewer."""
+    names = getattr(model, "label_names_", None)
+    places = None if names is None else {name: place for place, name in enumerate(names)}
+    columns = np.full((len(best), width), -1)
+    for row, found in zip(columns, best, strict=True):
+        row[: len(found)] = [label if places is None else places[label] for label, _ in found]
+    return columns
 
 
 def _common_columns(model: Any, Y: Any, predicted: Any, scores: Any) -> tuple[list[Any], Any]:
@@ -212,12 +237,16 @@ class LabelCounts:
         """Yield the batches of a stream; note the row in which each label comes for the first time."""
         start = 0
         for X, Y in batches:
-            known, _ = as_labels_with_missing(Y, "Y")
-            rows, labels = known.nonzero()
-            found, places = np.unique(labels, return_index=True)
-            for label, row in zip(found.tolist(), rows[places].tolist(), strict=True):
-                self._first.setdefault(label, start + row)
-            start += known.shape[0]
+            n_rows, n_labels = np.shape(Y)
+            # Most labels come early; from then on there is nothing to look for.
+            if len(self._first) < n_labels:
+                rows, labels = as_labels_with_missing(Y, "Y")[0].nonzero()
+                first = np.full(n_labels, -1)
+                first[labels[::-1]] = rows[::-1]  # of a label's rows the first is written last
+                first[list(self._first)] = -1
+                found = np.flatnonzero(first >= 0)
+                self._first.update(zip(found.tolist(), (start + first[found]).tolist(), strict=True))
+            start += n_rows
             yield X, Y
 
     def __call__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix) -> None:

@@ -21,10 +21,11 @@ import scipy.sparse
 from sklearn.base import clone
 
 from labelrace import __version__
+from labelrace.evaluation.checkpoint import MANY_LABELS
 from labelrace.evaluation.protocols import changed_options, check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
 from labelrace.evaluation.workers import Progress, ProgressReporter, Task, default_jobs, perform
-from labelrace.measures import measure_names
+from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.measures.inputs import are_label_sets
 from labelrace.models.registry import make_model
 from labelrace.streams import Dataset, open_stream
@@ -34,6 +35,8 @@ from labelrace.streams.synthetic import SyntheticStream
 
 # Files up to this size are loaded once, for all runs; larger ones are read by each run, a batch at a time.
 _LOADED_BYTES = 64 * 1024**2
+# What is measured, too, where labels are many: users look at the best few then.
+_OF_MANY_LABELS = ("precision_at_1", "precision_at_5", "ndcg_at_5")
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,7 @@ def run(
     batch_size: int = 500,
     runs: int = 1,
     seed: int = 0,
-    measures: str | Iterable[str] = "paper",
+    measures: str | Iterable[str] = "auto",
     jobs: int | None = None,
     resume: bool = False,
     skip_repeats: bool = False,
@@ -329,8 +332,9 @@ def run(
         randomness run as often as the others.
     seed : int, default=0
         What the runs' seeds are derived from.
-    measures : str or iterable of str, default="paper"
-        As `labelrace.measures.evaluate` takes them.
+    measures : str or iterable of str, default="auto"
+        As `labelrace.measures.evaluate` takes them; "auto" is "paper", and with more than 1,000 labels also
+        ``precision_at_1``, ``precision_at_5`` and ``ndcg_at_5``.
     jobs : int or None, default=None
         How many processes work at a time; by default as many as there are processors. 1 works in this process. A script
         that calls this with more must do so under ``if __name__ == "__main__"``.
@@ -375,7 +379,9 @@ def run(
     >>> [record["kind"] for record in records]
     ['batch', 'batch', 'labels', 'done']
     """
-    specs, names = as_specs(models), tuple(measure_names(measures))
+    specs = as_specs(models)
+    if measures != "auto":
+        measures = measure_names(measures)
     if runs < 1:
         raise ValueError(f"runs must be at least 1 run, got {runs!r}")
     if jobs is not None and jobs < 1:
@@ -387,6 +393,9 @@ def run(
     if calibration:
         changed["calibration"] = True
     data, description = open_source(source, labels)
+    if measures == "auto":
+        measures = [*PAPER_MEASURES, *(_OF_MANY_LABELS if description["labels"] > MANY_LABELS else ())]
+    names = tuple(measures)
     manifest = {
         "format": FORMAT,
         "version": __version__,

@@ -1,7 +1,8 @@
 """The protocols of an evaluation: test, then train; and a test set held out.
 
 Both can hide a share of the labels from learning, and the first can delay them. They need nothing of a model but
-``partial_fit`` and ``predict`` (and ``decision_function``, for measures of scores).
+``partial_fit`` and ``predict`` (and ``decision_function``, for measures of scores; with more than 1,000 labels,
+``predict_top`` for measures of the best ones).
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ __all__ = [
     "from_predictions", "grow", "init", "pair_scores", "queries", "update",
 ]  # fmt: skip
 
-# Penalty, relative to the mean square of a predicted code.
+# Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
+# have one code, and scores of rows with another would be nothing but the round-off of single precision.
 _RIDGE = 1e-3
 # Occurrences of labels that are remembered: candidates are taken from these first.
 _RECENT = 4096
@@ -78,8 +79,8 @@ class State(NamedTuple):
     total: Annotated[FloatArray, "c"]
     rows: Annotated[float, ">=0"]
     scale: Annotated[float, ">0"]
-    sums: Annotated[Array, "l c", "float"]
-    counts: Annotated[Array, "l 1", "float"]
+    sums: Annotated[Array, "l c", "float", "table"]
+    counts: Annotated[Array, "l 1", "float", "table"]
     order: Annotated[IntArray, "_r", "<l"]
     apart: Annotated[IntArray, "_s", "<l"]
     recent: Annotated[IntArray, "_t", "<l"]
@@ -210,7 +211,7 @@ def derive(state: State) -> Derived:
     n, k = max(state.rows, 1e-300), len(state.total)
     mean = state.total / n
     centred = state.gram - np.outer(mean, state.total)
-    ridge = _RIDGE * max(float(np.trace(centred)), 0.0) / k + 1e-12
+    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + 1e-12
     inverse = np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float)
     pool = np.unique(state.recent)
     counts = Table.of(state.counts)

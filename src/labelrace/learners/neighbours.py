@@ -10,7 +10,7 @@ newest, or the oldest, is nearer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -21,7 +21,9 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 __all__ = [
     "Rows",
     "Scale",
+    "as_marks",
     "as_matrix",
+    "as_rows",
     "blocks",
     "empty_scale",
     "first_scale",
@@ -41,6 +43,8 @@ __all__ = [
 
 # Distances computed at once: 2¹⁸ are 2 MB, which stay in the processor's cache.
 _CELLS = 2**18
+# Distances of which the smallest stands for all, while the nearest rows are looked for.
+_GROUP = 8
 # Numbers gathered at once to measure pairs of rows again.
 _GATHERED = 2**21
 # Whole numbers whose squares add up exactly.
@@ -83,6 +87,20 @@ def as_matrix(rows: Rows, n_columns: int) -> AnyMatrix:
     return np.pad(rows.dense, ((0, 0), (0, missing))) if missing else rows.dense
 
 
+def as_rows(X: AnyMatrix) -> AnyMatrix:
+    """Return a matrix in compressed rows: itself, if it has them, as making another takes longer than a short batch."""
+    return X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
+
+
+def as_marks(rows: Rows, n_columns: int, dtype: Any) -> Any:
+    """Return stored rows of zeros and ones, in compressed rows, as a dense array."""
+    data, indices, indptr = (np.asarray(part) for part in rows[1:])
+    marks = np.zeros((len(indptr) - 1, n_columns), dtype)
+    present = data != 0
+    marks[np.repeat(np.arange(len(marks)), np.diff(indptr))[present], indices[present]] = 1
+    return marks
+
+
 def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
     """Put further rows, the newest, behind stored ones; the result is sparse if either is."""
     before = as_matrix(rows, X.shape[1])
@@ -110,7 +128,7 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
     """
     if rows.dense is not None or not scipy.sparse.issparse(X):
         return taken(joined(rows, X), slice(-count, None))
-    X = scipy.sparse.csr_array(X)
+    X = as_rows(X)
     first = max(0, len(rows.indptr) - 1 + X.shape[0] - count)  # type: ignore[arg-type]
     indptr = np.concatenate([rows.indptr, X.indptr[1:] + rows.indptr[-1]])[first:]  # type: ignore[index]
     start = int(indptr[0])
@@ -263,10 +281,31 @@ def nearest(
         D += norms
         if itself is not None:
             D[np.arange(len(D)), itself[block]] = np.inf
-        limit = np.partition(D, k - 1, axis=1)[:, k - 1] + 2.0 * errors[block]
-        row, column = np.divmod(np.flatnonzero(limit[:, None] >= D), w)
+        row, column = _candidates(D, k, 2.0 * errors[block])
         found[block] = _settled(P, Q[block], k, row, column, newest_first, None if errors.any() else D)
     return found
+
+
+def _candidates(D: FloatArray, k: int, errors: FloatArray) -> tuple[IntArray, IntArray]:
+    """Find the cells of each row that are its k smallest, and those that are no larger by more than an error."""
+    n, w = D.shape
+    groups = w // _GROUP
+    if groups < 2 * k:
+        limit = np.partition(D, k - 1, axis=1)[:, k - 1] + errors
+        return np.divmod(np.flatnonzero(limit[:, None] >= D), w)
+    # The k-th smallest of the minima of groups bounds the k-th smallest of all, and leaves hardly more cells than k.
+    minima = D[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
+    bound = np.partition(minima, k - 1, axis=1)[:, k - 1] + errors
+    cells = np.flatnonzero(bound[:, None] >= D)
+    row, column = np.divmod(cells, w)
+    counts = np.bincount(row, minlength=n)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = D.ravel()[cells]
+    few = np.full((n, counts.max()), np.inf)
+    few[row, place] = values
+    limit = np.partition(few, k - 1, axis=1)[:, k - 1] + errors
+    kept = values <= limit[row]
+    return row[kept], column[kept]
 
 
 def _settled(

@@ -11,8 +11,8 @@ labels with scores that are hardly above 0 are no error, so that most pairs neve
 
 *Slots have owners.* A plain hash table adds up what collides. Here the last eight bits of a weight's mantissa, which a
 weight does not need, are a tag of the pair that owns the slot. Other pairs find nothing there, and take the slot where
-their step is at least half as large as the weight in it. With an eighth of the slots that the pairs would need this
-halves what is lost.
+their step is at least half as large as the weight in it. On a stream of 34,764 labels, with an eighth of the slots that
+are in use without a limit, nDCG@5 falls from .482 to .478 so, and to .466 with a plain hash table (docs/extreme.md).
 
 Costs: a row with ``z`` non-zeros and ``c`` candidates reads ``z c`` slots; they are computed, not stored.
 """

@@ -12,7 +12,7 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ __all__ = ["Table", "product_of", "replaced_rows", "rows_of"]
 
 # Rows that are filled at a time.
 _FILLED = 4096
+# Bytes of rows that are copied at a time.
+_PART_BYTES = 1 << 20
 
 
 class _Version:
@@ -124,8 +126,19 @@ class Table:
         """Two."""
         return 2
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all entries."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
     def __len__(self) -> int:
         return self.shape[0]
+
+    def parts(self) -> Iterator[Array]:
+        """Copy all rows, some at a time: whoever writes them needs no second array of that size."""
+        size = max(1, _PART_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
+        for start in range(0, self.shape[0], size):
+            yield self.rows(np.arange(start, min(start + size, self.shape[0])))
 
     def rows(self, places: IntArray) -> Array:
         """Copy some rows."""

@@ -23,7 +23,7 @@ from labelrace.measures.example import (
     specificity,
     subset_accuracy,
 )
-from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores
+from labelrace.measures.inputs import as_label_matrices, as_labels, as_scores, as_top
 from labelrace.measures.label import macro, macro_auc, micro, micro_auc
 from labelrace.measures.ranking import (
     RelevantRanks,
@@ -33,6 +33,7 @@ from labelrace.measures.ranking import (
     one_error,
     precision_at_k,
     ranking_loss,
+    ranks_in_top,
     relevant_ranks,
 )
 from labelrace.typing import AnyMatrix, FloatArray
@@ -104,6 +105,7 @@ def evaluate(
     measures: str | Iterable[str] = "all",
     *,
     label_names: Sequence[Any] | None = None,
+    top: Any = None,
 ) -> dict[str, float]:
     """Measure predicted labels, scores or both against the true labels.
 
@@ -120,6 +122,10 @@ def evaluate(
     label_names : sequence, default=None
         Where labels are given as sets: all labels, in the order of the columns of `scores`. By default those that
         occur, sorted; labels that neither occur nor are predicted then do not count in any measure.
+    top : array-like of int, of shape (n, k), default=None
+        The columns of the best labels of each row, best first; -1 where there are fewer. Where it is given,
+        `precision_at_K` and `ndcg_at_K` up to `k` are computed from it instead of scores: an array of rows times labels
+        is not needed.
 
     Returns
     -------
@@ -143,13 +149,15 @@ def evaluate(
     {'micro_f1': 0.8}
     >>> evaluate(Y_true, scores=[[0.9, 0.4, 0.3], [0.1, 0.8, 0.2]], measures=["coverage", "precision_at_1"])
     {'coverage': 1.0, 'precision_at_1': 1.0}
+    >>> evaluate(Y_true, top=[[0, 1], [1, 2]], measures=["precision_at_1", "precision_at_2"])
+    {'precision_at_1': 1.0, 'precision_at_2': 0.5}
     """
     chosen = {name: MEASURES[_entry(name)] for name in measure_names(measures)}
     for name, measure in chosen.items():
         argument, given = ("scores", scores) if measure.needs_scores else ("Y_pred", Y_pred)
-        if given is None:
+        if given is None and (top is None or not needs_top(name)):
             raise ValueError(f"{name} needs {argument}, which is not given")
-    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores)
+    batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores, top)
     return {name: batch.value(name, measure) for name, measure in chosen.items()}
 
 
@@ -195,6 +203,18 @@ def needs_scores(measures: str | Iterable[str]) -> bool:
     return any(MEASURES[_entry(name)].needs_scores for name in measure_names(measures))
 
 
+def needs_top(measure: str) -> int:
+    """Return how many of the best labels of a row a measure needs to know; 0 if they are not enough for it.
+
+    Examples
+    --------
+    >>> needs_top("ndcg_at_5"), needs_top("coverage")
+    (5, 0)
+    """
+    at_k = _AT_K.fullmatch(measure)
+    return int(at_k[2]) if at_k else 0
+
+
 def is_loss(measure: str) -> bool:
     """Tell whether lower values of a measure are better.
 
@@ -215,10 +235,11 @@ def _entry(name: str) -> str:
 class _Batch:
     """The checked inputs of one call, and what several measures share, made on first use."""
 
-    def __init__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix | None, scores: AnyMatrix | None) -> None:
+    def __init__(self, Y_true: AnyMatrix, Y_pred: AnyMatrix | None, scores: AnyMatrix | None, top: Any = None) -> None:
         self._truth = as_labels(Y_true, "Y_true")
         self._Y_pred = Y_pred
         self._given_scores = scores
+        self._top = None if top is None else as_top(top, self._truth.shape)
 
     @cached_property
     def _confusion(self) -> Confusion:
@@ -232,11 +253,22 @@ class _Batch:
     def _ranks(self) -> RelevantRanks:
         return relevant_ranks(self._truth, self._scores)
 
+    @cached_property
+    def _top_ranks(self) -> RelevantRanks:
+        """The ranks in the lists of the best labels, or without lists those among all labels."""
+        return self._ranks if self._top is None else ranks_in_top(self._truth, self._top)
+
     def value(self, name: str, measure: Measure) -> float:
         """Compute one measure."""
         if measure.of == "counts":
             return measure.function(self._confusion)
         if measure.of == "scores":
             return measure.function(self._truth, self._scores)
-        at_k = _AT_K.fullmatch(name)
-        return measure.function(self._ranks, int(at_k[2])) if at_k else measure.function(self._ranks)
+        k = needs_top(name)
+        if not k:
+            return measure.function(self._ranks)
+        if self._top is not None and self._top.shape[1] < min(k, self._truth.shape[1]):
+            raise ValueError(
+                f"top must have at least {k} columns for {name}, got {self._top.shape[1]}; list more labels"
+            )
+        return measure.function(self._top_ranks, k)

@@ -128,6 +128,20 @@ def as_scores(scores: AnyMatrix, shape: tuple[int, int]) -> FloatArray:
     return values
 
 
+def as_top(top: Any, shape: tuple[int, int]) -> IntArray:
+    """Return lists of the best labels, for true labels of the given shape, as an array of columns; -1 is no label."""
+    best = np.asarray(top)
+    n, n_labels = shape
+    if best.ndim != 2 or len(best) != n:
+        raise ValueError(f"top must have a list of labels for each of {n} rows, got the shape {best.shape}")
+    if best.dtype.kind not in "iu" or (best.size and not -1 <= best.min() <= best.max() < n_labels):
+        raise ValueError(f"top must hold columns of labels, from 0 to {n_labels - 1}, or -1 for none; see predict_top")
+    ordered = np.sort(best, axis=1)
+    if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        raise ValueError("top must list a label once in a row, got one twice")
+    return best.astype(np.intp)
+
+
 def as_probabilities(P: AnyMatrix, name: str, shape: tuple[int, int], other: str) -> FloatArray:
     """Return `P` as a float64 array of the given shape, that of `other`, with values from 0 to 1."""
     values = _as_dense(P, name, "probability", shape, other)

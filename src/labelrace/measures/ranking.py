@@ -61,6 +61,25 @@ def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
     return RelevantRanks(np.sort(offset + ranks) - offset, truth.indptr.astype(np.intp))
 
 
+def ranks_in_top(truth: SparseMatrix, top: IntArray) -> RelevantRanks:
+    """Rank the true labels of each example in a list of its best ones, (n, k); those not in it come behind all labels.
+
+    Takes the memory of the lists, not of all labels. Columns below 0 are places that no label fills.
+    """
+    n_labels = truth.shape[1]
+    starts = truth.indptr.astype(np.intp)
+    rows = np.repeat(np.arange(len(top)), np.diff(starts))
+    keys = rows * n_labels + truth.indices
+    order = np.argsort(keys)
+    asked = np.where(top >= 0, np.arange(len(top))[:, np.newaxis] * n_labels + top, -1)
+    place = np.searchsorted(keys[order], asked.ravel())
+    hits = np.flatnonzero(np.append(keys[order], -2)[place] == asked.ravel())
+    ranks = np.full(len(keys), n_labels + 1)
+    ranks[order[place[hits]]] = hits % top.shape[1] + 1
+    offset = rows * (n_labels + 2)
+    return RelevantRanks(np.sort(offset + ranks) - offset, starts)
+
+
 def all_ranks(scores: FloatArray) -> IntArray:
     """Rank all labels of each row."""
     n_labels = scores.shape[1]

@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
@@ -318,7 +317,8 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         if sets is not None:
             return sets.astype(fitted.schema.label_dtype)
         parts = [sparse_marks(part) for part in self._predicted_blocks(fitted, rows)]
-        return scipy.sparse.vstack(parts, format="csr").astype(fitted.schema.label_dtype)
+        sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
+        return sets.astype(fitted.schema.label_dtype)
 
     def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
         """Predict label sets by name.
@@ -420,6 +420,8 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
             predicted.resize(truth.shape)
         if scipy.sparse.issparse(predicted) or scipy.sparse.issparse(truth):
             predicted, truth = scipy.sparse.csr_array(predicted), scipy.sparse.csr_array(truth)
+        from sklearn.metrics import accuracy_score  # here, as importing it is slow and few need it
+
         return float(accuracy_score(truth.astype(np.int8), predicted.astype(np.int8), sample_weight=sample_weight))
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:

@@ -85,9 +85,7 @@ class Fitted:
         MergeError
             For algorithms that do not merge.
         """
-        reason = self.algorithm.why_unmergeable(self.state, self.state)
-        if reason:
-            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        self._refuse_unmergeable(self, self)
         return self.replaced(self.schema, self.algorithm.emptied(self.state))
 
     def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
@@ -102,12 +100,17 @@ class Fitted:
         """
         if self.algorithm != other.algorithm:
             raise MergeError("The models cannot be merged: their parameters differ.")
+        # Only what merges at all can have its columns reordered, so that comes first.
+        self._refuse_unmergeable(self, self)
         one, two = aligned(self, other, places)
-        reason: str | None = one.algorithm.why_unmergeable(one.state, two.state)
-        if reason:
-            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+        self._refuse_unmergeable(one, two)
         schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
         return self.replaced(schema, self.algorithm.merge(one.state, two.state))
+
+    def _refuse_unmergeable(self, one: Fitted, two: Fitted) -> None:
+        reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
 
 
 def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:

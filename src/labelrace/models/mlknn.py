@@ -119,7 +119,7 @@ class MLkNN(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Take a batch into the window; count its neighbours first, if tables are prequential."""
-        Y = scipy.sparse.csr_array(Y)
+        Y = neighbours.as_rows(Y)
         n_values = columns.widest_values(state.n_values, X)
         if state.rows == 0 and self.scaled:
             state = state._replace(scale=neighbours.first_scale(n_values, X))
@@ -141,9 +141,11 @@ class MLkNN(Algorithm[State]):
         """Turn the window into points."""
         X = neighbours.as_matrix(state.X, len(state.n_values))
         points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
-        labels = neighbours.as_matrix(state.Y, len(state.present))
-        # Few labels are counted faster where they are dense.
-        labels = labels.toarray() if labels.shape[0] * labels.shape[1] <= _DENSE_CELLS else labels
+        # Few labels are counted faster where they are dense, and in bytes.
+        if X.shape[0] * len(state.present) <= _DENSE_CELLS:
+            labels = neighbours.as_marks(state.Y, len(state.present), np.uint8 if self.k < 256 else np.uint32)
+        else:
+            labels = neighbours.as_matrix(state.Y, len(state.present))
         return Derived(state.n_values, state.scale, points, labels, state.present, state.absent, np.empty(0))
 
     def derive(self, state: State) -> Derived:
@@ -164,7 +166,7 @@ class MLkNN(Algorithm[State]):
         """Count each label among the neighbours of rows, (n, l), sparse where labels are."""
         found = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
         if isinstance(labels, np.ndarray):
-            counts = np.zeros((len(found), labels.shape[1]))
+            counts = np.zeros((len(found), labels.shape[1]), labels.dtype)
             for place in found.T:
                 counts += labels[place]
             return counts
@@ -225,9 +227,9 @@ def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, F
     n, n_labels = Y.shape
     if isinstance(counts, np.ndarray):
         place, size = np.arange(n_labels) * (k + 1) + counts.astype(np.intp), n_labels * (k + 1)
-        has = (Y if isinstance(Y, np.ndarray) else Y.toarray()) > 0
-        cells = [np.bincount(of.ravel(), minlength=size).reshape(n_labels, k + 1) for of in (place[has], place[~has])]
-        return cells[0].astype(float), cells[1].astype(float)
+        place[(Y if isinstance(Y, np.ndarray) else Y.toarray()) > 0] += size
+        absent, present = np.bincount(place.ravel(), minlength=2 * size).astype(float).reshape(2, n_labels, k + 1)
+        return present, absent
 
     def table(counted: AnyMatrix, rows: FloatArray) -> FloatArray:
         counted = counted.tocoo()

@@ -15,7 +15,6 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -31,6 +30,7 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.learners.table import Table
 from labelrace.models import naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.shapes import Shapes
@@ -59,10 +59,11 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
     schema = fitted.schema
     tensors, absent, parts = _flatten(fitted.state, "state")
     tensors["n_values"] = schema.n_values
+    given = model.get_params(deep=False)
+    if _are_equal(given.get("label_names"), schema.label_names):
+        given["label_names"] = _Path("label_names")
     header = new_header(type(model).__name__) | {
-        "parameters": {
-            name: _encode(f"parameter.{name}", value, tensors) for name, value in model.get_params(deep=False).items()
-        },
+        "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in given.items()},
         "n_labels": schema.n_labels,
         "label_names": _encode("label_names", schema.label_names, tensors),
         "feature_names": _encode("feature_names", schema.feature_names, tensors),
@@ -76,6 +77,15 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
     if hasattr(model, "source_"):
         header["source"] = _encode("source", model.source_, tensors)
     return header, tensors
+
+
+class _Path(str):
+    """Where names are that stand in another place of the file already."""
+
+
+def _are_equal(given: Any, names: Array | None) -> bool:
+    """Tell whether names that were given are those of the schema: they need not be written twice."""
+    return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
 
 
 def new_header(class_name: str) -> dict[str, Any]:
@@ -96,7 +106,7 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
     Always in one order, unlike the library's own function: the same model gives the same bytes.
     """
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    arrays = {name: np.asarray(tensors[name], tensors[name].dtype.newbyteorder("<"), order="C") for name in ordered}
+    arrays = {name: _in_order(tensors[name]) for name in ordered}
     entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}}
     end = 0
     for name, array in arrays.items():
@@ -108,7 +118,20 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
     header += b" " * (-len(header) % 8)
     yield struct.pack("<Q", len(header))
     yield header
-    yield from (array.data if array.size else b"" for array in arrays.values())
+    for array in arrays.values():
+        yield from _parts(array)
+
+
+def _in_order(tensor: Any) -> Any:
+    """Bring an array into the order of the file; a table is brought part by part, when it is written."""
+    return tensor if isinstance(tensor, Table) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+
+
+def _parts(tensor: Any) -> Iterator[Any]:
+    """Yield the bytes of an array at once, and those of a table some rows at a time."""
+    for part in tensor.parts() if isinstance(tensor, Table) else (tensor,):
+        ordered = _in_order(part)
+        yield ordered.data if ordered.size else b""
 
 
 def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
@@ -173,10 +196,29 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
                 f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
                 f"({labelrace.__version__}) reads: upgrade labelrace."
             )
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
+    tensors = _read_arrays(path)
     if metadata.get(_CHECKSUM) != _checksum(metadata[_HEADER], tensors):
         raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
     return header, tensors
+
+
+def _read_arrays(path: Path) -> dict[str, Array]:
+    """Read the arrays of a safetensors file that has been found to be one."""
+    types = {kind: np.dtype(f"<{name}") for name, kind in _TYPES.items()}
+    arrays = {}
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        entries = json.loads(file.read(length))
+        for name, entry in entries.items():
+            if name == "__metadata__":
+                continue
+            array = np.empty(entry["shape"], types[entry["dtype"]])
+            file.seek(8 + length + entry["data_offsets"][0])
+            if file.readinto(array.reshape(-1).view(np.uint8).data) < array.nbytes:
+                raise ModelFileError(f"{path} is cut short.")
+            arrays[name] = array
+    return arrays
 
 
 def _checksum(header: str, tensors: dict[str, Array]) -> str:
@@ -185,13 +227,17 @@ def _checksum(header: str, tensors: dict[str, Array]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
-        total = zlib.crc32(tensor.data, total)
+        for part in _parts(tensor):
+            total = zlib.crc32(part, total)
     return f"{total:08x}"
 
 
 def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     """Make a model of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
+    # The names that were given are mostly those that are known, and then the same objects.
+    is_given = header["parameters"].get("label_names") == header["label_names"]
+    label_names = parameters.get("label_names") if is_given else _decode(header["label_names"], tensors)
     model = _class(header["class"])(**parameters)
     n_values, n_labels = tensors["n_values"], int(header["n_labels"])
     if n_values.ndim != 1 or (n_values < 0).any():
@@ -200,7 +246,7 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
         n_values.astype(np.intp, casting="same_kind"),
         _as_names(_decode(header["feature_names"], tensors), len(n_values)),
         n_labels,
-        _as_names(_decode(header["label_names"], tensors), n_labels),
+        _as_names(label_names, n_labels),
         bool(header["sparse_labels"]),
         np.dtype(header["label_dtype"]),
     )
@@ -243,9 +289,9 @@ def _as_names(names: list[str] | None, count: int) -> Array | None:
     return naming.as_array(names)
 
 
-def _flatten(state: Any, path: str) -> tuple[dict[str, Array], list[str], dict[str, int]]:
-    """List the arrays of a state by their paths, the paths where there are none, and how many parts tuples have."""
-    tensors: dict[str, Array] = {}
+def _flatten(state: Any, path: str) -> tuple[dict[str, Any], list[str], dict[str, int]]:
+    """List arrays and tables of a state by their paths, paths where there are none, and how many parts tuples have."""
+    tensors: dict[str, Any] = {}
     absent: list[str] = []
     parts: dict[str, int] = {}
     for name, value in state._asdict().items():
@@ -257,7 +303,7 @@ def _flatten(state: Any, path: str) -> tuple[dict[str, Array], list[str], dict[s
         elif value is None:
             absent.append(place)
         elif not inner:
-            tensors[place] = np.asarray(value)
+            tensors[place] = value if isinstance(value, Table) else np.asarray(value)
         for where, part in inner.items():
             if not hasattr(part, "_asdict"):
                 raise ValueError(
@@ -330,10 +376,13 @@ class _StateReader:
             if place in self._absent:
                 self._shapes.add_missing(path, name)
                 return None
-        found = self._tensors.pop(place, None)
+        found: Any = self._tensors.pop(place, None)
         if found is None:
             raise ValueError(f"{place} is missing")
+        is_table, marks = "table" in marks, [mark for mark in marks if mark != "table"]
         self._check(kind, found, marks, path, name)
+        if is_table:
+            return Table.taking(found)
         return float(found) if kind is float else found
 
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
@@ -360,6 +409,8 @@ def _scalar_type(hint: Any) -> Any:
 
 def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     """Turn a parameter, or names, into JSON; arrays and lists of text go to the tensors, under its path."""
+    if isinstance(value, _Path):
+        return {"names": str(value)}
     if isinstance(value, CategoricalMask) and value.n_values is not None:
         tensors[path] = value.n_values
         return {"categorical": path}
@@ -388,9 +439,10 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
 
 def _encode_names(path: str, names: Any, tensors: dict[str, Array]) -> Any:
     """Write text as its bytes, one name behind the other, and where each ends; the JSON header has its limits."""
-    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
-    tensors[f"{path}.utf8"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-    tensors[f"{path}.ends"] = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    text = "".join(names)
+    size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
+    tensors[f"{path}.utf8"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    tensors[f"{path}.ends"] = np.cumsum(np.fromiter(map(size, names), np.int64, len(names)), dtype=np.int64)
     return {"names": path}
 
 
@@ -412,7 +464,8 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
 
 
 def _decode_names(utf8: Array, ends: Array) -> list[str]:
-    text, stops = utf8.astype(np.uint8, casting="no").tobytes(), [0, *ends.astype(np.int64, casting="no").tolist()]
-    if stops != sorted(stops) or stops[-1] != len(text):
+    text, stops = utf8.astype(np.uint8, casting="no").data, ends.astype(np.int64, casting="no")
+    if (np.diff(stops, prepend=0) < 0).any() or (stops[-1] if len(stops) else 0) != len(text):
         raise ValueError("the ends of names do not fit their text")
-    return [text[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(stops)]
+    starts = np.concatenate([[0], stops[:-1]])
+    return [str(text[start:stop], "utf-8", "surrogatepass") for start, stop in zip(starts, stops, strict=True)]

@@ -28,6 +28,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
                                                        where it is. A number is there if it is not 0.
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
+``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `Table`, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
                                                        ``"own m"`` is one with the same features

@@ -19,7 +19,7 @@ from labelrace.report.text import plural, printable
 
 _SCRIPTS = ("theme.js", "table.js")
 # Charts that answer to the pointer, for documents that have data for them.
-_CHART_SCRIPTS = ("legend.js", "curves.js")
+_CHART_SCRIPTS = ("legend.js", "curves.js", "labels.js")
 _UPLOT = "vendor/uplot/uPlot.iife.min.js"
 _STYLES = ("vendor/uplot/uPlot.min.css", "page.css", "charts.css")
 _NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'labelrace[plots]'."
@@ -29,8 +29,8 @@ _NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'label
 class Section:
     """A part of a document: a hint on how to read it, tables and charts.
 
-    A page shows its ``template`` instead, if it has one; ``page_only`` tables are left out of terminal, Markdown and
-    LaTeX.
+    A page shows its ``template`` instead of its charts, if it has one; ``page_only`` tables are left out of terminal,
+    Markdown and LaTeX.
     """
 
     title: str
@@ -73,7 +73,8 @@ class Document:
 def render_page(document: Document) -> str:
     """Return the whole page as text.
 
-    Without matplotlib the page has everything but its figures, and a note says so.
+    Charts of sections without a template are drawn by matplotlib. Without it the page has everything but these, and a
+    note says so. Importing it takes longer than a short run, so where no chart asks for it, it is not imported.
     """
     wanted = [chart for section in document.sections if not section.template for chart in section.charts]
     drawn = {

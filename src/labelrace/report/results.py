@@ -101,6 +101,7 @@ def report_document(summary: Summary) -> Document:
             "summary": summary,
             "kinds": KINDS,
             "default_measure": MAIN_MEASURE,
+            "seconds": _bars(summary),
             "manifest_text": json.dumps(described, indent=2, ensure_ascii=False, default=str),
         },
     )
@@ -151,7 +152,7 @@ def _labels_section(summary: Summary, chart: Chart) -> Section:
     hint = (
         "Labels that are in a few rows only are left out. In the chart, lines are means over labels alike in frequency."
     )
-    return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart])
+    return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart], "labels.html")
 
 
 def _number(value: float | None, decimals: int) -> Cell:
@@ -176,15 +177,26 @@ def _time_section(summary: Summary) -> Section:
     if reference:
         hint += f" Ratios are log10 of the time per row divided by that of {reference}: +1 is ten times slower."
         caption = f"{summary['title']}: seconds of one run"
-        charts = [Chart("seconds", caption, lambda: _seconds_figure(summary, phases))]
-    return Section("Time", hint, [table], charts, page_only=True)
+        charts = [Chart("seconds", caption, lambda: bars(*_seconds(summary)))]
+    return Section("Time", hint, [table], charts, "seconds.html", page_only=True)
 
 
-def _seconds_figure(summary: Summary, phases: Sequence[str]) -> Figure:
+def _seconds(summary: Summary) -> tuple[list[str], dict[str, list[float]], list[str]]:
+    """Return the models that have a time, seconds of each phase that counts in it, and the sums as texts."""
     timed = [model for model in summary["models"] if model["seconds"]["total"] is not None]
-    parts = {phase: [model["seconds"][phase] for model in timed] for phase in phases if phase != "measure"}
+    parts = {phase: [model["seconds"][phase] or 0.0 for model in timed] for phase in PHASES if phase != "measure"}
     totals = [f"{as_significant(model['seconds']['total'])} s" for model in timed]
-    return bars([model["name"] for model in timed], parts, totals)
+    return [model["name"] for model in timed], {name: part for name, part in parts.items() if any(part)}, totals
+
+
+def _bars(summary: Summary) -> dict[str, Any]:
+    """Return the bars of the page: for each model the length of each phase, in percent of the longest bar."""
+    names, parts, totals = _seconds(summary)
+    lengths = list(zip(*parts.values(), strict=True))
+    longest = max(map(sum, lengths), default=1.0)
+    shares = [[f"{100 * length / longest:.4g}" for length in part] for part in lengths]
+    rows = [{"name": n, "shares": s, "total": t} for n, s, t in zip(names, shares, totals, strict=bool(shares))]
+    return {"phases": list(parts), "bars": rows if summary["reference"] else []}
 
 
 def _curves_figure(summary: Summary) -> Figure:
@@ -215,21 +227,31 @@ def _marks(summary: Summary) -> list[Mark]:
 
 def _labels_figure(summary: Summary) -> Figure:
     """Draw F1 of each label, of the first model, against how often it occurs, and the trend of each model."""
-    labels, series = summary["labels"], []
-    # A logarithmic scale has no place for labels that never occurred.
-    order = sorted((often, place) for place, often in enumerate(labels["frequency"]) if often)
-    order = order[:: -(-len(order) // _DRAWN)]
-    x = [often for often, _ in order]
-    tips = [labels["names"][label] for _, label in order]
-    series.append(Series("", x, [labels["f1"][0][label] for _, label in order], 0, line=False, marker=".", tips=tips))
-    for place, model in enumerate(summary["models"]):
+    points = _label_points(summary)
+    x, models = points["frequency"], summary["models"]
+    series = [Series("", x, points["f1"], 0, line=False, marker=".", tips=points["names"])]
+    for place, (model, trend) in enumerate(zip(models, points["trend"], strict=True)):
         # One point for labels that are equally frequent.
-        line = {often: trend for often, label in order if (trend := labels["trend"][place][label]) is not None}
+        line = {often: value for often, value in zip(x, trend, strict=True) if value is not None}
         series.append(Series(model["name"], list(line), list(line.values()), place))
     y_range = (-0.03, 1.03)
     text = "share of rows with the label"
     panel = Panel("", series, text, "F1 of the label", "x", None, y_range, percent=True, end_names=True)
     return panels([panel], size=(8.0, 4.2))
+
+
+def _label_points(summary: Summary) -> dict[str, Any]:
+    """Return the labels to draw, rare ones first: names, frequency, F1 of the first model, and each model's trend."""
+    labels = summary["labels"]
+    # A logarithmic scale has no place for labels that never occurred.
+    order = sorted((often, place) for place, often in enumerate(labels["frequency"]) if often)
+    order = order[:: -(-len(order) // _DRAWN)]
+    return {
+        "names": [labels["names"][label] for _, label in order],
+        "frequency": [often for often, _ in order],
+        "f1": [labels["f1"][0][label] for _, label in order],
+        "trend": [[trend[label] for _, label in order] for trend in labels["trend"]],
+    }
 
 
 def _chart_data(summary: Summary) -> dict[str, Any]:
@@ -241,6 +263,7 @@ def _chart_data(summary: Summary) -> dict[str, Any]:
         "measures": summary["measures"],
         "curves": {"rows": curves["rows"], "values": _short(curves["values"])},
         "events": {"labels": summary["events"]["labels"], "drifts": drifts},
+        "labels": _short(_label_points(summary)) if summary["extremes"] else None,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 MISSING = "–"
 
-_WORDS = {"f1": "F1", "auc": "AUC"}
+_WORDS = {"f1": "F1", "auc": "AUC", "ndcg": "NDCG"}
 _MOST_DECIMALS = 5
 # What a cell begins with that spreadsheets compute, and the quote itself, so that one can be told from the other.
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "'")

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -256,6 +255,8 @@ def label_file(stream: Stream) -> bytes:
     for name in stream.label_names:
         if _NOT_IN_XML.search(name):
             raise ValueError(f"the label {name!r} has a character that no XML file can hold; rename it")
+    from xml.sax.saxutils import quoteattr  # here, as it imports all of HTTP
+
     lines = "".join(f"<label name={quoteattr(name)}></label>\n" for name in stream.label_names)
     root = '<labels xmlns="http://mulan.sourceforge.net/labels">'
     return f'<?xml version="1.0" encoding="utf-8"?>\n{root}\n{lines}</labels>\n'.encode()

@@ -22,7 +22,9 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 
 _BLOCK = 1 << 16
 _MOST_NAMES = 30
-_SUFFIXES = (".arff", ".mat", ".npz")  # the first is preferred where a folder has several
+_SUFFIXES = (".arff", ".mat", ".npz", ".txt")  # the first is preferred where a folder has several
+# Where archives are that need a browser to be downloaded.
+EXTREME_REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 
 
 class DownloadError(LabelraceError, OSError):
@@ -42,7 +44,8 @@ class CatalogEntry(NamedTuple):
     """A dataset of the catalog, with a note on what it is about.
 
     Its files are the data, then the one that names the labels, if there is one; none if there is no public source.
-    ``also`` are other names that its file may have.
+    ``also`` are other names that its file may have; ``bring`` is the path of the data file in its archive, if it is one
+    of the Extreme Classification repository.
     """
 
     name: str
@@ -52,6 +55,12 @@ class CatalogEntry(NamedTuple):
     files: tuple[RemoteFile, ...]
     note: str
     also: tuple[str, ...] = ()
+    bring: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that runs what one has brought; empty if there is nothing to bring."""
+        return f"labelrace run {self.bring} --model race" if self.bring else ""
 
     @property
     def found(self) -> Path | None:
@@ -101,6 +110,8 @@ def catalog() -> list[CatalogEntry]:
 
 def find_dataset(name: str) -> Path:
     """Return the path of the dataset file ``name.arff``, ``name.mat`` or ``name.npz`` in the first folder that has it.
+
+    Files of the Extreme Classification repository are found under their own names, too: ``eurlex_train.txt``.
 
     Parameters
     ----------
@@ -233,6 +244,12 @@ def _advice(entry: CatalogEntry) -> str:
     """Say how to get a dataset of the catalog."""
     if entry.files:
         return f"`labelrace data fetch {entry.name}` downloads it."
+    if entry.bring:
+        return (
+            f"{entry.name} is in the Extreme Classification repository, {EXTREME_REPOSITORY}: download and unpack its "
+            f"archive (bag of words), then `{entry.command}`; with {Path(entry.bring).name} in a folder of "
+            f"LABELRACE_DATA, `labelrace run {entry.name} --model race`."
+        )
     return (
         f"{entry.name} has no public source: bring its Mulan files as {entry.name}.arff and {entry.name}.xml, or use "
         f"the synthetic stream of the same shape, labelrace.streams.synthetic.like({entry.name!r})."
@@ -253,7 +270,13 @@ def _locate(name: str) -> Path | None:
 def _data_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)
+    # Text may be anything: what is a dataset is known by name.
+    texts = {name for entry in ENTRIES if entry.bring for name in (entry.name, *entry.also)}
+    return sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() in _SUFFIXES and (file.suffix.lower() != ".txt" or file.stem.lower() in texts)
+    )
 
 
 def _is_complete(path: Path, checksum: str, force: bool) -> bool:

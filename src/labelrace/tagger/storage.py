@@ -37,7 +37,7 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
     weights, packed_tensors = model_tensors.get(_WEIGHTS), dict[str, Array]()
     if weights is not None and _is_to_be_packed(weights, model_header["n_labels"]):
         del model_tensors[_WEIGHTS]
-        packed_tensors = {_PACKED + name: part for name, part in packing.pack(weights)._asdict().items()}
+        packed_tensors = {_PACKED + name: part for name, part in packing.pack(np.asarray(weights))._asdict().items()}
     words = state.features.vocabulary
     header = persistence.new_header("Tagger") | {
         "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()},

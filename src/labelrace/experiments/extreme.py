@@ -1,0 +1,416 @@
+"""Very many labels: quality, speed, memory and latency of compressed labels, beside Vowpal Wabbit's label tree.
+
+Synthetic streams have labels that follow Zipf's law, five a row, each with words of its own among noise: 10⁵ features,
+50 non-zeros a row. Datasets are those available with more than 1,000 labels. Of each batch some rows are tested first,
+then it is learned; times are processor times on one thread, which other processes change less.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from labelrace import __version__
+from labelrace.experiments.datasets import find_datasets
+from labelrace.measures import evaluate
+from labelrace.models.registry import make_model
+from labelrace.report.figures import Chart, Panel, Series, panels
+from labelrace.report.page import Document, Section
+from labelrace.report.tables import Cell, Column, Group, Row, Table
+from labelrace.report.text import as_bytes, as_significant, as_value, plural
+from labelrace.streams import load_dataset
+from labelrace.typing import AnyMatrix, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ExtremeSummary", "extreme_document", "extreme_records", "run_extreme", "zipf_stream"]
+
+LABELS = (10**3, 10**4, 10**5, 10**6)
+BUDGETS = ("10MB", "50MB", "250MB")
+_BITS = (18, 22, 24)
+_TREE = "vowpalwabbit"
+_BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
+# Datasets with fewer labels are no business of this benchmark.
+_MANY_LABELS = 1000
+_N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
+_MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
+# What quality is drawn against; 0 is not drawn.
+_AXES: dict[str, tuple[str, Callable[[Any], float]]] = {
+    "memory": ("state, MB", lambda measured: measured.bytes / 1e6),
+    "speed": ("rows/s learned", lambda measured: measured.rows_a_second or 0.0),
+}
+# A weight of Vowpal Wabbit's adaptive, normalised updates takes four floats.
+_TREE_BYTES = 16
+
+
+class Stream(NamedTuple):
+    """Rows to learn in order, and what they are called."""
+
+    name: str
+    X: AnyMatrix
+    Y: AnyMatrix
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.Y.shape[1]:,} labels, {self.Y.shape[0]:,} rows"
+
+
+class Measured(NamedTuple):
+    """One method on one stream; quality is the mean over tested batches, and what a method does not have is None.
+
+    ``rows_a_second`` are those learned, ``first_seconds`` the time of the first batch, ``latency_ms`` the time to find
+    the five best labels of one row, ``bytes`` those of the state.
+    """
+
+    stream: str
+    labels: int
+    rows: int
+    method: str
+    precision_at_1: float
+    precision_at_5: float
+    ndcg_at_5: float
+    example_f1: float | None
+    rows_a_second: float | None
+    first_seconds: float | None
+    latency_ms: float | None
+    bytes: float
+
+
+@dataclass(frozen=True)
+class ExtremeSummary:
+    """All that was measured, and what could not be."""
+
+    results: list[Measured]
+    notes: list[str]
+
+
+class Method(Protocol):
+    """What is measured of a method."""
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+        """Learn a batch."""
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        """Return the columns of the five best labels of each row; -1 where there are fewer."""
+
+    def sets(self, X: AnyMatrix) -> AnyMatrix | None:
+        """Predict label sets; None if the method has none."""
+
+    def size(self) -> float:
+        """Return the bytes of what it has learned."""
+
+
+def zipf_stream(n_labels: int, n_rows: int = 6000, seed: int = 0) -> Stream:
+    """Make rows whose labels follow Zipf's law, each with five words of its own, among noise.
+
+    Examples
+    --------
+    >>> stream = zipf_stream(1000, n_rows=200)
+    >>> stream.X.shape, stream.Y.shape
+    ((200, 100000), (200, 1000))
+    """
+    rng = np.random.default_rng(seed)
+    chances = np.cumsum(1.0 / np.arange(1, n_labels + 1))
+    labels = np.searchsorted(chances, rng.random((n_rows, _N_LABELS)) * chances[-1])
+    words = (labels[:, :, None] * 2654435761 + np.arange(_N_LABELS) * 40503) % _N_FEATURES
+    noise = rng.integers(0, _N_FEATURES, (n_rows, _N_FILLED - _N_LABELS**2))
+    X = _ones(np.hstack([words.reshape(n_rows, -1), noise]), _N_FEATURES)
+    return Stream(f"synthetic, {n_labels:,} labels", X, _ones(labels, n_labels))
+
+
+def _ones(columns: IntArray, width: int) -> AnyMatrix:
+    n, each = columns.shape
+    rows = scipy.sparse.csr_array((np.ones(n * each), columns.ravel(), np.arange(n + 1) * each), shape=(n, width))
+    rows.sum_duplicates()
+    rows.data[:] = 1
+    return rows
+
+
+class _Model:
+    """A model of labelrace."""
+
+    def __init__(self, name: str, n_labels: int, **parameters: Any) -> None:
+        self._model = make_model(name, random_state=0, **parameters)
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+        return self._model.partial_fit(X, Y)
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        return _padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)])
+
+    def sets(self, X: AnyMatrix) -> AnyMatrix:
+        return self._model.predict(X)
+
+    def size(self) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            self._model.save(Path(folder, "model"))
+            return float(os.path.getsize(Path(folder, "model")))
+
+
+class _MostFrequent:
+    """The labels that were the most frequent so far, whatever the row: what others have to beat."""
+
+    def __init__(self, n_labels: int) -> None:
+        self._counts = np.zeros(n_labels)
+        self._rows = 0
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+        np.add.at(self._counts, Y.indices, Y.data)
+        self._rows += Y.shape[0]
+        return self
+
+    def _order(self) -> IntArray:
+        return np.argsort(-self._counts, kind="stable")
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        return np.tile(self._order()[:_BEST], (X.shape[0], 1))
+
+    def sets(self, X: AnyMatrix) -> AnyMatrix:
+        chosen = self._order()[: max(1, round(self._counts.sum() / self._rows))]
+        each = np.tile(np.sort(chosen), (X.shape[0], 1))
+        return _ones(each, len(self._counts))
+
+    def size(self) -> float:
+        return float(self._counts.nbytes)
+
+
+class _LabelTree:
+    """Vowpal Wabbit's probabilistic label tree."""
+
+    def __init__(self, bits: int, n_labels: int) -> None:
+        workspace = importlib.import_module(_TREE).Workspace
+        self._bits = bits
+        self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+        for text, tags in zip(_texts(X), _texts(Y, ",", values=False), strict=True):
+            self._tree.learn(f"{tags} | {text}")
+        return self
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        # What comes back may begin with what was predicted of another row.
+        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in _texts(X)])
+
+    def sets(self, X: AnyMatrix) -> None:
+        return None
+
+    def size(self) -> float:
+        return float(_TREE_BYTES << self._bits)
+
+
+def _texts(rows: AnyMatrix, separator: str = " ", *, values: bool = True) -> list[str]:
+    """Write rows as Vowpal Wabbit reads them."""
+    rows = scipy.sparse.csr_array(rows)
+    columns = rows.indices.tolist()
+    cells = [f"{c}:{v:.6g}" for c, v in zip(columns, rows.data.tolist(), strict=True)] if values else map(str, columns)
+    written = list(cells)
+    return [separator.join(written[a:b]) for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
+
+
+def _padded(lists: Sequence[Sequence[int]]) -> IntArray:
+    best = np.full((len(lists), _BEST), -1)
+    for row, found in zip(best, lists, strict=True):
+        row[: len(found)] = found
+    return best
+
+
+def run_extreme(
+    labels: Sequence[int] = LABELS,
+    *,
+    budgets: Sequence[str] = BUDGETS,
+    rows: int = 6000,
+    data: Iterable[Path] = (),
+    datasets: Sequence[str] | None = None,
+    on_progress: Callable[[str, int, int], object] | None = None,
+) -> ExtremeSummary:
+    """Measure compressed labels at several sizes of memory, and the label tree at several, on one thread.
+
+    Parameters
+    ----------
+    labels : sequence of int, default=(1000, 10000, 100000, 1000000)
+        Numbers of labels of the synthetic streams.
+    budgets : sequence of str, default=("10MB", "50MB", "250MB")
+        What ``max_memory`` of ``race-hashed`` is.
+    rows : int, default=6000
+        Rows of each stream at the most.
+    data : iterable of paths, default=()
+        Folders with datasets, beside those of ``$LABELRACE_DATA`` and the cache.
+    datasets : sequence of str or None, default=None
+        Names of the datasets; None for all available that have more than 1,000 labels, none if empty.
+    on_progress : callable, default=None
+        Called with what is measured, how many measurements are done, and how many there are.
+    """
+    for count in labels:
+        if count < _BEST:
+            raise ValueError(f"labels must be at least {_BEST}, got {count!r}.")
+    if rows < 2 * _BATCH:
+        raise ValueError(f"rows must be at least {2 * _BATCH}, a batch to learn and one to test, got {rows!r}.")
+    makers: dict[str, Callable[[int], Method]] = {
+        "most frequent labels": _MostFrequent,
+        **{f"race-hashed, {budget}": partial(_Model, "race-hashed", max_memory=budget) for budget in budgets},
+    }
+    notes = []
+    if find_spec(_TREE) is not None:
+        makers |= {f"Vowpal Wabbit --plt, 2^{bits}": partial(_LabelTree, bits) for bits in _BITS}
+    else:
+        notes.append("Not installed, and so not compared: vowpalwabbit.")
+    sources: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in sorted(set(labels))]
+    if datasets is None or datasets:
+        found, unreadable = _many_labelled(data, datasets or ())
+        sources += [partial(_dataset, name, file, rows) for name, file in found]
+        notes += unreadable
+    results: list[Measured] = []
+    with threadpool_limits(limits=1):
+        for make_stream in sources:
+            stream = make_stream()
+            for name, make in makers.items():
+                if on_progress is not None:
+                    on_progress(f"{name}, {stream.name}", len(results), len(sources) * len(makers))
+                results.append(_measure(stream, name, make(stream.Y.shape[1])))
+    return ExtremeSummary(results, notes)
+
+
+def _many_labelled(folders: Iterable[Path], names: Sequence[str]) -> tuple[list[tuple[str, Any]], list[str]]:
+    """Find datasets that have more than 1,000 labels, or those that are named."""
+    found = find_datasets(folders, names)
+    many = [s for s in found.sources if names or (s.facts is not None and s.facts.labels > _MANY_LABELS)]
+    return [(source.name, (source.data, source.labels)) for source in many], found.unreadable
+
+
+def _dataset(name: str, file: tuple[Path, Path | None], rows: int) -> Stream:
+    loaded = load_dataset(*file)
+    return Stream(name, scipy.sparse.csr_array(loaded.X[:rows]), scipy.sparse.csr_array(loaded.Y[:rows]).astype(float))
+
+
+def _measure(stream: Stream, name: str, method: Method) -> Measured:
+    """Test and learn batch by batch; the first is only learned, and the latency is that of the last rows."""
+    n, n_labels = stream.Y.shape
+    first = _seconds(lambda: method.learn(stream.X[:_BATCH], stream.Y[:_BATCH]))
+    learned, spent = 0, 0.0
+    values: dict[str, list[float]] = {}
+    for start in range(_BATCH, n, _BATCH):
+        batch = slice(start, min(start + _BATCH, n))
+        X, Y = stream.X[batch], stream.Y[batch]
+        for measure, value in _quality(method, X[:_TESTED], Y[:_TESTED]).items():
+            values.setdefault(measure, []).append(value)
+        spent += _seconds(partial(method.learn, X, Y))
+        learned += Y.shape[0]
+    last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
+    method.best(last[0])
+    latency = _seconds(lambda: [method.best(row) for row in last]) / len(last)
+    averages = {measure: float(np.mean(of)) for measure, of in values.items()}
+    quality: dict[str, Any] = {measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")}
+    # What knows nothing of features is no match for what does.
+    timed = not isinstance(method, _MostFrequent)
+    return Measured(
+        stream=stream.name,
+        labels=n_labels,
+        rows=n,
+        method=name,
+        **quality,
+        rows_a_second=learned / max(spent, 1e-9) if timed else None,
+        first_seconds=first if timed else None,
+        latency_ms=1000 * latency if timed else None,
+        bytes=method.size(),
+    )
+
+
+def _quality(method: Method, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
+    predicted = method.sets(X)
+    measures = [*_MEASURES, *(() if predicted is None else ("example_f1",))]
+    return evaluate(Y, predicted, top=method.best(X), measures=measures)
+
+
+def _seconds(task: Callable[[], object]) -> float:
+    start = time.process_time()
+    task()
+    return time.process_time() - start
+
+
+def extreme_records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
+    """Return what programs read, with all digits: every measurement."""
+    return {"extreme": [measured._asdict() for measured in summary.results]}
+
+
+def extreme_document(summary: ExtremeSummary) -> Document:
+    """Return a table of all measurements, and the frontier of quality against memory and speed."""
+    by_stream: dict[str, list[Measured]] = {}
+    for measured in summary.results:
+        by_stream.setdefault(measured.stream, []).append(measured)
+    hint = (
+        f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
+        "processor time on one thread; latency is that of the five best labels of one row. The state is the "
+        "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets and no example F. "
+        "No parameter was tuned."
+    )
+    charts = [
+        Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, name))
+        for name, what in (("memory", "memory"), ("speed", "rows learned a second"))
+    ]
+    return Document(
+        title="Very many labels",
+        brand="labelrace bench",
+        lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
+        footer=f"Made by labelrace {__version__}.",
+        sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
+        notes=summary.notes,
+    )
+
+
+def _methods(by_stream: dict[str, list[Measured]]) -> list[str]:
+    return list(dict.fromkeys(measured.method for of in by_stream.values() for measured in of))
+
+
+def _table(by_stream: dict[str, list[Measured]]) -> Table:
+    columns = [Column(title, lower=False) for title in ("P@1", "P@5", "nDCG@5", "Example F", "Rows/s learned")]
+    columns += [Column("First batch (s)", lower=True), Column("Latency (ms)", lower=True), Column("State", lower=True)]
+    groups = []
+    for name, of in by_stream.items():
+        rows = [
+            Row(
+                measured.method,
+                [
+                    *(Cell(as_value(value, 3), number=value) for value in measured[4:8]),
+                    Cell(as_value(measured.rows_a_second, 0), number=measured.rows_a_second),
+                    Cell(as_significant(measured.first_seconds), number=measured.first_seconds),
+                    Cell(as_significant(measured.latency_ms), number=measured.latency_ms),
+                    Cell(as_bytes(measured.bytes), number=measured.bytes),
+                ],
+            )
+            for measured in of
+        ]
+        groups.append(Group(rows, name, detail=plural(of[0].rows, "row")))
+    return Table("extreme", "Very many labels.", columns, groups, first="Method")
+
+
+def _figure(by_stream: dict[str, list[Measured]], against: str) -> Figure:
+    """Draw quality against "memory" or "speed", a line for each family of methods; up is better."""
+    label, value = _AXES[against]
+    families = list(dict.fromkeys(_family(method) for method in _methods(by_stream)))
+    shown = []
+    for name, of in by_stream.items():
+        series = []
+        for place, family in enumerate(families):
+            points = sorted((m for m in of if _family(m.method) == family and value(m) > 0), key=value)
+            tips = [f"{m.method}: nDCG@5 {m.ndcg_at_5:.3f}" for m in points]
+            x, y = [value(m) for m in points], [m.ndcg_at_5 for m in points]
+            series.append(Series(family, x, y, place, marker="o", tips=tips))
+        shown.append(Panel(name, series, label, "nDCG@5", "x"))
+    return panels(shown, across=3, size=(3.3, 2.5))
+
+
+def _family(method: str) -> str:
+    """Return a method's name without its size."""
+    return method.partition(", ")[0]
