@@ -153,6 +153,15 @@ def test_columns_can_be_said(works, refuses):
     assert "need --tags" in refuses("train", "old.txt.csv", "-o", "t", "--text", "body")
 
 
+def test_rows_without_tags_are_unknown_or_none(works, refuses):
+    rows = tickets(300)
+    write("some.csv", [{**row, "tags": row["tags"] if number % 3 else ""} for number, row in enumerate(rows)])
+    settings = ("train", "some.csv", "--tags", "tags", "--separator", ";", "--batch-size", 100)
+    assert "learned 200 rows" in works(*settings, "-o", "unknown.labelrace")
+    assert "learned 300 rows" in works(*settings, "-o", "none.labelrace", "--untagged", "none")
+    assert "untagged must be" in refuses(*settings, "-o", "x.labelrace", "--untagged", "perhaps")
+
+
 def test_run_compares_models_on_a_table(command):
     write("old.csv", tickets(300))
     ended = command(

@@ -104,6 +104,9 @@ def _columns(what: str) -> Any:
 
 
 _TAGS = "The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names."
+_UNTAGGED = (
+    "What a row without tags means: unknown, nobody has tagged it yet, or none, no tag applies. [default: unknown]"
+)
 _SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; by default it is found."
 _COLUMN_OPTIONS = {
     "text": _columns("texts"),
@@ -118,6 +121,7 @@ _TAG_OPTIONS = {
     **_COLUMN_OPTIONS,
     "separator": Annotated[str | None, typer.Option(help=_SEPARATOR, show_default=False)],
     "delimiter": Delimiter,
+    "untagged": Annotated[str | None, typer.Option(help=_UNTAGGED, show_default=False)],
 }
 
 
@@ -128,12 +132,15 @@ class TagOptions(NamedTuple):
     columns: dict[str, list[str] | None]
     separator: str | None
     delimiter: str | None
+    untagged: str | None
 
     def tagger(self, **parameters: Any) -> Tagger:
         """Make a tagger for the table."""
         from labelrace.tagger import Tagger
 
         tags = self.tags[0] if len(self.tags) == 1 else self.tags
+        if self.untagged is not None:
+            parameters = {**parameters, "untagged": self.untagged}
         return Tagger(tags, **self.columns, separator=self.separator, **parameters)  # type: ignore[arg-type]
 
 
@@ -155,16 +162,21 @@ def takes_tags(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _tag_options(
-    tags: str | None, separator: str | None, delimiter: str | None, **columns: list[str] | None
+    tags: str | None,
+    separator: str | None,
+    delimiter: str | None,
+    untagged: str | None,
+    **columns: list[str] | None,
 ) -> TagOptions | None:
     if tags is None:
-        if any([*columns.values(), separator, delimiter]):
+        if any([*columns.values(), separator, delimiter, untagged]):
             raise ValueError(
-                "--text, --category, --number, --date, --id, --drop, --separator and --delimiter need --tags."
+                "--text, --category, --number, --date, --id, --drop, --separator, --delimiter and --untagged need "
+                "--tags."
             )
         return None
     named = {kind: None if texts is None else as_names(",".join(texts)) for kind, texts in columns.items()}
-    return TagOptions(as_names(tags), named, separator, delimiter)
+    return TagOptions(as_names(tags), named, separator, delimiter, untagged)
 
 
 class Interrupted(Exception):  # noqa: N818
