@@ -104,9 +104,7 @@ def _columns(what: str) -> Any:
 
 
 _TAGS = "The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names."
-_UNTAGGED = (
-    "What a row without tags means: unknown, nobody has tagged it yet, or none, no tag applies. [default: unknown]"
-)
+_UNTAGGED = "With --tags: a row without any is 'unknown' (the default: it is not learned), or has 'none'."
 _SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; by default it is found."
 _COLUMN_OPTIONS = {
     "text": _columns("texts"),
