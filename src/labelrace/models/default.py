@@ -376,14 +376,6 @@ class LabelRaceClassifier(OnlineClassifier):
         The penalty.
     n_drifts_ : int
         Drifts found so far.
-    label_names_ : array of str or None
-        Names of the labels.
-    classes_ : (l,) array
-        Columns of the labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if they have any.
 
     See Also
     --------

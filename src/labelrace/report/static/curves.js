@@ -31,6 +31,21 @@ function shortened(context, name, width) {
   return `${name.slice(0, end)}…`;
 }
 
+// Draws a chart whenever the theme or the width changes, and lets arrow keys go from one of its points to the next.
+function keep(element, plot, draw, points, go) {
+  redraws.push(draw);
+  new ResizeObserver(() => {
+    if (!printing && plot() && plot().width !== element.clientWidth) draw();
+  }).observe(element);
+  element.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const { at, last } = points();
+    go(Math.min(last, Math.max(0, at === null ? (move > 0 ? 0 : last) : at + move)));
+  });
+}
+
 function startCurves(element) {
   const measure = document.getElementById("measure");
   const status = document.getElementById("curves-status");
@@ -167,16 +182,8 @@ function startCurves(element) {
     draw();
     read(null);
   };
-  redraws.push(draw);
-  new ResizeObserver(() => {
-    if (!printing && plot && plot.width !== element.clientWidth) draw();
-  }).observe(element);
-  element.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!move) return;
-    event.preventDefault();
-    const next = at === null ? (move > 0 ? 0 : rows.length - 1) : at + move;
-    const place = Math.min(rows.length - 1, Math.max(0, next));
+  const points = () => ({ at, last: rows.length - 1 });
+  keep(element, () => plot, draw, points, (place) => {
     plot.setCursor({ left: plot.valToPos(rows[place], "x"), top: 0 });
   });
   measure.addEventListener("change", refresh);

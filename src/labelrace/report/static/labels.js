@@ -67,16 +67,9 @@ function startLabels(element) {
     onToggle: (place, show) => [...(place ? [] : [1]), place + 2].forEach((series) => plot.setSeries(series, { show })),
     onFocus: (place) => plot.setSeries(place === null ? null : place + 2, { focus: true }),
   });
-  redraws.push(draw);
-  new ResizeObserver(() => {
-    if (!printing && plot && plot.width !== element.clientWidth) draw();
-  }).observe(element);
-  element.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!move) return;
-    event.preventDefault();
-    const next = at === null ? (move > 0 ? 0 : names.length - 1) : at + move;
-    at = Math.min(names.length - 1, Math.max(0, next));
+  const points = () => ({ at, last: names.length - 1 });
+  keep(element, () => plot, draw, points, (place) => {
+    at = place;
     stepping = true;
     plot.setCursor({ left: plot.valToPos(frequency[at], "x"), top: plot.valToPos(f1[at] ?? 0, "y") });
     stepping = false;
