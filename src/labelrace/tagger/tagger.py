@@ -49,7 +49,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         What separates tags in a text. By default it is found in the data: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
         What a row without tags means: that nobody has tagged it yet, so it is not learned; or that no tag applies to
-        it, which is learned.
+        it, which is learned. Batches before the very first tag teach nothing, either way.
     model : str or classifier, default="race"
         A model's name, see `labelrace.model_names`, or an unfitted one of labelrace's classifiers. It must be able to
         take new features and labels.
