@@ -361,7 +361,7 @@ class _StateReader:
                 if mark.startswith("stacked "):
                     self._stack = mark.split()[1]
                 elif mark.startswith("own "):
-                    self._shapes = self._shapes.own(path, mark.split()[1])
+                    self._shapes = self._shapes.own(path, *mark.split()[1:])
                 else:
                     self._shapes.equate(place, mark)
             made = self.read(kind, place)
@@ -370,7 +370,10 @@ class _StateReader:
             self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
-            return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))
+            for mark in [mark for mark in marks if mark.startswith("parts ")]:
+                self._shapes.check_parts(path, name, self._parts[place], mark.split()[1])
+            others = [mark for mark in marks if not mark.startswith("parts ")]
+            return tuple(self._field(get_args(kind)[0], others, place, str(i)) for i in range(self._parts[place]))
         if type(None) in get_args(kind):
             [kind] = [option for option in get_args(kind) if option is not type(None)]
             if place in self._absent:
