@@ -37,8 +37,8 @@ _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: Annotated[FloatArray, "_n l|_n 0"]
-    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
+    scores: Annotated[FloatArray, "_n o"]
+    labels: Annotated[FloatArray, "_n o", "nan"]
 
 
 class Watch(NamedTuple):

@@ -84,7 +84,7 @@ HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
 # As axes of saved arrays.
-_BINS_AXIS, _MERGED_AXES = str(_BINS), f"l {_BINS // _MERGED}|0 {_BINS // _MERGED}"
+_BINS_AXIS, _MERGED_AXES = str(_BINS), f"o {_BINS // _MERGED}|0 {_BINS // _MERGED}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -248,8 +248,8 @@ class Monitor(NamedTuple):
     """
 
     histograms: Histograms
-    offsets: Annotated[FloatArray, "l|0"]
-    present: Annotated[FloatArray, "l|0", ">=0"]
+    offsets: Annotated[FloatArray, "o"]
+    present: Annotated[FloatArray, "o", ">=0"]
     rows: Annotated[float, ">=0"]
     f1: Annotated[FloatArray, "3"]
     f1_rows: Annotated[float, ">=0"]

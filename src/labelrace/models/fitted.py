@@ -18,6 +18,9 @@ from labelrace.typing import Array, IntArray
 
 __all__ = ["Fitted", "aligned", "beyond_bounds", "joint_schema"]
 
+# What comes of sums that no rows can have: a file may hold any.
+_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+
 
 class Fitted:
     """Everything a model knows; immutable but for what is derived from the state once.
@@ -56,7 +59,7 @@ class Fitted:
         """What predicting needs."""
         try:
             return self.algorithm.derive(self.state)
-        except np.linalg.LinAlgError as error:
+        except _BEYOND_BOUNDS as error:
             raise beyond_bounds() from error
 
     def replaced(self, schema: Schema, state: Any) -> Fitted:
@@ -80,7 +83,7 @@ class Fitted:
         available = vars(grown).get("derived")
         try:
             return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
-        except np.linalg.LinAlgError as error:
+        except _BEYOND_BOUNDS as error:
             raise beyond_bounds() from error
 
     def emptied(self) -> Fitted:

@@ -382,9 +382,7 @@ class _StateReader:
             self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
-            for mark in marks:
-                self._shapes.choose(place, mark, self._parts[place])
-            return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))
+            return self._several(get_args(kind)[0], marks, place, self._parts[place])
         if type(None) in get_args(kind):
             [kind] = [option for option in get_args(kind) if option is not type(None)]
             if place in self._absent:
@@ -398,6 +396,23 @@ class _StateReader:
         if is_table:
             return Table.taking(found)
         return float(found) if kind is float else found
+
+    def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
+        """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
+        if not marks:
+            return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
+        if not marks[0].startswith("chain "):
+            self._shapes.choose(place, marks[0], count)
+            return self._several(kind, [], place, count)
+        _, first, last = marks[0].split()
+        size, parts = self._shapes.size(place, first), []
+        for i in range(count):
+            self._shapes.equate(f"{place}.{i}", f"_i={size}")
+            parts.append(self.read(kind, f"{place}.{i}"))
+            size = self._shapes.size(f"{place}.{i}", "_o")
+        if not parts or size != self._shapes.size(place, last):
+            raise ValueError(f"{place} does not lead from {first} to {last}")
+        return tuple(parts)
 
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
         """Compare the type and the shape of an array."""
