@@ -12,6 +12,7 @@ import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -27,9 +28,10 @@ from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import documentation, inputs, labels, naming, persistence
+from labelrace.models import inputs, labels, naming, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
+from labelrace.models.signature import DeclaredParameters
 from labelrace.models.writing import Writable
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
@@ -45,10 +47,10 @@ def _is_online(model: OnlineClassifier) -> bool:
     return True
 
 
-class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the classifiers, nearly all of which learn batch by batch.
 
-    A subclass is its parameters, and makes its algorithm of them.
+    A subclass is its parameters, declared as fields, and makes its algorithm of them.
 
     Parameters
     ----------
@@ -72,13 +74,9 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
     is_online = True
     """Whether the classifier learns batch by batch; otherwise it has no `partial_fit`."""
 
-    _fitted: Fitted
-    label_names: Any = None
     categorical_features: Any = None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        documentation.complete(cls)
+    label_names: Any = None
+    _fitted: Fitted = field(init=False)
 
     @abstractmethod
     def _algorithm(self, seed: int) -> Algorithm[Any]:
