@@ -29,7 +29,7 @@ from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, naming, persistence
-from labelrace.models.fitted import Fitted
+from labelrace.models.fitted import Fitted, beyond_bounds
 from labelrace.models.inputs import Owner
 from labelrace.models.signature import DeclaredParameters
 from labelrace.models.writing import Writable
@@ -376,7 +376,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         fitted, rows = self._rows(X)
         _refuse_large(rows, fitted.schema.n_labels, "decision_function")
-        return fitted.algorithm.scores(fitted.derived, rows)
+        return _finite(fitted.algorithm.scores(fitted.derived, rows))
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Estimate the probability of every label.
@@ -389,7 +389,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         fitted, rows = self._rows(X)
         _refuse_large(rows, fitted.schema.n_labels, "predict_proba")
-        return fitted.algorithm.probabilities(fitted.derived, rows)
+        return _finite(fitted.algorithm.probabilities(fitted.derived, rows))
 
     def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
         """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
@@ -588,6 +588,13 @@ def _refuse_large(rows: AnyMatrix, n_labels: int, method: str) -> None:
     limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
 
 
+def _finite(found: FloatArray) -> FloatArray:
+    """Refuse scores and probabilities that are not numbers, and return others."""
+    if not np.isfinite(found).all():
+        raise beyond_bounds()
+    return found
+
+
 def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
     """List the ``k`` most likely labels of some rows with their probabilities."""
     scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
@@ -597,6 +604,7 @@ def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any
 
 def _named(schema: Schema, labels: Array, likely: FloatArray) -> list[list[tuple[Any, float]]]:
     """Put the names of labels beside their probabilities, row by row."""
+    _finite(likely)
     names = (schema.names_of(row) for row in labels)
     return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 

@@ -71,7 +71,7 @@ class State(NamedTuple):
     watch: Watch
     n_drifts: Annotated[float, ">=0"]
     recent: compressing.Recent
-    compressed: tuple[hashed.State, ...]
+    compressed: Annotated[tuple[hashed.State, ...], "o|l"]
 
 
 class Derived(NamedTuple):
