@@ -50,7 +50,7 @@ class _Pairs(NamedTuple):
     distance: FloatArray
 
     def of(self, chosen: BoolArray | IntArray) -> _Pairs:
-        return _Pairs(*(part[chosen] for part in self))
+        return _Pairs(self.row[chosen], self.near[chosen], self.distance[chosen])
 
 
 @dataclass(frozen=True)
