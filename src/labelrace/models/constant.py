@@ -145,9 +145,7 @@ class ConstantClassifier(OnlineClassifier):
     array([[1, 0, 0]])
     """
 
-    def __init__(self, *, strategy: Literal["majority", "negative"] = "majority", label_names: Any = None) -> None:
-        self.strategy = strategy
-        self.label_names = label_names
+    strategy: Literal["majority", "negative"] = "majority"
 
     def _algorithm(self, seed: int) -> Constant:
         parameters.check_choice("strategy", self.strategy, ("majority", "negative"))

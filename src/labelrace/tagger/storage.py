@@ -174,5 +174,5 @@ def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary
         raise ValueError("its words do not fit their text")
     starts = [0, *ends[:-1]]
     names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=False)]
-    found = (tensors[f"words.{name}"] for name in ("rows", "seen", "counters"))
-    return checked(Vocabulary(tensors["words.keys"], columns, names, *found, float(header["words_rows"])))
+    keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
+    return checked(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
