@@ -128,8 +128,8 @@ def new_histogram() -> ScoreHistogram:
 
 
 def bins(scores: FloatArray) -> FloatArray:
-    """Find the bins that scores fall into; what lies outside counts as the outermost."""
-    return np.clip((scores - _LOW) * (1.0 / _WIDTH), 0, _BINS - 1).astype(np.int32)
+    """Find the bins that scores fall into; what lies outside counts as the outermost, and NaN as the lowest."""
+    return np.fmin(np.fmax((scores - _LOW) * (1.0 / _WIDTH), 0), _BINS - 1).astype(np.int32)
 
 
 def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:
@@ -466,8 +466,9 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     np.clip(place, 0, last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below
-    place *= np.diff(steps).take(below)
-    place += steps.take(below)
+    # NaN has no place and stays NaN.
+    place *= np.diff(steps).take(below, mode="clip")
+    place += steps.take(below, mode="clip")
     return np.minimum(place, 1.0, out=place)
 
 
