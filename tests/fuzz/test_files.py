@@ -51,7 +51,7 @@ def load(content):
 
 
 def assert_raised_by_labelrace(error):
-    """An error of NumPy's or SciPy's own, out of arrays that do not fit, is none that a file may lead to."""
+    """Take no error of NumPy's or SciPy's own, out of arrays that do not fit."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     assert "labelrace" in Path(frame.f_code.co_filename).parts, error
 
