@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from labelrace.typing import FloatArray
+
 __all__ = [
     "check_choice",
     "check_flag",
@@ -18,6 +20,7 @@ __all__ = [
     "draw_seed",
     "generator",
     "memory_size",
+    "vector",
 ]
 
 
@@ -47,6 +50,17 @@ def check_whole(name: str, value: object, low: int) -> None:
     """Refuse a value that is not a whole number in the range."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
+
+
+def vector(name: str, value: Any) -> FloatArray:
+    """Read a list of numbers."""
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.zeros(())
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be a list of numbers, got {value!r:.80}.")
+    return numbers
 
 
 def memory_size(name: str, value: Any) -> float:

@@ -412,21 +412,10 @@ class CompressionClassifier(OnlineClassifier):
     published: ClassVar[Mapping[str, Any]] = {}
     """What `paper` settles besides the regression."""
 
-    def __init__(
-        self,
-        penalty: Any,
-        scaling: str,
-        penalise_intercept: bool,
-        forgetting: float,
-        categorical_features: Any,
-        label_names: Any,
-    ) -> None:
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    penalty: Any = "auto"
+    scaling: str = "auto"
+    penalise_intercept: bool = False
+    forgetting: float = 1.0
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

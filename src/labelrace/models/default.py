@@ -71,7 +71,7 @@ class State(NamedTuple):
     watch: Watch
     n_drifts: Annotated[float, ">=0"]
     recent: compressing.Recent
-    compressed: tuple[hashed.State, ...]
+    compressed: Annotated[tuple[hashed.State, ...], "o|l"]
 
 
 class Derived(NamedTuple):
@@ -354,10 +354,6 @@ class LabelRaceClassifier(OnlineClassifier):
         first rows.
     n_random_features : int, default=128
         Random features of dense data: absolute values along random directions. 0 for linear models.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the encoder and of the random features.
 
@@ -394,32 +390,15 @@ class LabelRaceClassifier(OnlineClassifier):
     race-cls-adaptive 0.46
     """
 
-    def __init__(
-        self,
-        *,
-        max_memory: float | str = "1GB",
-        n_components: int | Literal["auto"] = "auto",
-        half_life: float | None = 8000.0,
-        forgetting: float | None = None,
-        detect_drift: bool = True,
-        optimise: str = "cardinality",
-        alpha: float | Literal["auto"] = "auto",
-        n_random_features: int = 128,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.max_memory = max_memory
-        self.n_components = n_components
-        self.half_life = half_life
-        self.forgetting = forgetting
-        self.detect_drift = detect_drift
-        self.optimise = optimise
-        self.alpha = alpha
-        self.n_random_features = n_random_features
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    max_memory: float | str = "1GB"
+    n_components: int | Literal["auto"] = "auto"
+    half_life: float | None = 8000.0
+    forgetting: float | None = None
+    detect_drift: bool = True
+    optimise: str = "cardinality"
+    alpha: float | Literal["auto"] = "auto"
+    n_random_features: int = 128
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> LabelRace:
         in_codes = hashed.algorithm_of(self, self._rows_to_half(), seed)

@@ -191,28 +191,13 @@ class EaHTClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_trees: int = 10,
-        leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes",
-        entropy: Literal["rows", "occurrences", "intended"] = "rows",
-        grace_period: float = 200,
-        delta: float = 1e-7,
-        tau: float = 0.05,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.leaf = leaf
-        self.entropy = entropy
-        self.grace_period = grace_period
-        self.delta = delta
-        self.tau = tau
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    n_trees: int = 10
+    leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes"
+    entropy: Literal["rows", "occurrences", "intended"] = "rows"
+    grace_period: float = 200
+    delta: float = 1e-7
+    tau: float = 0.05
+    random_state: Any = None
 
     @classmethod
     def moa(cls, **others: Any) -> Self:

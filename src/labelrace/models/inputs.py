@@ -9,6 +9,7 @@ where what is new is ignored. Every error names the argument, what was found and
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +140,12 @@ def one_row(x: Any) -> Any:
         return x.to_frame().T
     if scipy.sparse.issparse(x):
         return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
-    return np.asarray(x, dtype=float)[None] if not hasattr(x, "shape") or len(x.shape) == 1 else x
+    is_vector = len(x.shape) == 1 if hasattr(x, "shape") else isinstance(x, (list, tuple)) and not _are_rows(x)
+    return [x] if is_vector else x
+
+
+def _are_rows(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Mapping, Sequence)) or hasattr(value, "shape") for value in values)
 
 
 def _first_features(X: Any, owner: Owner) -> tuple[AnyMatrix, Array | None]:
@@ -261,6 +267,8 @@ def _as_floats(X: Any, owner: Owner) -> AnyMatrix:
         if "could not convert string" in str(error):
             raise ValueError(f"X must hold numbers, got text ({error}): encode it, {_TEXT_HINT}.") from None
         raise
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large to be a float.") from None
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
 
 
@@ -306,9 +314,10 @@ def _check_frame_names(X: Any, schema: Schema, owner: Owner) -> None:
 
 
 def _refuse_text(X: Any) -> None:
-    """Name the columns that hold text, which the conversion to floats would only stumble over."""
+    """Name the columns that hold text, or have one name, which the conversion to floats would only stumble over."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        # By position: two columns may have one name.
+        if len(set(X.columns)) < len(X.columns):
+            raise ValueError("X must have columns with distinct names, got a name twice: rename or drop one.")
         text = [str(name) for i, name in enumerate(X.columns) if not _is_number_like(X.dtypes.iloc[i], X, i)]
         if text:
             raise ValueError(

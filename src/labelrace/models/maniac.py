@@ -330,33 +330,14 @@ class MANIACClassifier(CompressionClassifier):
     0.68
     """
 
-    def __init__(
-        self,
-        *,
-        stages: int = 4,
-        shrink: float = 0.85,
-        units: str = "sigmoid",
-        decoder: str = "net",
-        epochs: int = 30,
-        minibatch: int = 20,
-        rate: float = 0.01,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.stages = stages
-        self.shrink = shrink
-        self.units = units
-        self.decoder = decoder
-        self.epochs = epochs
-        self.minibatch = minibatch
-        self.rate = rate
-        self.random_state = random_state
+    stages: int = 4
+    shrink: float = 0.85
+    units: str = "sigmoid"
+    decoder: str = "net"
+    epochs: int = 30
+    minibatch: int = 20
+    rate: float = 0.01
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> MANIAC:
         for name in ("stages", "epochs", "minibatch"):

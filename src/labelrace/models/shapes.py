@@ -28,6 +28,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
                                                        where it is. A number is there if it is not 0.
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
+``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
 ``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `Table`, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
@@ -56,6 +57,8 @@ __all__ = ["Shapes"]
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
+# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks.
+_NEEDED = ("k", "c", "h", "L", "T", "K")
 
 
 class _Entry(NamedTuple):
@@ -133,6 +136,12 @@ class Shapes:
         else:
             self._sizes[self._own(path, name)] = self._size(path, chosen)
 
+    def choose(self, place: str, mark: str, n_parts: int) -> None:
+        """Refuse a tuple that is not in the place of what a size stands for, and that in its place."""
+        name, whole = mark.split("|")
+        if n_parts not in (0, 1) or self._sizes[name] != (0 if n_parts else self._sizes[whole]):
+            raise ValueError(f"{place} has {n_parts} parts, but {name} is {self._sizes[name]}")
+
     def _own(self, path: str, name: str) -> str:
         return f"{path}.{name}" if name.startswith("_") else name
 
@@ -204,6 +213,9 @@ class Shapes:
 
     def check(self) -> None:
         """Compare the entries of all arrays, now that all sizes are known."""
+        none = [name for name in _NEEDED if self._sizes.get(name) == 0]
+        if none:
+            raise ValueError(f"{none[0]} is 0")
         for path, size, axis in self._bounds:
             if size > self._size(path, axis):
                 raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self._size(path, axis)}")
