@@ -32,8 +32,6 @@ from labelrace.cli.options import (
     takes_tags,
 )
 
-__all__ = ["run"]
-
 _RUNS = Path("labelrace-runs")
 # Groups of models that run when they are named, or with --all.
 _RELATED_WORK = ("online", "compression")
