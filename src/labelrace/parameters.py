@@ -20,7 +20,7 @@ __all__ = [
     "draw_seed",
     "generator",
     "memory_size",
-    "vector",
+    "numbers",
 ]
 
 
@@ -52,15 +52,15 @@ def check_whole(name: str, value: object, low: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
 
 
-def vector(name: str, value: Any) -> FloatArray:
-    """Read a list of numbers."""
+def numbers(name: str, value: Any, n_axes: int) -> FloatArray:
+    """Read a list of finite numbers, with one axis, or a matrix of them, with two."""
     try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.zeros(())
-    if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be a list of numbers, got {value!r:.80}.")
-    return numbers
+        read = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        read = np.zeros(())
+    if read.ndim != n_axes or not np.isfinite(read).all():
+        raise ValueError(f"{name} must be a {('list', 'matrix')[n_axes - 1]} of finite numbers, got {value!r:.80}.")
+    return read
 
 
 def memory_size(name: str, value: Any) -> float:

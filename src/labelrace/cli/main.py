@@ -14,8 +14,6 @@ import labelrace
 from labelrace.cli import bench, data, models, report, run, tagging, train
 from labelrace.cli.options import Interrupted
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="labelrace",
     no_args_is_help=True,

@@ -344,7 +344,7 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        given = np.asarray(self.encoder, dtype=float)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        given = parameters.numbers("encoder", self.encoder, 2)
+        if not given.size:
             raise ValueError(f"encoder must be a matrix of finite numbers, got {self.encoder!r}.")
         return CompressedLabeling(k, how[0], tuple(tuple(row) for row in given.tolist()), how[1])

@@ -226,8 +226,8 @@ class KCCAClassifier(CompressionClassifier):
 
 def _checked(frequencies: Any, phases: Any, count: int) -> tuple[Rows, tuple[float, ...]]:
     """Check random features that are given."""
-    rows, shifts = np.asarray(frequencies, dtype=float), np.asarray(phases, dtype=float)
-    if rows.ndim != 2 or rows.shape[1] != count or shifts.shape != (count,):
+    rows, shifts = parameters.numbers("frequencies", frequencies, 2), parameters.numbers("phases", phases, 1)
+    if rows.shape[1] != count or shifts.shape != (count,):
         raise ValueError(
             f"frequencies and phases must be of shapes (labels, {count}) and ({count},) for n_random_features={count}, "
             f"got {rows.shape} and {shifts.shape}."
