@@ -1,4 +1,4 @@
-"""Model files with a fitting checksum whose header or arrays cannot be: each case has once been loaded and gone wrong."""
+"""Model files with a fitting checksum whose header or arrays cannot be: each case has once gone wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
-    """The bytes of models' files by name, each made when it is first asked for."""
+    """Return the bytes of models' files by name, each made when it is first asked for."""
     folder, made = tmp_path_factory.mktemp("hostile"), {}
 
     def content(name):
