@@ -23,27 +23,6 @@ REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 # The exit status of a run that is complete but for models that failed.
 FAILED = 3
 
-__all__ = [
-    "FAILED",
-    "REPORT_FORMATS",
-    "Delimiter",
-    "Interrupted",
-    "Labels",
-    "ModelParameters",
-    "Models",
-    "Seed",
-    "Source",
-    "TagOptions",
-    "as_labels",
-    "as_measures",
-    "as_names",
-    "as_parameters",
-    "as_specs",
-    "default_model",
-    "end_early",
-    "takes_tags",
-]
-
 Source = Annotated[
     str, typer.Argument(help="A data file, or the name of a dataset; see 'labelrace data list'.", show_default=False)
 ]

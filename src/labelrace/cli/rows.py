@@ -20,8 +20,6 @@ from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Features", "file_rows", "known_features", "source_of", "text_rows"]
-
 
 def source_of(stream: Any) -> dict[str, Any]:
     """Tell what a model must know of the file it learned: the features, and the texts of nominal values."""

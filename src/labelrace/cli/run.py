@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,8 +31,6 @@ from labelrace.cli.options import (
     as_specs,
     takes_tags,
 )
-
-__all__ = ["run"]
 
 _RUNS = Path("labelrace-runs")
 # Groups of models that run when they are named, or with --all.
@@ -141,12 +140,14 @@ def run(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Import without collecting garbage: of the 60,000 objects that this makes none is any, and a run may be short."""
-    was_enabled = gc.isenabled()
+    """Import without collecting garbage: of the 60,000 objects that this makes none is any, now or later."""
+    was_enabled, is_first = gc.isenabled(), "labelrace.evaluation" not in sys.modules
     gc.disable()
     try:
         yield
     finally:
+        if is_first:
+            gc.freeze()  # or they would all be looked at again, the last time when the command ends
         if was_enabled:
             gc.enable()
 

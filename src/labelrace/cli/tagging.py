@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from labelrace.features.cells import Table
     from labelrace.tagger import TagCounts, Tagger
 
-__all__ = ["explain", "inspect", "predictions", "tables_of", "train_tagger", "update"]
-
 TaggerFile = Annotated[
     Path, typer.Argument(metavar="TAGGER", help="What 'labelrace train --tags' wrote.", show_default=False)
 ]

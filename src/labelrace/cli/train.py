@@ -33,8 +33,6 @@ from labelrace.cli.options import (
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target, whole_file
 
-__all__ = ["predict", "predictions", "train"]
-
 
 @takes_tags
 def train(

@@ -25,6 +25,7 @@ __all__ = [
     "begin",
     "counted_anew",
     "decide",
+    "example_f1",
     "grow",
     "reordered",
     "sample",
@@ -37,8 +38,8 @@ _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: Annotated[FloatArray, "_n l|_n 0"]
-    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
+    scores: Annotated[FloatArray, "_n o"]
+    labels: Annotated[FloatArray, "_n o", "nan"]
 
 
 class Watch(NamedTuple):
@@ -152,6 +153,12 @@ def added(one: Watch, other: Watch) -> Watch:
         waiting=Waiting(*(part[:0] for part in one.waiting)),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
+
+
+def example_f1(watch: Watch) -> tuple[float, float]:
+    """Return the sum of the F of recent rows, as they were predicted before they were learned, and how many."""
+    monitor = watch.monitor
+    return float(monitor.f1[thresholds.best_share(monitor)]), monitor.f1_rows
 
 
 def decide(watch: Watch, aim: str) -> Decision:

@@ -18,18 +18,6 @@ from labelrace.features.text import count_items, count_words, hash_names
 from labelrace.features.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix
 
-__all__ = [
-    "Block",
-    "Moments",
-    "add_moments",
-    "block_of",
-    "encoded",
-    "finished",
-    "merged_moments",
-    "moments_since",
-    "refuse_contradiction",
-]
-
 Encoder = Callable[[list[str]], Any]
 
 # Standard deviations at which numbers are clipped.

@@ -31,8 +31,6 @@ from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["FeatureState", "TableFeatures", "merged", "since"]
-
 _LEFT_OUT = ("identifier", "dropped", "empty")
 
 

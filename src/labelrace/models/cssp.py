@@ -159,27 +159,11 @@ class CSSPClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"coding": "signs"}
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2",
-        coding: str = "centred",
-        uniforms: Any = None,
-        selected: Any = None,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.coding = coding
-        self.uniforms = uniforms
-        self.selected = selected
-        self.random_state = random_state
+    n_components: str | int = "log2"
+    coding: str = "centred"
+    uniforms: Any = None
+    selected: Any = None
+    random_state: Any = None
 
     @property
     def selected_(self) -> IntArray:

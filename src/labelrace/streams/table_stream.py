@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import csr_rows, entry_arrays
+from labelrace.streams.cells import csr_rows, entry_arrays, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable
@@ -311,9 +311,11 @@ def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batc
 
 
 def _columns(rows: Any, names: Sequence[str], layout: _Layout) -> FloatArray:
-    matrix = np.empty((rows.num_rows, len(names)))
-    for target, name in zip(matrix.T, names, strict=True):
-        target[:] = _numbers(rows.column(name), name, layout)
+    columns = rows.select(names).columns
+    for position, name in enumerate(names):
+        if name in layout.codes:
+            columns[position] = _codes(columns[position], name, layout)
+    matrix = number_matrix(columns, rows.num_rows)
     infinite = np.isinf(matrix)
     if infinite.any():
         row, column = np.argwhere(infinite)[0].tolist()
@@ -324,19 +326,15 @@ def _columns(rows: Any, names: Sequence[str], layout: _Layout) -> FloatArray:
     return matrix
 
 
-def _numbers(column: Any, name: str, layout: _Layout) -> Any:
-    """Return a column as numbers, NaN for missing ones."""
-    texts = layout.codes.get(name)
-    if texts is None:
-        fits = column.type == pa.float64() or (pa.types.is_boolean(column.type) and not column.null_count)
-        return (column if fits else column.cast(pa.float64(), safe=False)).to_numpy(zero_copy_only=False)
-    column = column.cast(pa.string())
+def _codes(column: Any, name: str, layout: _Layout) -> Any:
+    """Return the codes of a nominal column's texts, null for missing ones."""
+    texts, column = layout.codes[name], column.cast(pa.string())
     codes = pc.index_in(column, value_set=pa.array(texts, pa.string()))
     if codes.null_count != column.null_count:
         row = int(np.argmax(pc.and_(codes.is_null(), column.is_valid()).to_numpy(zero_copy_only=False)))
         cell = repr(column[row].as_py()[:40])
         raise _CellError(row, f"{cell} is not among the {len(texts)} values of {layout.table.noun} {name!r}")
-    return codes.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return codes
 
 
 def _label_matrix(lists: list[list[str]], label_names: Sequence[str]) -> SparseMatrix:

@@ -28,12 +28,11 @@ from labelrace.models.writing import Writable
 from labelrace.tagger import merging, storage
 from labelrace.tagger.state import Known, TaggerState, f1
 from labelrace.tagger.tables import batches_of, one_row
-from labelrace.tagger.tags import TagCounts, TagNames, TagSets, as_given, from_table
+from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets, as_given, from_table
 from labelrace.typing import Array, SparseMatrix
 
 __all__ = ["Tagger"]
 
-_UNTAGGED = ("unknown", "none")
 # Tags to explain where none is predicted.
 _EXPLAINED = 3
 
@@ -182,7 +181,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any = None, *, delimiter: str | None = None
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
         """Yield the batches of a table without the column of tags, their tags, and what separates these."""
-        parameters.check_choice("untagged", self.untagged, _UNTAGGED)
+        parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         if y is not None:
             table = read_table(X)
