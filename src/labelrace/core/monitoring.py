@@ -284,7 +284,7 @@ def added(one: Watch, other: Watch) -> Watch:
 def example_f1(watch: Watch) -> tuple[float, float]:
     """Return the sum of the F of recent rows, as they were predicted before they were learned, and how many."""
     monitor = watch.monitor
-    return float(monitor.f1[thresholds.best_share(monitor)]), monitor.f1_rows
+    return float(monitor.f1[best_share(monitor)]), monitor.f1_rows
 
 
 def decide(watch: Watch, aim: str) -> Decision:
