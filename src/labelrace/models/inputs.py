@@ -32,6 +32,7 @@ __all__ = [
     "check_codes",
     "check_finite",
     "first_batch",
+    "in_range",
     "known_rows",
     "next_batch",
     "one_row",
@@ -93,6 +94,12 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     if _has_new_columns(X, schema, owner):
         X = X.tocsr()[:, : schema.n_features]
     return _cut(_checked_array(X, schema, owner))
+
+
+def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
+    """Check the values of rows to be predicted whose columns are in order."""
+    check_codes(X, schema.n_values)
+    return _cut(X)
 
 
 def _is_huge(X: AnyMatrix) -> bool:
