@@ -278,7 +278,9 @@ class LabelRace(BankAlgorithm[State]):
         return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; not of compressed labels."""
+        """Put labels and features in another order; not of compressed labels, which a model may get by growing."""
+        if state.compressed:
+            raise MergeError("The models cannot be merged: all their labels do not fit max_memory; raise it.")
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
             learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
