@@ -182,3 +182,12 @@ def test_rows_unlike_those_of_one_code_have_scores_in_bounds():
     X = (np.random.default_rng(0).random((2, 5)) < 0.2).astype(float)
     model = labelrace.HashedRACEClassifier(random_state=0).partial_fit(X, np.ones((2, 12)))
     assert np.abs(model.decision_function(np.vstack([np.eye(5), -np.eye(5)]))).max() < 3
+
+
+def test_few_rows_have_the_same_scores_alone_and_together():
+    for n, seed in ((2, 0), (3, 1), (5, 2)):
+        X = np.random.default_rng(seed).normal(size=(30, 20))
+        Y = (np.random.default_rng(seed + 9).random((n, 12)) < 0.3).astype(int)
+        model = labelrace.HashedRACEClassifier(random_state=0).partial_fit(X[:n], Y)
+        alone = np.vstack([model.decision_function(row[None]) for row in X])
+        np.testing.assert_allclose(model.decision_function(X), alone, atol=1e-5)

@@ -36,8 +36,9 @@ __all__ = [
 ]  # fmt: skip
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
-# have one code, and scores of rows with another would be nothing but the round-off of single precision.
-_RIDGE = 1e-3
+# have one code. And the least: a label changes two codes by 1, so after a few rows, whose predicted codes are near 0,
+# scores of other rows would be nothing but the round-off of single precision.
+_RIDGE, _LEAST_RIDGE = 1e-3, 0.1
 # Occurrences of labels that are remembered: candidates are taken from these first.
 _RECENT = 4096
 # Labels that are kept apart at the least before the order is made anew, and their share of all.
@@ -245,7 +246,7 @@ def _solved(state: State) -> _Solved:
     n, k = max(state.rows, 1e-300), len(state.total)
     mean = state.total / n
     centred = state.gram - np.outer(mean, state.total)
-    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + 1e-12
+    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + _LEAST_RIDGE
     return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
