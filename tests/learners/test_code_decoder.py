@@ -37,7 +37,7 @@ def naive_scores(U, Y, weights, queries):
     mean, frequency = weights @ U / n, weights @ Y / n
     centred = U - mean
     G = (weights[:, None] * centred).T @ centred
-    G += 1e-3 * np.trace(G) / K * np.eye(K)
+    G += (1e-3 * np.trace((weights[:, None] * U).T @ U) / K + 1.0) * np.eye(K)
     return frequency + (queries - mean) @ np.linalg.solve(G, (weights[:, None] * centred).T @ (Y - frequency))
 
 

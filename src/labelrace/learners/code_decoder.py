@@ -36,9 +36,9 @@ __all__ = [
 ]  # fmt: skip
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
-# have one code. And the least: a label changes two codes by 1, so after a few rows, whose predicted codes are near 0,
-# scores of other rows would be nothing but the round-off of single precision.
-_RIDGE, _LEAST_RIDGE = 1e-3, 0.1
+# have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
+# than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
+_RIDGE, _LEAST_RIDGE = 1e-3, 1.0
 # Occurrences of labels that are remembered: candidates are taken from these first.
 _RECENT = 4096
 # Labels that are kept apart at the least before the order is made anew, and their share of all.

@@ -12,6 +12,7 @@ import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -27,9 +28,10 @@ from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import documentation, inputs, labels, naming, persistence
-from labelrace.models.fitted import Fitted
+from labelrace.models import inputs, labels, naming, persistence
+from labelrace.models.fitted import Fitted, beyond_bounds
 from labelrace.models.inputs import Owner
+from labelrace.models.signature import DeclaredParameters
 from labelrace.models.writing import Writable
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
@@ -45,10 +47,10 @@ def _is_online(model: OnlineClassifier) -> bool:
     return True
 
 
-class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the classifiers, nearly all of which learn batch by batch.
 
-    A subclass is its parameters, and makes its algorithm of them.
+    A subclass is its parameters, declared as fields, and makes its algorithm of them.
 
     Parameters
     ----------
@@ -72,13 +74,9 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
     is_online = True
     """Whether the classifier learns batch by batch; otherwise it has no `partial_fit`."""
 
-    _fitted: Fitted
-    label_names: Any = None
     categorical_features: Any = None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        documentation.complete(cls)
+    label_names: Any = None
+    _fitted: Fitted = field(init=False)
 
     @abstractmethod
     def _algorithm(self, seed: int) -> Algorithm[Any]:
@@ -192,10 +190,16 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         -------
         self
         """
-        places = np.asarray(columns, dtype=np.intp)
+        given = np.asarray(columns)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(f"columns must be a list of whole numbers, got {columns!r:.80}.")
+        places = given.astype(np.intp)
 
         def reset(_: Fitted | None) -> Fitted:
             fitted = self._checked_fitted()
+            n_features = fitted.schema.n_features
+            if places.size and not (places.min() >= 0 and places.max() < n_features):
+                raise ValueError(f"columns must be numbers of the {n_features} features, got {columns!r:.80}.")
             return fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
 
         return self._exchange(reset)
@@ -215,6 +219,8 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
 
     def _renamed(self, names: Mapping[str, str]) -> Fitted:
         fitted = self._checked_fitted()
+        if not isinstance(names, Mapping):
+            raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
         schema = fitted.schema
         known = [] if schema.label_names is None else list(schema.label_names)
         unknown = [old for old in names if old not in known]
@@ -378,7 +384,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         """
         fitted, rows = self._rows(X)
         _refuse_large(rows, fitted.schema.n_labels, "decision_function")
-        return fitted.algorithm.scores(fitted.derived, rows)
+        return _finite(fitted.algorithm.scores(fitted.derived, rows))
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Estimate the probability of every label.
@@ -391,7 +397,7 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         """
         fitted, rows = self._rows(X)
         _refuse_large(rows, fitted.schema.n_labels, "predict_proba")
-        return fitted.algorithm.probabilities(fitted.derived, rows)
+        return _finite(fitted.algorithm.probabilities(fitted.derived, rows))
 
     def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
         """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
@@ -418,11 +424,11 @@ class OnlineClassifier(Writable, ClassifierMixin, BaseEstimator, ABC):  # type: 
         if truth.shape[1] > known.n_labels:
             predicted = scipy.sparse.csr_array(predicted)
             predicted.resize(truth.shape)
-        if scipy.sparse.issparse(predicted) or scipy.sparse.issparse(truth):
-            predicted, truth = scipy.sparse.csr_array(predicted), scipy.sparse.csr_array(truth)
+        differ = scipy.sparse.csr_array(predicted.astype(float)) != scipy.sparse.csr_array(truth)
+        is_right = differ.sum(axis=1) == 0
         from sklearn.metrics import accuracy_score  # here, as importing it is slow and few need it
 
-        return float(accuracy_score(truth.astype(np.int8), predicted.astype(np.int8), sample_weight=sample_weight))
+        return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:
         """Decide the labels of one row that is known to be in order: a (1, m) array of floats, nothing is checked."""
@@ -590,6 +596,13 @@ def _refuse_large(rows: AnyMatrix, n_labels: int, method: str) -> None:
     limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
 
 
+def _finite(found: FloatArray) -> FloatArray:
+    """Refuse scores and probabilities that are not numbers, and return others."""
+    if not np.isfinite(found).all():
+        raise beyond_bounds()
+    return found
+
+
 def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
     """List the ``k`` most likely labels of some rows with their probabilities."""
     scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
@@ -599,6 +612,7 @@ def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any
 
 def _named(schema: Schema, labels: Array, likely: FloatArray) -> list[list[tuple[Any, float]]]:
     """Put the names of labels beside their probabilities, row by row."""
+    _finite(likely)
     names = (schema.names_of(row) for row in labels)
     return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
 

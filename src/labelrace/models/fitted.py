@@ -13,10 +13,13 @@ import numpy as np
 
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Batch, Schema
-from labelrace.exceptions import MergeError
+from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import Array, IntArray
 
-__all__ = ["Fitted", "aligned", "joint_schema"]
+__all__ = ["Fitted", "aligned", "beyond_bounds", "joint_schema"]
+
+# What comes of sums that no rows can have: a file may hold any.
+_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 
 
 class Fitted:
@@ -54,7 +57,10 @@ class Fitted:
     @cached_property
     def derived(self) -> Any:
         """What predicting needs."""
-        return self.algorithm.derive(self.state)
+        try:
+            return self.algorithm.derive(self.state)
+        except _BEYOND_BOUNDS as error:
+            raise beyond_bounds() from error
 
     def replaced(self, schema: Schema, state: Any) -> Fitted:
         """Return the same algorithm with another schema and state."""
@@ -75,7 +81,10 @@ class Fitted:
         grown = self.grown(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
-        return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+        try:
+            return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+        except _BEYOND_BOUNDS as error:
+            raise beyond_bounds() from error
 
     def emptied(self) -> Fitted:
         """Return the model that has learned nothing, but knows what its first batch settled; it merges with this one.
@@ -111,6 +120,14 @@ class Fitted:
         reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
         if reason:
             raise MergeError(f"The models cannot be merged exactly: {reason}.")
+
+
+def beyond_bounds() -> DivergenceError:
+    """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
+    return DivergenceError(
+        "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
+        "it that is in order, or start anew with fit."
+    )
 
 
 def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:

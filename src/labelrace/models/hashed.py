@@ -422,30 +422,14 @@ class HashedRACEClassifier(OnlineClassifier):
     0.7
     """
 
-    def __init__(
-        self,
-        *,
-        max_memory: float | str = "100MB",
-        n_components: int | Literal["auto"] = "auto",
-        half_life: float | None = 8000.0,
-        detect_drift: bool = True,
-        optimise: str = "cardinality",
-        alpha: float | Literal["auto"] = "auto",
-        n_random_features: int = 128,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.max_memory = max_memory
-        self.n_components = n_components
-        self.half_life = half_life
-        self.detect_drift = detect_drift
-        self.optimise = optimise
-        self.alpha = alpha
-        self.n_random_features = n_random_features
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    max_memory: float | str = "100MB"
+    n_components: int | Literal["auto"] = "auto"
+    half_life: float | None = 8000.0
+    detect_drift: bool = True
+    optimise: str = "cardinality"
+    alpha: float | Literal["auto"] = "auto"
+    n_random_features: int = 128
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> HashedRace:
         return algorithm_of(self, self.half_life, seed)

@@ -35,6 +35,7 @@ from labelrace.learners.table import Table
 from labelrace.models import naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.shapes import Shapes
+from labelrace.parameters import check_flag, check_whole
 from labelrace.typing import Array
 
 __all__ = ["load", "new_header", "packed", "restored", "write"]
@@ -245,38 +246,52 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     for name in [name for name in tensors if name.endswith(".utf8")]:
         del tensors[name]
     model = _class(header["class"])(**parameters)
-    n_values, n_labels = tensors["n_values"], int(header["n_labels"])
-    if n_values.ndim != 1 or (n_values < 0).any():
-        raise ValueError("n_values does not tell what the features are")
-    schema = Schema(
-        n_values.astype(np.intp, casting="same_kind"),
-        _as_names(feature_names, len(n_values)),
-        n_labels,
-        _as_names(label_names, n_labels),
-        bool(header["sparse_labels"]),
-        np.dtype(header["label_dtype"]),
-    )
+    schema, seed = _schema(header, tensors["n_values"], feature_names, label_names), header["seed"]
+    check_whole("seed", seed, 0)
     if "source" in header:
-        model.source_ = source
-    seed = int(header["seed"])
+        model.source_ = _checked_source(source, schema.n_features)
     algorithm = model._algorithm(seed)
     reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
     state = reader.read(algorithm.state_type, "state", algorithm.field_types())
     reader.check()
-    if not reader.all_declared:
-        _try_out(algorithm, schema, state, learns=model.is_online)
     model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
     return model
 
 
-def _try_out(algorithm: Any, schema: Schema, state: Any, *, learns: bool) -> None:
-    """Refuse arrays that do not fit and do not declare their shapes: a row must be predicted and learned."""
-    X, Y = np.zeros((1, schema.n_features)), np.zeros((1, schema.n_labels))
-    derived = algorithm.derive(state)
-    if algorithm.scores(derived, X).shape != (1, schema.n_labels):
-        raise ValueError(f"its arrays are not those of {schema.n_labels} labels")
-    if learns:
-        algorithm.update(state, X, Y, derived)
+def _schema(
+    header: dict[str, Any], n_values: Array, feature_names: list[str] | None, label_names: list[str] | None
+) -> Schema:
+    """Read what a file says of labels and features."""
+    n_labels = header["n_labels"]
+    check_whole("n_labels", n_labels, 1)
+    check_flag("sparse_labels", header["sparse_labels"])
+    if n_values.ndim != 1 or not len(n_values) or (n_values < 0).any():
+        raise ValueError("n_values does not tell what the features are")
+    label_dtype = np.dtype(header["label_dtype"])
+    if label_dtype.kind not in "biuf":
+        raise ValueError(f"labels cannot be of type {label_dtype}")
+    return Schema(
+        n_values.astype(np.intp, casting="same_kind"),
+        _as_names(feature_names, len(n_values)),
+        n_labels,
+        _as_names(label_names, n_labels),
+        header["sparse_labels"],
+        label_dtype,
+    )
+
+
+def _checked_source(source: Any, n_features: int) -> dict[str, Any]:
+    """Refuse what cannot be the names and nominal values of the file that a model learned."""
+    names, texts = source["feature_names"], source["nominal_values"]
+    columns = [int(column) for column in texts]
+    lists = [names, *texts.values()]
+    if (
+        len(names) != n_features
+        or not all(0 <= column < n_features for column in columns)
+        or not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists)
+    ):
+        raise ValueError("its source is not that of its features")
+    return dict(source)
 
 
 def _class(name: str) -> Any:
@@ -347,7 +362,6 @@ class _StateReader:
         self._shapes = shapes
         self._absent = absent
         self._parts = parts
-        self.all_declared = True
         # The axis before those that the fields declare, where arrays are those of several states.
         self._stack = ""
 
@@ -382,7 +396,7 @@ class _StateReader:
             self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
-            return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))
+            return self._several(get_args(kind)[0], marks, place, self._parts[place])
         if type(None) in get_args(kind):
             [kind] = [option for option in get_args(kind) if option is not type(None)]
             if place in self._absent:
@@ -397,6 +411,23 @@ class _StateReader:
             return Table.taking(found)
         return float(found) if kind is float else found
 
+    def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
+        """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
+        if not marks:
+            return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
+        if not marks[0].startswith("chain "):
+            self._shapes.choose(place, marks[0], count)
+            return self._several(kind, [], place, count)
+        _, first, last = marks[0].split()
+        size, parts = self._shapes.size(place, first), []
+        for i in range(count):
+            self._shapes.equate(f"{place}.{i}", f"_i={size}")
+            parts.append(self.read(kind, f"{place}.{i}"))
+            size = self._shapes.size(f"{place}.{i}", "_o")
+        if not parts or size != self._shapes.size(place, last):
+            raise ValueError(f"{place} does not lead from {first} to {last}")
+        return tuple(parts)
+
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
         """Compare the type and the shape of an array."""
         scalar = float if kind is float else _scalar_type(kind)
@@ -404,9 +435,6 @@ class _StateReader:
         is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
         if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        if not marks and kind is not float:
-            self.all_declared = False
-            return
         axes, *others = ["", *(marks or ["nan"])] if kind is float else marks
         if self._stack and "values" not in marks:
             axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))

@@ -302,36 +302,17 @@ class RACEClassifier(OnlineClassifier):
     0.64
     """
 
-    def __init__(
-        self,
-        *,
-        method: Literal["classification", "regression"] = "classification",
-        encoding: Literal["fixed", "adaptive"] = "fixed",
-        n_components: str | int = "log2",
-        projection: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        learner: Any = "auto",
-        ridge: float = 0.0,
-        forgetting: float = 1.0,
-        start: Literal["full", "first_batch"] = "full",
-        zero_score: Literal["absent", "present"] = "absent",
-        iterations: int = 1,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.encoding = encoding
-        self.n_components = n_components
-        self.projection = projection
-        self.learner = learner
-        self.ridge = ridge
-        self.forgetting = forgetting
-        self.start = start
-        self.zero_score = zero_score
-        self.iterations = iterations
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    method: Literal["classification", "regression"] = "classification"
+    encoding: Literal["fixed", "adaptive"] = "fixed"
+    n_components: str | int = "log2"
+    projection: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+    learner: Any = "auto"
+    ridge: float = 0.0
+    forgetting: float = 1.0
+    start: Literal["full", "first_batch"] = "full"
+    zero_score: Literal["absent", "present"] = "absent"
+    iterations: int = 1
+    random_state: Any = None
 
     @classmethod
     def paper(
@@ -420,13 +401,13 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        return self._exchange(lambda _: self._with_rows(new, np.asarray(rows, dtype=float)))
+        return self._exchange(lambda _: self._with_rows(new, parameters.numbers("rows", rows, 2)))
 
     def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
         """Add labels whose rows of the encoder are given."""
         fitted, schema = self._checked_fitted(), self._schema_with(new)
         count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
-        if rows.shape != (count, n_components) or not np.isfinite(rows).all():
+        if rows.shape != (count, n_components):
             raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
         return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
