@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "are_equal",
     "check_choice",
     "check_flag",
     "check_number",
@@ -19,6 +20,13 @@ __all__ = [
     "generator",
     "memory_size",
 ]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Compare two values of a parameter, which may be arrays or lists of arrays."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

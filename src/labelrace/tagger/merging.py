@@ -40,7 +40,7 @@ def merge_into(tagger: Any, state: TaggerState, other: Any, other_state: TaggerS
     later[places] = np.where(words.rows > 0, state.features.vocabulary.n_rows + words.seen, later[places])
     learned = merged.features._replace(vocabulary=merged.features.vocabulary._replace(seen=later))
     model = tagger.model_
-    model.merge_columns(other.model_, _of_model(places, other.model_.n_features_in_))
+    model.merge(other.model_, columns=_of_model(places, other.model_.n_features_in_))
     tagger.__dict__.update(vars(tagger.exchanged(merged._replace(features=learned), model)))
 
 
