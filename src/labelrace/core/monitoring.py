@@ -32,6 +32,7 @@ __all__ = [
     "best_share",
     "counted_anew",
     "decide",
+    "example_f1",
     "grow",
     "grow_monitor",
     "monitor",
@@ -79,8 +80,8 @@ class Monitor(NamedTuple):
     """
 
     histograms: Histograms
-    offsets: Annotated[FloatArray, "l|0"]
-    present: Annotated[FloatArray, "l|0", ">=0"]
+    offsets: Annotated[FloatArray, "o"]
+    present: Annotated[FloatArray, "o", ">=0"]
     rows: Annotated[float, ">=0"]
     f1: Annotated[FloatArray, "3"]
     f1_rows: Annotated[float, ">=0"]
@@ -163,8 +164,8 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: Annotated[FloatArray, "_n l|_n 0"]
-    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
+    scores: Annotated[FloatArray, "_n o"]
+    labels: Annotated[FloatArray, "_n o", "nan"]
 
 
 class Watch(NamedTuple):
@@ -278,6 +279,12 @@ def added(one: Watch, other: Watch) -> Watch:
         waiting=Waiting(*(part[:0] for part in one.waiting)),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
+
+
+def example_f1(watch: Watch) -> tuple[float, float]:
+    """Return the sum of the F of recent rows, as they were predicted before they were learned, and how many."""
+    monitor = watch.monitor
+    return float(monitor.f1[best_share(monitor)]), monitor.f1_rows
 
 
 def decide(watch: Watch, aim: str) -> Decision:

@@ -74,7 +74,7 @@ HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
 # As axes of saved arrays.
-_BINS_AXIS, _MERGED_AXES = str(_BINS), f"l {_BINS // _MERGED}|0 {_BINS // _MERGED}"
+_BINS_AXIS, _MERGED_AXES = str(_BINS), f"o {_BINS // _MERGED}|0 {_BINS // _MERGED}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -111,8 +111,8 @@ def new_histogram() -> ScoreHistogram:
 
 
 def bins(scores: FloatArray) -> FloatArray:
-    """Find the bins that scores fall into; what lies outside counts as the outermost."""
-    return np.clip((scores - _LOW) * (1.0 / _WIDTH), 0, _BINS - 1).astype(np.int32)
+    """Find the bins that scores fall into; what lies outside counts as the outermost, and NaN as the lowest."""
+    return np.fmin(np.fmax((scores - _LOW) * (1.0 / _WIDTH), 0), _BINS - 1).astype(np.int32)
 
 
 def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:
@@ -342,8 +342,9 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     np.clip(place, 0, last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below
-    place *= np.diff(steps).take(below)
-    place += steps.take(below)
+    # NaN has no place and stays NaN.
+    place *= np.diff(steps).take(below, mode="clip")
+    place += steps.take(below, mode="clip")
     return np.minimum(place, 1.0, out=place)
 
 

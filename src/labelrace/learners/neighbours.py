@@ -25,6 +25,7 @@ __all__ = [
     "as_matrix",
     "as_rows",
     "blocks",
+    "candidates",
     "empty_scale",
     "first_scale",
     "grown_scale",
@@ -32,9 +33,11 @@ __all__ = [
     "joined",
     "nearest",
     "newest",
+    "norms",
     "points",
     "ranks",
     "selection",
+    "settled",
     "slack",
     "squared_distances",
     "stored",
@@ -215,18 +218,23 @@ def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def squared_distances(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
-    """Compute all squared distances between the rows of ``Q``, which are rows of the result, and those of ``P``."""
-    result = columns.dense(Q @ P.T)
-    result *= -2.0
-    result += _norms(P)
-    result += _norms(Q)[:, None]
+def squared_distances(
+    P: AnyMatrix, Q: AnyMatrix, P_norms: FloatArray | None = None, Q_norms: FloatArray | None = None
+) -> FloatArray:
+    """Compute all squared distances between the rows of ``Q``, which are rows of the result, and those of ``P``.
+
+    ``P_norms`` and ``Q_norms`` are their `norms`, where these are known already.
+    """
+    result = columns.dense((-2.0 * Q) @ P.T)
+    result += norms(P) if P_norms is None else P_norms
+    result += (norms(Q) if Q_norms is None else Q_norms)[:, None]
     return np.maximum(result, 0.0, out=result)
 
 
-def _norms(P: AnyMatrix) -> FloatArray:
-    norms = P.multiply(P).sum(axis=1) if scipy.sparse.issparse(P) else np.einsum("ij,ij->i", P, P)
-    return np.asarray(norms)
+def norms(P: AnyMatrix) -> FloatArray:
+    """Compute the squared lengths of rows."""
+    squares = P.multiply(P).sum(axis=1) if scipy.sparse.issparse(P) else np.einsum("ij,ij->i", P, P)
+    return np.asarray(squares)
 
 
 def _is_exact(P: AnyMatrix) -> bool:
@@ -242,7 +250,7 @@ def slack(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
     """Bound the rounding errors of squared distances, for each row of ``Q``; 0 if there are none."""
     if _is_exact(P) and _is_exact(Q):
         return np.zeros(Q.shape[0])
-    return 4.0 * (P.shape[1] + 4) * np.finfo(float).eps * (_norms(Q) + _norms(P).max(initial=0.0))
+    return 4.0 * (P.shape[1] + 4) * np.finfo(float).eps * (norms(Q) + norms(P).max(initial=0.0))
 
 
 def nearest(
@@ -274,19 +282,20 @@ def nearest(
     found = np.empty((n, k), dtype=np.intp)
     if k == 0:
         return found
-    errors, norms, P_t = slack(P, Q), _norms(P), P.T
+    errors, lengths, P_t = slack(P, Q), norms(P), P.T
     for block in blocks(n, w):
         # Less |q|², which is the same for a whole row.
         D = columns.dense((-2.0 * Q[block]) @ P_t)
-        D += norms
+        D += lengths
         if itself is not None:
             D[np.arange(len(D)), itself[block]] = np.inf
-        row, column = _candidates(D, k, 2.0 * errors[block])
-        found[block] = _settled(P, Q[block], k, row, column, newest_first, None if errors.any() else D)
+        row, column = candidates(D, k, 2.0 * errors[block])
+        exact = None if errors.any() else D[row, column]
+        found[block] = settled(P, Q[block], k, row, column, newest_first, exact)
     return found
 
 
-def _candidates(D: FloatArray, k: int, errors: FloatArray) -> tuple[IntArray, IntArray]:
+def candidates(D: FloatArray, k: int, errors: FloatArray) -> tuple[IntArray, IntArray]:
     """Find the cells of each row that are its k smallest, and those that are no larger by more than an error."""
     n, w = D.shape
     groups = w // _GROUP
@@ -308,12 +317,12 @@ def _candidates(D: FloatArray, k: int, errors: FloatArray) -> tuple[IntArray, In
     return row[kept], column[kept]
 
 
-def _settled(
-    P: AnyMatrix, Q: AnyMatrix, k: int, row: IntArray, column: IntArray, newest_first: bool, D: FloatArray | None
+def settled(
+    P: AnyMatrix, Q: AnyMatrix, k: int, row: IntArray, column: IntArray, newest_first: bool, exact: FloatArray | None
 ) -> IntArray:
     """Choose ``k`` of the candidates, pairs sorted by row, of each row.
 
-    Where there are more, by distances without rounding errors: ``D``, or None to compute them.
+    Where there are more, by distances without rounding errors: ``exact`` ones of the pairs, or None to compute them.
     """
     found = np.empty((Q.shape[0], k), dtype=np.intp)
     counts = np.bincount(row, minlength=len(found))
@@ -321,8 +330,9 @@ def _settled(
     found[clear] = column[clear[row]].reshape(-1, k)
     if clear.all():
         return found
-    row, column = row[~clear[row]], column[~clear[row]]
-    distance = _by_differences(P, Q, row, column) if D is None else D[row, column]
+    open_pairs = ~clear[row]
+    row, column = row[open_pairs], column[open_pairs]
+    distance = _by_differences(P, Q, row, column) if exact is None else exact[open_pairs]
     order = np.lexsort((-column if newest_first else column, distance, row))
     unclear = np.flatnonzero(~clear)
     first = np.searchsorted(row, unclear)[:, None] + np.arange(k)
@@ -337,7 +347,7 @@ def _by_differences(P: AnyMatrix, Q: AnyMatrix, row: IntArray, column: IntArray)
     for start in range(0, len(row), size):
         pairs = slice(start, start + size)
         gap = Q[row[pairs]] - P[column[pairs]]
-        result[pairs] = _norms(gap)
+        result[pairs] = norms(gap)
     return result
 
 

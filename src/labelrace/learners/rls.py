@@ -289,7 +289,7 @@ class RLS(Bank[RLSState]):
         Z = scaling.transform(state.scaling, X) if Z is None else Z
         H = np.asarray(columns.dense(H), dtype=self._dtype)
         if self.binary:
-            state = self._with_generations(state, H)
+            state = self.with_generations(state, H)
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, Z, H)
         learned = learned._replace(rows=state.rows + X.shape[0])
@@ -318,7 +318,7 @@ class RLS(Bank[RLSState]):
         """Do as `learn` for one row, which `row` has taken in, and its labels."""
         h = h.astype(self._dtype)
         if np.isinf(state.first_rows[h > 0]).any():
-            state = self._with_generations(state, h[None])
+            state = self.with_generations(state, h[None])
         if state.fading < _LEAST_FADING:
             state = _multiplied_out(state)
             row = row._replace(gained=rows_of(state.gained, row.places))
@@ -339,7 +339,7 @@ class RLS(Bank[RLSState]):
         )
         return self._rescaled(learned, scaling.update(state.scaling, X, keep))
 
-    def _with_generations(self, state: RLSState, H: Array) -> RLSState:
+    def with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
         new = np.isinf(state.first_rows) & (H > 0).any(axis=0)
         if not new.any():

@@ -190,8 +190,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        places = np.asarray(columns, dtype=np.intp)
-        return self._change(lambda one: one.replaced(one.schema, one.algorithm.reset_features(one.state, places)))
+        return self._change(lambda known: known.reset(inputs.feature_places(columns, known.schema.n_features)))
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
@@ -325,8 +324,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         (n, l) array
         """
         fitted, rows = self._rows(X)
-        fitted.refuse_large(rows, "decision_function")
-        return fitted.algorithm.scores(fitted.derived, rows)
+        return fitted.scores(rows)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Estimate the probability of every label.
@@ -338,8 +336,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         (n, l) array
         """
         fitted, rows = self._rows(X)
-        fitted.refuse_large(rows, "predict_proba")
-        return fitted.algorithm.probabilities(fitted.derived, rows)
+        return fitted.probabilities(rows)
 
     def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
         """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
@@ -366,11 +363,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         if truth.shape[1] > known.n_labels:
             predicted = scipy.sparse.csr_array(predicted)
             predicted.resize(truth.shape)
-        if scipy.sparse.issparse(predicted) or scipy.sparse.issparse(truth):
-            predicted, truth = scipy.sparse.csr_array(predicted), scipy.sparse.csr_array(truth)
+        differ = scipy.sparse.csr_array(predicted.astype(float)) != scipy.sparse.csr_array(truth)
+        is_right = differ.sum(axis=1) == 0
         from sklearn.metrics import accuracy_score  # here, as importing it is slow and few need it
 
-        return float(accuracy_score(truth.astype(np.int8), predicted.astype(np.int8), sample_weight=sample_weight))
+        return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:
         """Decide the labels of one row that is known to be in order: a (1, m) array of floats, nothing is checked."""

@@ -17,10 +17,13 @@ from labelrace import limits
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.linalg import sparse_marks
 from labelrace.core.schema import Batch, Schema
-from labelrace.exceptions import MergeError
+from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = ["Fitted", "aligned", "joint_schema"]
+
+# What comes of sums that no rows can have: a file may hold any.
+_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
@@ -61,7 +64,10 @@ class Fitted:
     @cached_property
     def derived(self) -> Any:
         """What predicting needs."""
-        return self.algorithm.derive(self.state)
+        try:
+            return self.algorithm.derive(self.state)
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
 
     def replaced(self, schema: Schema, state: Any) -> Fitted:
         """Return the same algorithm with another schema and state."""
@@ -82,7 +88,14 @@ class Fitted:
         grown = self.grown(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
-        return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+        try:
+            return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
+
+    def reset(self, features: IntArray) -> Fitted:
+        """Forget features whose columns stand for others from now on."""
+        return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
 
     def predict(self, rows: AnyMatrix) -> AnyMatrix:
         """Predict label sets in the form of those learned."""
@@ -132,7 +145,17 @@ class Fitted:
         for start in range(0, rows.shape[0], size):
             yield rows[start : start + size]
 
-    def refuse_large(self, rows: AnyMatrix, method: str) -> None:
+    def scores(self, rows: AnyMatrix) -> FloatArray:
+        """Compute a score for every label."""
+        self._refuse_large(rows, "decision_function")
+        return _finite(self.algorithm.scores(self.derived, rows))
+
+    def probabilities(self, rows: AnyMatrix) -> FloatArray:
+        """Estimate the probability of every label."""
+        self._refuse_large(rows, "predict_proba")
+        return _finite(self.algorithm.probabilities(self.derived, rows))
+
+    def _refuse_large(self, rows: AnyMatrix, method: str) -> None:
         """Refuse to make an array of all rows and labels that would be too large."""
         n_labels = self.schema.n_labels
         what = f"{method}'s array of {rows.shape[0]:,} rows and {n_labels:,} labels"
@@ -186,6 +209,21 @@ def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArr
         best = np.tile(np.arange(k), (len(likely), 1))
     keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))
     return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)
+
+
+def _finite(found: FloatArray) -> FloatArray:
+    """Refuse scores and probabilities that are not numbers, and return others."""
+    if not np.isfinite(found).all():
+        raise _beyond_bounds()
+    return found
+
+
+def _beyond_bounds() -> DivergenceError:
+    """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
+    return DivergenceError(
+        "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
+        "it that is in order, or start anew with fit."
+    )
 
 
 def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:

@@ -65,6 +65,8 @@ _FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
 _FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
 # Candidates of a row, and of few labels: there codes are short, and rank worse.
 _CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
+# The table learns one of so many of them, the best.
+_LEARNED = 2
 
 
 class Sizes(NamedTuple):
@@ -85,8 +87,8 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     Sizes(n_components=16, n_slots=23000)
     """
     cells = max_memory / 4.0
-    # A column has two precisions of eight bytes beside its weights, and a label its count.
-    cells -= 4.0 * n_columns + n_labels
+    # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
+    cells -= 4.0 * n_columns + 2.0 * n_labels
     each = n_columns + n_labels
     if n_components is None:
         n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
@@ -248,17 +250,21 @@ class HashedRace(BankAlgorithm[State]):
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z)
         return state._replace(
-            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep), table=table
+            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths), table=table
         )
 
     def _learned_table(
         self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
     ) -> Array:
         """Let the table learn the candidates of rows, the true labels among them."""
-        labels, base = code_decoder.best(derived.decoder, asked, self._n_candidates(Y.shape[1]), 0)
+        n_learned = max(1, self._n_candidates(Y.shape[1]) // _LEARNED)
+        labels, base = code_decoder.best(derived.decoder, asked, n_learned, 0)
         labels, base, targets = _with_true(derived.decoder, asked, labels, base, Y)
         Z = scipy.sparse.csr_array(Z)
-        touched, precision = np.unique(Z.indices), np.zeros(Z.shape[1])
+        precision = np.zeros(Z.shape[1])
+        # Marking columns is quicker than sorting indices.
+        precision[Z.indices] = 1.0
+        touched = np.flatnonzero(precision)
         precision[touched] = self.bank.precision(state.learners, touched)
         table: Any = residual_table.learn(Table.of(state.table), Z, labels, base, targets, precision)
         return table

@@ -9,6 +9,7 @@ where what is new is ignored. Every error names the argument, what was found and
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "categorical_values",
     "check_codes",
     "check_finite",
+    "feature_places",
     "first_batch",
     "known_rows",
     "next_batch",
@@ -118,6 +120,16 @@ def _cut(X: AnyMatrix) -> AnyMatrix:
     return np.clip(X, -_LARGEST, _LARGEST)
 
 
+def feature_places(columns: Any, n_features: int) -> IntArray:
+    """Check the columns of features that are known."""
+    given = np.asarray(columns)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"columns must be a list of whole numbers, got {columns!r:.80}.")
+    if given.size and not (given.min() >= 0 and given.max() < n_features):
+        raise ValueError(f"columns must be numbers of the {n_features} features, got {columns!r:.80}.")
+    return given.astype(np.intp)
+
+
 def _check_sparse(X: Any) -> None:
     """Refuse a sparse matrix whose arrays do not fit, or that is wider than anything there is memory for."""
     if scipy.sparse.issparse(X):
@@ -136,7 +148,12 @@ def one_row(x: Any) -> Any:
         return x.to_frame().T
     if scipy.sparse.issparse(x):
         return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
-    return np.asarray(x, dtype=float)[None] if not hasattr(x, "shape") or len(x.shape) == 1 else x
+    is_vector = len(x.shape) == 1 if hasattr(x, "shape") else isinstance(x, (list, tuple)) and not _are_rows(x)
+    return [x] if is_vector else x
+
+
+def _are_rows(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, (Mapping, Sequence)) or hasattr(value, "shape") for value in values)
 
 
 def _first_features(X: Any, owner: Owner) -> tuple[AnyMatrix, Array | None]:
@@ -260,6 +277,8 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
         if "could not convert string" in str(error):
             raise ValueError(f"X must hold numbers, got text ({error}): encode it, {_TEXT_HINT}.") from None
         raise
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large to be a float.") from None
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
 
 
@@ -305,9 +324,10 @@ def _check_frame_names(X: Any, schema: Schema, owner: Owner) -> None:
 
 
 def _refuse_text(X: Any) -> None:
-    """Name the columns that hold text, which the conversion to floats would only stumble over."""
+    """Name the columns that hold text, or have one name, which the conversion to floats would only stumble over."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        # By position: two columns may have one name.
+        if len(set(X.columns)) < len(X.columns):
+            raise ValueError("X must have columns with distinct names, got a name twice: rename or drop one.")
         text = [str(name) for i, name in enumerate(X.columns) if not _is_number_like(X.dtypes.iloc[i], X, i)]
         if text:
             raise ValueError(

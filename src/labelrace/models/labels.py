@@ -111,9 +111,9 @@ def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> A
     if isinstance(Y, np.ma.MaskedArray):
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     elif hasattr(Y, "to_numpy"):
-        # Missing values of pandas' own types become NaN.
+        # Missing values of pandas' own types become NaN; objects become numbers below, or an error.
         has_missing = allow_missing and hasattr(Y, "isna") and bool(np.any(Y.isna()))
-        Y = Y.to_numpy(dtype=np.float64, na_value=np.nan) if has_missing else Y.to_numpy()
+        Y = Y.to_numpy(dtype=object, na_value=np.nan) if has_missing else Y.to_numpy()
     make = _sparse_labels if scipy.sparse.issparse(Y) else _dense_labels
     Y = make(Y, allow_missing)
     _refuse_other_rows(Y, n_rows)
@@ -156,7 +156,7 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
     if Y.dtype.kind in "OUS":
         try:
             Y = Y.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 "y must hold 0 and 1, got text or objects: give a set of names for each row, for labels by name."
             ) from None
@@ -234,6 +234,8 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
 
 def renamed(known: Array | None, names: Mapping[str, str]) -> Array:
     """Give labels other names; ``names`` are from old to new ones."""
+    if not isinstance(names, Mapping):
+        raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
     before = [] if known is None else list(known)
     unknown = [old for old in names if old not in before]
     if unknown:

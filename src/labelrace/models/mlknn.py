@@ -10,9 +10,10 @@ row of the window with its neighbours in the window, without itself. *Prequentia
 neighbours in the window as it was before the row's batch; the first batch, which has none, with its own. They are sums
 over all rows.
 
-Distances are computed once for all labels. A batch of n rows costs ``n · W · m`` to predict; the window's tables cost
-``W² · m`` when they are first asked for after a batch, prequential ones ``n · W · m``. The state is W rows and their
-labels.
+Distances are computed once for all labels. A batch of n rows costs ``n · W · m`` to predict and ``n · W · m`` to learn:
+the window's tables are read from lists of each row's neighbours, which are kept while rows come and go
+(`learners.neighbour_lists`). The state is W rows and their labels and, for the window's tables, 4 k + 8 neighbours of
+each row.
 
 References
 ----------
@@ -31,6 +32,7 @@ from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, neighbours
+from labelrace.learners.neighbour_lists import Lists, NeighbourLists
 from labelrace.learners.neighbours import Rows, Scale
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
@@ -57,6 +59,8 @@ class State(NamedTuple):
         Rows learned, not only those of the window.
     present, absent : (l, k + 1) arrays
         Rows with and without each label, by the number of neighbours that have it; prequential tables only.
+    lists : Lists
+        Neighbours of the window's rows; tables of the window only.
     """
 
     n_values: Annotated[IntArray, "m", "values"]
@@ -66,6 +70,7 @@ class State(NamedTuple):
     rows: Annotated[float, ">=0"]
     present: Annotated[FloatArray, "l @k+1", ">=0"]
     absent: Annotated[FloatArray, "l @k+1", ">=0"]
+    lists: Annotated[Lists, "_n=@listed(w)"]
 
 
 class Derived(NamedTuple):
@@ -109,13 +114,28 @@ class MLkNN(Algorithm[State]):
 
     state_type = State
 
+    @property
+    def neighbour_lists(self) -> NeighbourLists:
+        """What keeps the neighbours of the window's rows."""
+        return NeighbourLists(self.k, self.newest_first, self.window)
+
+    @property
+    def room(self) -> int:
+        """Neighbours that a list can hold."""
+        return self.neighbour_lists.room
+
+    def listed(self, n_rows: int) -> int:
+        """Count the lists that a window of so many rows has."""
+        return 0 if self.prequential else n_rows
+
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
         empty = np.zeros((schema.n_labels, self.k + 1))
         no_rows = neighbours.stored(np.zeros((0, schema.n_features)))
         no_labels = neighbours.stored(scipy.sparse.csr_array((0, schema.n_labels)))
         scale = neighbours.empty_scale(schema.n_values)
-        return State(schema.n_values, scale, no_rows, no_labels, 0.0, empty, empty)
+        lists = self.neighbour_lists.empty()
+        return State(schema.n_values, scale, no_rows, no_labels, 0.0, empty, empty, lists)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Take a batch into the window; count its neighbours first, if tables are prequential."""
@@ -135,14 +155,30 @@ class MLkNN(Algorithm[State]):
             present, absent = present + more[0], absent + more[1]
         rows = neighbours.newest(state.X, X, self.window)
         labels = neighbours.newest(state.Y, Y, self.window)
-        return State(n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent)
+        after = State(
+            n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent, self.neighbour_lists.empty()
+        )
+        return after if self.prequential else after._replace(lists=self._lists(state, after, X.shape[0]))
 
-    def _places(self, state: State) -> Derived:
+    def _lists(self, before: State, after: State, n_rows: int) -> Lists:
+        """Bring the neighbours of the window's rows up to date with a batch of so many rows."""
+        points, held = self._points(after), len(before.lists.reach)
+        size = points.shape[0]
+        # Sparse rows have another origin, so that distances from dense ones would have other rounding errors.
+        if (before.X.dense is None) == (after.X.dense is None) and n_rows < size:
+            return self.neighbour_lists.update(before.lists, points, n_rows, held + n_rows - size)
+        return self.neighbour_lists.update(self.neighbour_lists.empty(), points, size)
+
+    def _points(self, state: State) -> AnyMatrix:
         """Turn the window into points."""
         X = neighbours.as_matrix(state.X, len(state.n_values))
-        points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+        return neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+
+    def _places(self, state: State) -> Derived:
+        """Turn the window into points and labels."""
+        points = self._points(state)
         # Few labels are counted faster where they are dense, and in bytes.
-        if X.shape[0] * len(state.present) <= _DENSE_CELLS:
+        if points.shape[0] * len(state.present) <= _DENSE_CELLS:
             labels = neighbours.as_marks(state.Y, len(state.present), np.uint8 if self.k < 256 else np.uint32)
         else:
             labels = neighbours.as_matrix(state.Y, len(state.present))
@@ -153,7 +189,7 @@ class MLkNN(Algorithm[State]):
         places = self._places(state)
         present, absent = state.present, state.absent
         if not self.prequential:
-            counts = self._counts(places.points, places.labels, places.points, np.arange(places.points.shape[0]))
+            counts = self._counted(self.neighbour_lists.nearest(state.lists, places.points), places.labels)
             present, absent = count_tables(counts, places.labels, self.k)
         s = self.smoothing
         with_label, without = present.sum(axis=1), absent.sum(axis=1)
@@ -164,13 +200,16 @@ class MLkNN(Algorithm[State]):
 
     def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
         """Count each label among the neighbours of rows, (n, l), sparse where labels are."""
-        found = neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself)
+        return self._counted(neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself), labels)
+
+    def _counted(self, found: IntArray, labels: AnyMatrix) -> AnyMatrix:
+        """Count each label among rows that were found."""
         if isinstance(labels, np.ndarray):
             counts = np.zeros((len(found), labels.shape[1]), labels.dtype)
             for place in found.T:
                 counts += labels[place]
             return counts
-        return scipy.sparse.csr_array(neighbours.selection(found, P.shape[0]) @ labels)
+        return scipy.sparse.csr_array(neighbours.selection(found, labels.shape[0]) @ labels)
 
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(derived.points))

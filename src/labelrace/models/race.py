@@ -401,13 +401,13 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        return self._exchange(lambda _: self._with_rows(new, np.asarray(rows, dtype=float)))
+        return self._exchange(lambda _: self._with_rows(new, parameters.numbers("rows", rows, 2)))
 
     def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
         """Add labels whose rows of the encoder are given."""
         fitted, schema = self._checked_fitted(), self._schema_with(new)
         count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
-        if rows.shape != (count, n_components) or not np.isfinite(rows).all():
+        if rows.shape != (count, n_components):
             raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
         return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
