@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from labelrace.typing import FloatArray
+
 __all__ = [
+    "are_equal",
     "check_choice",
     "check_flag",
     "check_number",
@@ -18,7 +21,15 @@ __all__ = [
     "draw_seed",
     "generator",
     "memory_size",
+    "numbers",
 ]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Compare two values of a parameter, which may be arrays or lists of arrays."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -47,6 +58,17 @@ def check_whole(name: str, value: object, low: int) -> None:
     """Refuse a value that is not a whole number in the range."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
+
+
+def numbers(name: str, value: Any, n_axes: int) -> FloatArray:
+    """Read a list of finite numbers, with one axis, or a matrix of them, with two."""
+    try:
+        read = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        read = np.zeros(())
+    if read.ndim != n_axes or not np.isfinite(read).all():
+        raise ValueError(f"{name} must be a {('list', 'matrix')[n_axes - 1]} of finite numbers, got {value!r:.80}.")
+    return read
 
 
 def memory_size(name: str, value: Any) -> float:

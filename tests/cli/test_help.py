@@ -85,6 +85,11 @@ def test_version_and_the_help_import_nothing_heavy():
     assert ended.stderr == ""
 
 
+def test_without_the_script():
+    ended = subprocess.run([sys.executable, "-m", "labelrace", "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == labelrace.__version__
+
+
 def test_models(works):
     out = works("models")
     for name in labelrace.model_names():

@@ -235,7 +235,7 @@ def test_pyarrow_and_the_csv_module_agree(folder, rows, ending, quoted):
                 outcomes.append(str(error))
             else:
                 outcomes.append((data.X.tolist(), data.nominal_values))
-            patch.setattr(tables.CsvTable, "_bulk", lambda *_: [])
+            patch.setattr(tables.CsvTable, "_bulk", lambda *_: None)
     assert repr(outcomes[0]) == repr(outcomes[1])
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from labelrace.evaluation import Progress
     from labelrace.report.page import Document
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
 
 _RUNS = Path("labelrace-runs")

@@ -13,8 +13,6 @@ from rich.text import Text
 
 from labelrace.cli.options import Labels, Seed, Source, as_labels
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="List, inspect, fetch, convert and make data.")
 
 

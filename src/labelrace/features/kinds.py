@@ -13,18 +13,19 @@ import numpy as np
 from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, is_missing, json_list, parse_date
 from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
-__all__ = ["KINDS", "Column", "check_overrides", "column_of", "find_separator"]
-
 KINDS = ("text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty")
 
 _ID_NAME = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|number|no|nr|#)$|[a-z](Id|ID)$|^id", re.IGNORECASE)
 _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
-_DATE_FORMATS = tuple(
-    f"{day}{time}"
-    for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
-    for time in ("", " %H:%M", " %H:%M:%S")
+DATE_PATTERNS = (
+    "iso",
+    *(
+        f"{day}{time}"
+        for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
+        for time in ("", " %H:%M", " %H:%M:%S")
+    ),
 )
 _SEPARATORS = (";", "|", ",", "\t")
 # Cells that the kind of a column is found from.
@@ -227,7 +228,7 @@ def _date_pattern(cells: Cells) -> str | None:
     if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MOST:
         return None
     best, share = None, 0.0
-    for pattern in ("iso", *_DATE_FORMATS):
+    for pattern in DATE_PATTERNS:
         fits = _share(parse_date(text, pattern) is not None for text in texts)
         if fits > share:
             best, share = pattern, fits

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["Keys", "Vocabulary", "empty", "find", "learn", "merged", "since"]
-
 Hashes = npt.NDArray[np.uint64]
 
 # Counters of the filter. Two for each word: its count is the smaller one.
@@ -81,6 +79,23 @@ def empty() -> Vocabulary:
     none = np.zeros(0)
     counters = np.zeros(1 << _FILTER_BITS, dtype=np.uint8)
     return Vocabulary(np.zeros(0, np.uint64), np.zeros(0, np.intp), [], none, none, counters, 0.0)
+
+
+def checked(vocabulary: Vocabulary) -> Vocabulary:
+    """Return a vocabulary from a file, or raise what is wrong with it."""
+    keys, columns, names, rows, seen, counters, n_rows = vocabulary
+    n_words = len(keys)
+    if not keys.shape == columns.shape == rows.shape == seen.shape == (len(names),):
+        raise ValueError("its words do not fit one another")
+    if [array.dtype for array in (keys, rows, seen, counters)] != [np.uint64, np.float64, np.float64, np.uint8]:
+        raise ValueError("its words are not of the types that words have")
+    if (keys[1:] <= keys[:-1]).any() or (np.sort(columns) != np.arange(n_words)).any():
+        raise ValueError("its words are not in order")
+    if len(counters) != 1 << _FILTER_BITS or counters.ndim != 1:
+        raise ValueError("its words have not the counters that words have")
+    if not all((counts >= 0).all() and np.isfinite(counts).all() for counts in (rows, seen, np.array(n_rows))):
+        raise ValueError("its words have not been counted")
+    return vocabulary
 
 
 def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:

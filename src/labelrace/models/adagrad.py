@@ -20,7 +20,6 @@ Journal of Machine Learning Research 12 (2011).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -85,18 +84,8 @@ class AdaGradClassifier(LinearClassifier):
     0.78
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "logistic",
-        rate: float | None = None,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.rate = rate
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    loss: str = "logistic"
+    rate: float | None = None
 
     def _algorithm(self, seed: int) -> AdaGrad:
         parameters.check_choice("loss", self.loss, _LOSSES)

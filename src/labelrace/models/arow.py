@@ -18,7 +18,6 @@ Crammer, K., Kulesza, A. and Dredze, M.: Adaptive regularization of weight vecto
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -77,10 +76,7 @@ class AROWClassifier(LinearClassifier):
     0.81
     """
 
-    def __init__(self, *, r: float = 1.0, categorical_features: Any = None, label_names: Any = None) -> None:
-        self.r = r
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    r: float = 1.0
 
     def _algorithm(self, seed: int) -> AROW:
         parameters.check_number("r", self.r, 0, open_low=True)

@@ -257,26 +257,12 @@ class BMaDClassifier(OnlineClassifier):
     0.7
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = 20,
-        threshold: float = 0.5,
-        search: str = "greedy",
-        warm_up: int = 1000,
-        learner: Any = "naive_bayes",
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.threshold = threshold
-        self.search = search
-        self.warm_up = warm_up
-        self.learner = learner
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    n_components: str | int = 20
+    threshold: float = 0.5
+    search: str = "greedy"
+    warm_up: int = 1000
+    learner: Any = "naive_bayes"
+    random_state: Any = None
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

@@ -436,22 +436,10 @@ class ClassifierChainsClassifier(OnlineClassifier):
     array([[ True,  True, False]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_chains: int = 1,
-        orders: Any = None,
-        learner: NaiveBayes | None = None,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_chains = n_chains
-        self.orders = orders
-        self.learner = learner
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    n_chains: int = 1
+    orders: Any = None
+    learner: NaiveBayes | None = None
+    random_state: Any = None
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

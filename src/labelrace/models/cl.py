@@ -56,7 +56,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M"]
     sets: LabelSets
     n_labels: Annotated[float, "=l"]
@@ -329,25 +329,10 @@ class CompressedLabelingClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"prior": False}
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2_squared",
-        prior: bool = True,
-        encoder: Any = None,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.prior = prior
-        self.encoder = encoder
-        self.random_state = random_state
+    n_components: str | int = "log2_squared"
+    prior: bool = True
+    encoder: Any = None
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> CompressedLabeling:
         parameters.check_flag("prior", self.prior)
@@ -359,7 +344,7 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        given = np.asarray(self.encoder, dtype=float)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        given = parameters.numbers("encoder", self.encoder, 2)
+        if not given.size:
             raise ValueError(f"encoder must be a matrix of finite numbers, got {self.encoder!r}.")
         return CompressedLabeling(k, how[0], tuple(tuple(row) for row in given.tolist()), how[1])

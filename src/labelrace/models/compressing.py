@@ -38,8 +38,7 @@ _SAMPLE, _FILLED = 64, 0.5
 class Recent(NamedTuple):
     """Recent rows, in compressed-row form; none while there is room."""
 
-    # Without a declared shape: a row is tried out, as the learners may be of all labels or of none.
-    values: FloatArray
+    values: Annotated[FloatArray, "_z", "nan"]
     indices: Annotated[IntArray, "_z", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _z"]
 

@@ -62,7 +62,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l"]
 
 
@@ -412,21 +412,10 @@ class CompressionClassifier(OnlineClassifier):
     published: ClassVar[Mapping[str, Any]] = {}
     """What `paper` settles besides the regression."""
 
-    def __init__(
-        self,
-        penalty: Any,
-        scaling: str,
-        penalise_intercept: bool,
-        forgetting: float,
-        categorical_features: Any,
-        label_names: Any,
-    ) -> None:
-        self.penalty = penalty
-        self.scaling = scaling
-        self.penalise_intercept = penalise_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    penalty: Any = "auto"
+    scaling: str = "auto"
+    penalise_intercept: bool = False
+    forgetting: float = 1.0
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

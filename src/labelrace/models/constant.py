@@ -79,7 +79,7 @@ class Constant(Algorithm[State]):
         if self.majority:
             most_frequent = np.argsort(-state.counts, kind="stable")
             predicted[most_frequent[: int(state.last_cardinality)]] = True
-        return Derived(state.counts / state.rows, predicted)
+        return Derived(np.minimum(state.counts / state.rows, 1.0), predicted)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Return the labels' frequencies for every row; all zero if none is predicted anyway."""
@@ -145,9 +145,7 @@ class ConstantClassifier(OnlineClassifier):
     array([[1, 0, 0]])
     """
 
-    def __init__(self, *, strategy: Literal["majority", "negative"] = "majority", label_names: Any = None) -> None:
-        self.strategy = strategy
-        self.label_names = label_names
+    strategy: Literal["majority", "negative"] = "majority"
 
     def _algorithm(self, seed: int) -> Constant:
         parameters.check_choice("strategy", self.strategy, ("majority", "negative"))

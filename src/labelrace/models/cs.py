@@ -172,27 +172,11 @@ class CompressedSensingClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"skip_unseen": False}
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2_squared",
-        decoder: str = "omp",
-        encoder: Any = "gaussian",
-        skip_unseen: bool = True,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.decoder = decoder
-        self.encoder = encoder
-        self.skip_unseen = skip_unseen
-        self.random_state = random_state
+    n_components: str | int = "log2_squared"
+    decoder: str = "omp"
+    encoder: Any = "gaussian"
+    skip_unseen: bool = True
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> CompressedSensing:
         parameters.check_choice("decoder", self.decoder, tuple(_DECODERS))
@@ -201,8 +185,8 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        given = np.asarray(self.encoder, dtype=float)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        given = parameters.numbers("encoder", self.encoder, 2)
+        if not given.size:
             raise ValueError(f"encoder must be a name or a matrix of finite numbers, got {self.encoder!r}.")
         rows = tuple(tuple(row) for row in given.tolist())
         return CompressedSensing(self.n_components, rows, *how)

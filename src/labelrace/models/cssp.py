@@ -159,27 +159,11 @@ class CSSPClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"coding": "signs"}
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2",
-        coding: str = "centred",
-        uniforms: Any = None,
-        selected: Any = None,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.coding = coding
-        self.uniforms = uniforms
-        self.selected = selected
-        self.random_state = random_state
+    n_components: str | int = "log2"
+    coding: str = "centred"
+    uniforms: Any = None
+    selected: Any = None
+    random_state: Any = None
 
     @property
     def selected_(self) -> IntArray:
@@ -189,10 +173,10 @@ class CSSPClassifier(CompressionClassifier):
 
     def _algorithm(self, seed: int) -> CSSP:
         parameters.check_choice("coding", self.coding, CODINGS)
-        uniforms = None if self.uniforms is None else tuple(map(float, self.uniforms))
+        uniforms = None if self.uniforms is None else tuple(parameters.numbers("uniforms", self.uniforms, 1).tolist())
         if uniforms is not None and not all(0 < u < 1 for u in uniforms):
             raise ValueError(f"uniforms must be numbers between 0 and 1, both left out, got {self.uniforms!r}.")
-        selected = None if self.selected is None else tuple(map(int, self.selected))
+        selected = None if self.selected is None else tuple(map(int, parameters.numbers("selected", self.selected, 1)))
         if selected is not None and (not selected or min(selected) < 0 or len(set(selected)) < len(selected)):
             raise ValueError(f"selected must be distinct columns of labels, got {self.selected!r}.")
         own_seed = 0 if uniforms is not None or selected is not None else seed

@@ -106,23 +106,9 @@ class FaIEClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"coding": "signs"}
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2",
-        alpha: float = 0.1,
-        coding: str = "centred",
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.alpha = alpha
-        self.coding = coding
+    n_components: str | int = "log2"
+    alpha: float = 0.1
+    coding: str = "centred"
 
     def _algorithm(self, seed: int) -> FaIE:
         parameters.check_number("alpha", self.alpha, 0)

@@ -85,7 +85,7 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
     inputs: Inputs
 
@@ -339,24 +339,11 @@ class ISOUPTreeClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    def __init__(
-        self,
-        *,
-        leaf: Literal["mean", "linear"] = "mean",
-        grace_period: int = 200,
-        delta: float = 1e-7,
-        tau: float = 0.05,
-        constant_labels: Literal["no_merit", "moa"] = "no_merit",
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.leaf = leaf
-        self.grace_period = grace_period
-        self.delta = delta
-        self.tau = tau
-        self.constant_labels = constant_labels
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    leaf: Literal["mean", "linear"] = "mean"
+    grace_period: int = 200
+    delta: float = 1e-7
+    tau: float = 0.05
+    constant_labels: Literal["no_merit", "moa"] = "no_merit"
 
     @classmethod
     def moa(cls, **others: Any) -> Self:

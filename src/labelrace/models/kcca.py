@@ -56,7 +56,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l+@n_extra"]
     width: Annotated[float, ">=0"]
 
@@ -202,31 +202,13 @@ class KCCAClassifier(CompressionClassifier):
     0.72
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2",
-        n_random_features: int = 64,
-        width: Any = "auto",
-        label_penalty: float = 1.0,
-        frequencies: Any = None,
-        phases: Any = None,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.n_random_features = n_random_features
-        self.width = width
-        self.label_penalty = label_penalty
-        self.frequencies = frequencies
-        self.phases = phases
-        self.random_state = random_state
+    n_components: str | int = "log2"
+    n_random_features: int = 64
+    width: Any = "auto"
+    label_penalty: float = 1.0
+    frequencies: Any = None
+    phases: Any = None
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> KCCA:
         parameters.check_whole("n_random_features", self.n_random_features, 0)
@@ -244,8 +226,8 @@ class KCCAClassifier(CompressionClassifier):
 
 def _checked(frequencies: Any, phases: Any, count: int) -> tuple[Rows, tuple[float, ...]]:
     """Check random features that are given."""
-    rows, shifts = np.asarray(frequencies, dtype=float), np.asarray(phases, dtype=float)
-    if rows.ndim != 2 or rows.shape[1] != count or shifts.shape != (count,):
+    rows, shifts = parameters.numbers("frequencies", frequencies, 2), parameters.numbers("phases", phases, 1)
+    if rows.shape[1] != count or shifts.shape != (count,):
         raise ValueError(
             f"frequencies and phases must be of shapes (labels, {count}) and ({count},) for n_random_features={count}, "
             f"got {rows.shape} and {shifts.shape}."

@@ -6,7 +6,7 @@ model does not know: they come behind those that it knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from labelrace.models import naming
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels"]
+__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels", "renamed"]
 
 
 _TWO = "a row for each of X and a column for each label"
@@ -113,9 +113,9 @@ def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> A
     if isinstance(Y, np.ma.MaskedArray):
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     elif hasattr(Y, "to_numpy"):
-        # Missing values of pandas' own types become NaN.
+        # Missing values of pandas' own types become NaN; objects become numbers below, or an error.
         has_missing = allow_missing and hasattr(Y, "isna") and bool(np.any(Y.isna()))
-        Y = Y.to_numpy(dtype=np.float64, na_value=np.nan) if has_missing else Y.to_numpy()
+        Y = Y.to_numpy(dtype=object, na_value=np.nan) if has_missing else Y.to_numpy()
     make = _sparse_labels if scipy.sparse.issparse(Y) else _dense_labels
     Y = make(Y, allow_missing)
     _refuse_other_rows(Y, n_rows)
@@ -158,7 +158,7 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
     if Y.dtype.kind in "OUS":
         try:
             Y = Y.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 "y must hold 0 and 1, got text or objects: give a set of names for each row, for labels by name."
             ) from None
@@ -232,3 +232,17 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
     if len({*names, *known}) < count + len(known):
         raise ValueError("new must be names that are distinct and that the model does not know yet.")
     return n_known + count, naming.as_array([*known, *names])
+
+
+def renamed(known: Array | None, names: Mapping[str, str]) -> Array:
+    """Give labels other names; ``names`` are from old to new ones."""
+    if not isinstance(names, Mapping):
+        raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
+    before = [] if known is None else list(known)
+    unknown = [old for old in names if old not in before]
+    if unknown:
+        raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
+    after = [str(names.get(name, name)) for name in before]
+    if len(set(after)) < len(after):
+        raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
+    return naming.as_array(after)

@@ -59,12 +59,12 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M"]
-    layers: tuple[Layer, ...]
-    back: tuple[Layer, ...]
+    layers: Annotated[tuple[Layer, ...], "chain l y"]
+    back: Annotated[tuple[Layer, ...], "chain y l"]
     occurs: Annotated[BoolArray, "l"]
-    decoder: decoder.State
+    decoder: Annotated[decoder.State, "k=y+1"]
 
 
 class Code(NamedTuple):
@@ -330,33 +330,14 @@ class MANIACClassifier(CompressionClassifier):
     0.68
     """
 
-    def __init__(
-        self,
-        *,
-        stages: int = 4,
-        shrink: float = 0.85,
-        units: str = "sigmoid",
-        decoder: str = "net",
-        epochs: int = 30,
-        minibatch: int = 20,
-        rate: float = 0.01,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.stages = stages
-        self.shrink = shrink
-        self.units = units
-        self.decoder = decoder
-        self.epochs = epochs
-        self.minibatch = minibatch
-        self.rate = rate
-        self.random_state = random_state
+    stages: int = 4
+    shrink: float = 0.85
+    units: str = "sigmoid"
+    decoder: str = "net"
+    epochs: int = 30
+    minibatch: int = 20
+    rate: float = 0.01
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> MANIAC:
         for name in ("stages", "epochs", "minibatch"):

@@ -198,12 +198,7 @@ class MBRClassifier(OnlineClassifier):
     array([[ True,  True, False]])
     """
 
-    def __init__(
-        self, *, learner: NaiveBayes | None = None, categorical_features: Any = None, label_names: Any = None
-    ) -> None:
-        self.learner = learner
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    learner: NaiveBayes | None = None
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

@@ -231,22 +231,10 @@ class MBRChunksClassifier(OnlineClassifier):
     array([[ True,  True, False]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_stacks: int = 10,
-        weights: Literal["dynamic", "static"] = "dynamic",
-        n_neighbors: int = 10,
-        learner: NaiveBayes | None = None,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.n_stacks = n_stacks
-        self.weights = weights
-        self.n_neighbors = n_neighbors
-        self.learner = learner
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    n_stacks: int = 10
+    weights: Literal["dynamic", "static"] = "dynamic"
+    n_neighbors: int = 10
+    learner: NaiveBayes | None = None
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

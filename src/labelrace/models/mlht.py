@@ -66,7 +66,7 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L"]
     learners: Any
 
@@ -344,24 +344,11 @@ class MLHTClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    def __init__(
-        self,
-        *,
-        leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes",
-        entropy: Literal["rows", "occurrences", "intended"] = "rows",
-        grace_period: float = 200,
-        delta: float = 1e-7,
-        tau: float = 0.05,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.leaf = leaf
-        self.entropy = entropy
-        self.grace_period = grace_period
-        self.delta = delta
-        self.tau = tau
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
+    entropy: Literal["rows", "occurrences", "intended"] = "rows"
+    grace_period: float = 200
+    delta: float = 1e-7
+    tau: float = 0.05
 
     @classmethod
     def moa(cls, **others: Any) -> Self:

@@ -329,26 +329,12 @@ class MLkNNClassifier(OnlineClassifier):
     array([[1., 0.]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        window: int = 1000,
-        tables: Literal["window", "prequential"] = "window",
-        smoothing: float = 1.0,
-        scale: Literal["range", "none"] = "range",
-        ties: Literal["newest", "oldest"] = "newest",
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.window = window
-        self.tables = tables
-        self.smoothing = smoothing
-        self.scale = scale
-        self.ties = ties
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    n_neighbors: int = 10
+    window: int = 1000
+    tables: Literal["window", "prequential"] = "window"
+    smoothing: float = 1.0
+    scale: Literal["range", "none"] = "range"
+    ties: Literal["newest", "oldest"] = "newest"
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

@@ -193,29 +193,12 @@ class MOPLMSClassifier(CompressionClassifier):
 
     published: ClassVar[Mapping[str, Any]] = {"refit": False, "coding": "binary", "tol": 1e-11}
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        lambda1: float = 0.1,
-        lambda2: float = 0.0,
-        refit: bool = True,
-        coding: str = "centred",
-        tol: float = 1e-6,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.refit = refit
-        self.coding = coding
-        self.tol = tol
+    n_components: int | None = None
+    lambda1: float = 0.1
+    lambda2: float = 0.0
+    refit: bool = True
+    coding: str = "centred"
+    tol: float = 1e-6
 
     @property
     def selected_(self) -> IntArray:

@@ -18,7 +18,7 @@ imbalance in multi-label stream classification. IJCAI (2011). Settings and the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -243,22 +243,10 @@ class MWCClassifier(OnlineClassifier):
     array([[1., 0.]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 11,
-        window: int = 200,
-        ratio: float = 0.5,
-        thresholds: str = "adaptive",
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.window = window
-        self.ratio = ratio
-        self.thresholds = thresholds
-        self.categorical_features = categorical_features
-        self.label_names = label_names
+    n_neighbors: int = 11
+    window: int = 200
+    ratio: float = 0.5
+    thresholds: str = "adaptive"
 
     def _algorithm(self, seed: int) -> MWC:
         parameters.check_whole("n_neighbors", self.n_neighbors, 1)

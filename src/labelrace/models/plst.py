@@ -89,21 +89,8 @@ class PLSTClassifier(CompressionClassifier):
     12 directions: 0.75
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: str | int = "log2",
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        meka: bool = False,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
-        self.n_components = n_components
-        self.meka = meka
+    n_components: str | int = "log2"
+    meka: bool = False
 
     @classmethod
     def meka_form(cls, **others: Any) -> Self:

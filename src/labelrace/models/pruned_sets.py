@@ -41,7 +41,7 @@ class Tree(NamedTuple):
     """The tree of classes of one leaf, as `mlht.State` has it, without learners."""
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
 
 
@@ -69,7 +69,7 @@ class PrunedSets(NamedTuple):
     sets: Annotated[IntArray, "b", "<S"]
     starts: Annotated[IntArray, "L+1", "starts b"]
     classes: Annotated[IntArray, "L C", "-1<S"]
-    trees: Annotated[tuple[Tree, ...], "parts L", "own m C"]
+    trees: Annotated[tuple[Tree, ...], "each L", "own m C"]
 
 
 class _Part(NamedTuple):

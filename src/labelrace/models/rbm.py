@@ -282,28 +282,13 @@ class RBMClassifier(OnlineClassifier):
     array([[1., 0.]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_hidden: int = 10,
-        n_layers: int = 2,
-        learner: Any = "auto",
-        rate: float = 0.1,
-        minibatch: int = 10,
-        epochs: int = 100,
-        categorical_features: Any = None,
-        label_names: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.n_layers = n_layers
-        self.learner = learner
-        self.rate = rate
-        self.minibatch = minibatch
-        self.epochs = epochs
-        self.categorical_features = categorical_features
-        self.label_names = label_names
-        self.random_state = random_state
+    n_hidden: int = 10
+    n_layers: int = 2
+    learner: Any = "auto"
+    rate: float = 0.1
+    minibatch: int = 10
+    epochs: int = 100
+    random_state: Any = None
 
     def _algorithm(self, seed: int) -> RBMFeatures:
         for name in ("n_hidden", "n_layers", "minibatch", "epochs"):

@@ -116,10 +116,7 @@ class BinaryRelevanceClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    def __init__(self, *, learner: Any = "auto", categorical_features: Any = None, label_names: Any = None) -> None:
-        self.categorical_features = categorical_features
-        self.learner = learner
-        self.label_names = label_names
+    learner: Any = "auto"
 
     @classmethod
     def paper(cls, **others: Any) -> Self:

@@ -16,7 +16,6 @@ Hoerl, A. and Kennard, R.: Ridge regression: biased estimation for nonorthogonal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
@@ -60,18 +59,6 @@ class RidgeClassifier(CompressionClassifier):
     >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
     0.75
     """
-
-    def __init__(
-        self,
-        *,
-        penalty: Any = "auto",
-        scaling: str = "auto",
-        penalise_intercept: bool = False,
-        forgetting: float = 1.0,
-        categorical_features: Any = None,
-        label_names: Any = None,
-    ) -> None:
-        super().__init__(penalty, scaling, penalise_intercept, forgetting, categorical_features, label_names)
 
     def _algorithm(self, seed: int) -> RidgeRelevance:
         return RidgeRelevance(self._settings())

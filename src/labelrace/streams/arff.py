@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,7 @@ from labelrace.streams.cells import (
     has_plain_quotes,
     increase_within_rows,
     integers,
+    number_matrix,
     number_texts,
     read_cells,
     read_lines,
@@ -65,14 +66,16 @@ _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
 _MOST_DIGITS = 4000
+_MANY_ROWS = 4096
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
 def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
-    r"""Open an ARFF file as a stream.
+    """Open an ARFF file as a stream.
 
-    The header is read at once, and the file is scanned for its encoding: UTF-8, or else Latin-1. X is sparse if
-    the rows are. Nominal features hold the index of the value in its declaration, missing values are NaN.
+    The header is read at once and, if it is not plain ASCII, the file is scanned for its encoding: UTF-8, or else
+    Latin-1. X is sparse if the rows are. Nominal features hold the index of the value in its declaration,
+    missing values are NaN.
 
     Parameters
     ----------
@@ -82,28 +85,6 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
         Which attributes are labels: the path of a Mulan XML file that names them; a count (n > 0: the last n
         attributes, n < 0: the first); or a list of names. By default the ``.xml`` file beside the ARFF file,
         or MEKA's ``-C`` option in the relation's name. The labels keep the order of the attributes.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line. Errors of the header are raised by this
-        call, errors of rows when they are reached.
-    FileNotFoundError
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> text = "@relation t\n@attribute size numeric\n@attribute hue {red,green}\n@attribute nice {0,1}\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.arff")
-    ...     _ = path.write_text(text + "@data\n1.5,green,1\n?,red,0\n")
-    ...     stream = open_arff(path, labels=1)
-    ...     X, Y = next(stream.batches(10))
-    >>> stream
-    FileStream('toy': 2 features (1 categorical), 1 labels)
-    >>> X
-    array([[1.5, 1. ],
-           [nan, 0. ]])
     """
     header = read_header(Path(path))
     layout = _make_layout(header, find_labels(header, labels))
@@ -187,10 +168,13 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             first = raw.strip()
             if first[:1] in _NO_ROW:
                 continue
-            parsers: Any = (_sparse_parsers if first.startswith(b"{") else _dense_parsers)(layout)
-            rest = byte_blocks(file, size, SPARSE_BLOCK) if first.startswith(b"{") else byte_blocks(file, size)
+            is_sparse = first.startswith(b"{")
+            bulk, row, join = (_sparse_parsers if is_sparse else _dense_parsers)(layout)
+            rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
-            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, *parsers), size)
+            # Several blocks in memory are little only where many rows are wanted.
+            threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
+            yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
 
 
 def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
@@ -224,34 +208,19 @@ def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batc
 
 def _dense_batch(table: Any, layout: Layout) -> Batch | None:
     """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
-    n_labels, start = int(layout.is_label.sum()), 0
-    X = np.empty((table.num_rows, len(layout.codes) - n_labels))
-    labels: Array = np.empty((table.num_rows, n_labels), dtype=np.int8)
-    order = np.argsort(layout.is_label, kind="stable").tolist()
-    for rows in table.to_batches():
-        part = slice(start, start := start + rows.num_rows)
-        # Rows of a transposed array: the columns, to be written to.
-        for position, target in zip(order, chain(X[part].T, labels[part].T), strict=True):
-            values = _column_values(rows.column(position), position, layout)
-            if values is None:
-                return None
-            target[:] = values
-    return None if np.isinf(X).any() else (X, sparse_marks(labels ^ layout.inverted))
-
-
-def _column_values(column: Any, position: int, layout: Layout) -> Array | None:
-    """Return the numbers of a column, NaN where they are missing, or None if a value is not allowed."""
-    codes = layout.codes[position]
-    if codes is not None and not _is_binary(codes):
-        found = pc.index_in(column, value_set=layout.texts[layout.domain[position]])
-        if found.null_count != column.null_count:
-            return None  # an unknown value, or an empty one
-        column = found
-    number = column.cast(pa.float64()) if column.null_count else column
-    values: Array = number.to_numpy(zero_copy_only=False)
-    if layout.is_label[position] and (column.null_count or (codes is None and not np.isin(values, (0, 1)).all())):
+    columns = table.columns
+    for position, codes in enumerate(layout.codes):
+        if codes is not None and not _is_binary(codes):
+            texts = columns[position]
+            columns[position] = pc.index_in(texts, value_set=layout.texts[layout.domain[position]])
+            if columns[position].null_count != texts.null_count:
+                return None  # an unknown value, or an empty one
+    X, marks = (
+        number_matrix(list(compress(columns, wanted)), table.num_rows) for wanted in (~layout.is_label, layout.is_label)
+    )
+    if np.isinf(X).any() or not ((marks == 0) | (marks == 1)).all():
         return None
-    return values
+    return X, sparse_marks(marks.astype(np.int8) ^ layout.inverted)
 
 
 def _is_binary(codes: dict[str, int]) -> bool:
@@ -330,7 +299,7 @@ def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | N
 
 def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
     """Return the values of a row, or raise the exact error."""
-    line = raw.decode(layout.header.encoding)
+    line = raw.decode(layout.header.encoding, "replace")
     if line.startswith("{"):
         raise place.error("a sparse row in a file that began with dense rows; write all rows the same way")
     texts: list[tuple[str, bool]] = []
@@ -352,7 +321,7 @@ def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
 
 def parse_sparse_row(layout: Layout, raw: bytes, place: Place) -> dict[int, float]:
     """Return the values of a row by their columns, or raise the exact error."""
-    line = raw.decode(layout.header.encoding)
+    line = raw.decode(layout.header.encoding, "replace")
     if not line.startswith("{"):
         raise place.error("a dense row in a file that began with sparse rows; write all rows the same way")
     entries: dict[int, float] = {}

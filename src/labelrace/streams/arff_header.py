@@ -44,7 +44,10 @@ class Attribute(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What stands above the rows, and where the rows begin."""
+    """What stands above the rows, and where the rows begin.
+
+    ``encoding`` is "utf-8" where all names and values are ASCII: no other value can be in a row.
+    """
 
     path: Path
     relation: str
@@ -56,15 +59,16 @@ class Header(NamedTuple):
 
 def read_header(path: Path) -> Header:
     """Read the header of an ARFF file, up to and including ``@data``."""
-    encoding = _encoding(path)
-    relation, attributes = "", list[Attribute]()
+    encoding, relation, attributes = "", "", list[Attribute]()
     first_line: dict[str, int] = {}
     types: dict[str, tuple[str, ...]] = {}
     offset = number = 0
     with open_data(path) as file:
         for number, raw in enumerate(file, start=1):
             offset += len(raw)
-            line = raw.decode(encoding).lstrip("\ufeff").strip()
+            if not encoding and not raw.isascii():
+                encoding = _encoding(path)
+            line = raw.decode(encoding or "utf-8").lstrip("\ufeff").strip()
             if not line or line.startswith("%"):
                 continue
             place = Place(path, number)
@@ -84,7 +88,7 @@ def read_header(path: Path) -> Header:
                 case "@data":
                     if not attributes:
                         raise place.error("@data comes before any @attribute; declare the columns first")
-                    return Header(path, relation, tuple(attributes), encoding, offset, number)
+                    return Header(path, relation, tuple(attributes), encoding or "utf-8", offset, number)
                 case _:
                     raise place.error(f"expected @relation, @attribute or @data, found {line[:40]!r}")
     raise Place(path, number).error("the file ends without an @data line; it is cut, or not an ARFF file")

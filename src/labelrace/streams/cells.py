@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import Place, new_data, rows_in, until_error
+from labelrace.streams.files import Place, ahead, new_data, rows_in, until_error
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
@@ -131,14 +131,15 @@ def read_lines(
     bulk: Callable[[bytes, int], Parsed | None],
     row: Callable[[bytes, Place], Row],
     join: Callable[[list[Row]], Parsed],
+    threads: int = 1,
 ) -> Iterator[Parsed]:
     """Yield the rows of each block of lines; before an error those above it.
 
     `line` and `skipped` are those of `rows_in`. `bulk` parses lines, of a given number, at once, or returns None if
     one is not plain. Then `row` parses each of them, or raises the exact error, and `join` puts the rows together.
+    Several `threads` parse blocks ahead in bulk, which pays where `bulk` leaves Python's lock to others.
     """
-    for block, n_lines in blocks:
-        parsed = bulk(block, n_lines)
+    for (block, n_lines), parsed in ahead(bulk, blocks, threads):
         if parsed is None:
             numbers, lines = rows_in(block, line, skipped)
             text = b"".join(raw + b"\n" for raw in lines)
@@ -152,6 +153,7 @@ def read_lines(
             if error is not None:
                 raise error
         line += n_lines
+        del block, parsed  # before the next ones are there
 
 
 def write_lines(
@@ -199,6 +201,15 @@ def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **pars
         return csv.read_csv(pa.BufferReader(text), reading, csv.ParseOptions(**parsing), options)
     except pa.ArrowInvalid:
         return None
+
+
+def number_matrix(columns: Sequence[Any], n_rows: int) -> FloatArray:
+    """Return columns of an Arrow table, of numbers or truths, as one matrix by rows, NaN for what is missing."""
+    doubles = [column if column.type == pa.float64() else column.cast(pa.float64(), safe=False) for column in columns]
+    matrix, start = np.empty((n_rows, len(columns))), 0
+    for rows in pa.table(doubles, names=list(map(str, range(len(doubles))))).to_batches() if doubles else ():
+        matrix[start : (start := start + rows.num_rows)] = rows.to_tensor(null_to_nan=True).to_numpy()
+    return matrix
 
 
 class Pieces(NamedTuple):

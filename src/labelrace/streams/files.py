@@ -7,7 +7,9 @@ import errno
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
@@ -17,6 +19,8 @@ from labelrace.exceptions import DataFormatError, LabelraceError
 from labelrace.files import whole_file
 
 Item = TypeVar("Item")
+Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
+Result = TypeVar("Result")
 
 # A file that declares more features or labels than this is damaged, and memory must not be given to it.
 MOST_COLUMNS = 10**8
@@ -24,6 +28,7 @@ MOST_COLUMNS = 10**8
 _COMPRESSED = (".gz", ".bz2")
 # Bytes that are read at once, and that any compressed file may unpack to.
 _BUFFER, _SMALL = 1 << 18, 1 << 26
+_TAIL = 1 << 12
 # The parsers that take a block of lines at a time pay from the first size on. NumPy's arrays for a block of the second
 # one stay in the processor's cache.
 _LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
@@ -105,8 +110,12 @@ class _Watched(io.RawIOBase):
         if self._size is not None and self._unpacked > _SMALL:
             limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")
         if self._most_in_line is not None:
-            last = bytes(buffer[:count]).rfind(b"\n")
-            self._line = self._line + count if last < 0 else count - last - 1
+            # Lines are mostly short: copying the end of the buffer is enough to find that of the last one.
+            start = max(count - _TAIL, 0)
+            last = bytes(buffer[start:count]).rfind(b"\n")
+            if last < 0:
+                start, last = 0, bytes(buffer[:start]).rfind(b"\n")
+            self._line = self._line + count if last < 0 else count - start - last - 1
             if self._line > self._most_in_line:
                 limits.LINE.check(self._line, f"{self._path}")
         return count
@@ -176,6 +185,24 @@ def byte_blocks(file: IO[bytes], size: int, most: int = 1 << 22) -> Iterator[tup
         n_lines = block.count(b"\n")
         yield block, n_lines
         amount = min(max(size * len(block) // n_lines, _LEAST_BLOCK), most)
+
+
+def ahead(
+    function: Callable[..., Result], calls: Iterable[Arguments], threads: int
+) -> Iterator[tuple[Arguments, Result]]:
+    """Yield the arguments and results of calls, in their order; several threads are as many calls ahead."""
+    if threads == 1:
+        yield from ((call, function(*call)) for call in calls)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        pending = deque[tuple[Arguments, Future[Result]]]()
+        for call in calls:
+            pending.append((call, pool.submit(function, *call)))
+            if len(pending) > threads:
+                done, result = pending.popleft()
+                yield done, result.result()
+        for done, result in pending:
+            yield done, result.result()
 
 
 def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:

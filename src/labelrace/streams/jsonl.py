@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line, as Arrow record batches, or as sparse rows.
+"""JSON lines: an object on each line, as Arrow tables, or as sparse rows.
 
 Blocks of lines are parsed by pyarrow. A block that it refuses, or that holds what it reads in another way than
 documented, is parsed by the standard library's `json`, which also finds the line of an error.
@@ -102,7 +102,7 @@ class JsonTable(Table):
         if rows:
             names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
             arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
-            yield TableBatch(pa.record_batch(arrays, names=names), numbers[: len(rows)])
+            yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
         if error is not None:
             raise error
 
@@ -156,7 +156,7 @@ def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
-    """Return a block of lines as a record batch, or None if pyarrow cannot be trusted with it."""
+    """Return a block of lines as a table, or None if pyarrow cannot be trusted with it."""
     if not all(map(_is_flat, lines)):
         return None
     known = dict(types)
@@ -182,8 +182,7 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
             found[name] = column.type
         columns.append(column)
     types.update(found)
-    [batch] = pa.table(columns, names=table.schema.names).combine_chunks().to_batches() if columns else [None]
-    return batch
+    return pa.table(columns, names=table.schema.names) if columns else None
 
 
 def _is_flat(line: bytes) -> bool:

@@ -1,6 +1,6 @@
-"""Tables as Arrow record batches: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
+"""Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
-`open_table` gives a `Table`, whose `batches` yield record batches in bounded memory, with the line of each row. Blocks
+`open_table` gives a `Table`, whose `batches` yield Arrow tables in bounded memory, with the line of each row. Blocks
 of lines are parsed by pyarrow. A block that it refuses, or might read in another way than documented (quotes within
 cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
 """
@@ -11,7 +11,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, chain, compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
@@ -45,7 +45,7 @@ _JSON = (".jsonl", ".ndjson")
 
 
 class TableBatch(NamedTuple):
-    """Some rows of a table, and the line of the file that each of them ends in (its row, where there are no lines)."""
+    """Some rows as an Arrow table, and the line of the file that each ends in (its row, where there are no lines)."""
 
     rows: Any
     lines: Sequence[int]
@@ -92,7 +92,7 @@ class Table(Protocol):
 
 
 def open_table(path: Path, **options: Any) -> Table:
-    r"""Open a table by its suffix.
+    """Open a table by its suffix.
 
     Parameters
     ----------
@@ -101,15 +101,6 @@ def open_table(path: Path, **options: Any) -> Table:
         behind if it is compressed.
     **options
         Those of the class of the format, such as `CsvTable`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.csv")
-    ...     _ = path.write_text("size,hue\n1.5,red\n\n,blue\n")
-    ...     [(batch.rows.to_pydict(), list(batch.lines)) for batch in open_table(path).batches(100)]
-    [({'size': [1.5, None], 'hue': ['red', 'blue']}, [2, 4])]
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
@@ -121,15 +112,8 @@ def open_table(path: Path, **options: Any) -> Table:
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
-    text = "".join(filter(None, cells))
-    # float() would take other scripts' digits, and pass over underscores.
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        numbers = np.array([float(cell or "nan") for cell in cells])
-    except ValueError:
-        return None
-    return None if np.isinf(numbers).any() else numbers
+    numbers = [finite_number(cell or "nan") for cell in cells]
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def is_number(kind: Any) -> bool:
@@ -193,9 +177,9 @@ class CsvTable(Table):
             _, line = self._header(file)
             options = self._options(types)
             for block, n_lines in byte_blocks(file, size):
-                batches = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
-                yield from batches
-                if batches:
+                batch = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
+                if batch is not None:
+                    yield batch
                     line += n_lines
                 else:
                     line = yield from self._by_rows(block, file, line, types, refusal or not_a_number)
@@ -210,18 +194,17 @@ class CsvTable(Table):
             false_values=_FALSE,
         )
 
-    def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> list[TableBatch]:
-        """Return the rows of a block, or nothing if pyarrow cannot be trusted with it."""
+    def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
+        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
         plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
         if not plain or has_lone_returns(block):
-            return []
+            return None
         table = read_cells(block, len(numbers), self.names, options, delimiter=self.delimiter)
         if table is not None and table.num_rows < len(numbers):
             numbers = list(compress(numbers, (raw not in (b"", b"\r") for raw in block.split(b"\n"))))
         if table is None or table.num_rows != len(numbers):
-            return []
-        batches, starts = table.to_batches(), accumulate(map(len, table.to_batches()), initial=0)
-        return [TableBatch(rows, numbers[at : at + len(rows)]) for rows, at in zip(batches, starts, strict=False)]
+            return None
+        return TableBatch(table, numbers)
 
     def _by_rows(
         self, block: bytes, file: Iterable[bytes], line: int, types: Types, refusal: Refusal
@@ -308,7 +291,7 @@ class ArrowTable(Table):
         with self._opened() as file:
             for batch in self._record_batches(file, size, names):
                 batch.validate(full=True)
-                yield TableBatch(batch, range(first, first + batch.num_rows))
+                yield TableBatch(pa.Table.from_batches([batch]), range(first, first + batch.num_rows))
                 first += batch.num_rows
 
     def _record_batches(self, file: Any, size: int, names: list[str]) -> Iterator[Any]:
@@ -337,7 +320,7 @@ def _check_names(names: Sequence[str], path: Path) -> None:
 
 
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, tuple[str, str] | None]:
-    """Return the cells as a record batch; up to the first row with a cell that does not fit, and that cell."""
+    """Return the cells as a table; up to the first row with a cell that does not fit, and that cell."""
     arrays, wrong = [], list[tuple[int, str]]()
     for name, cells in columns.items():
         if pa.types.is_string(types[name]):
@@ -352,7 +335,7 @@ def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[A
         else:
             arrays.append(pa.array(numbers, mask=np.array([text is None for text in texts], dtype=bool)))
     if not wrong:
-        return pa.record_batch(arrays, names=list(columns)), None
+        return pa.table(arrays, names=list(columns)), None
     end, name = min(wrong, key=lambda cell: cell[0])
     before, _ = _typed({name: cells[:end] for name, cells in columns.items()}, types)
     return before, (name, columns[name][end] or "")

@@ -7,17 +7,18 @@ left out.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelrace.features import table as features
 from labelrace.models import shards
-from labelrace.tagger.state import TaggerState
+from labelrace.tagger.state import Known, TaggerState
 from labelrace.tagger.tags import TagCounts, TagNames
 from labelrace.typing import IntArray
 
-__all__ = ["TaggerGain", "added", "gained", "joined", "merge_into", "started"]
+__all__ = ["TaggerGain", "added", "gained", "joined", "merged", "started"]
 
 
 _NOTHING: Any = (None, None, [], [])
@@ -31,17 +32,17 @@ class TaggerGain(NamedTuple):
     n_features: int
 
 
-def merge_into(tagger: Any, state: TaggerState, other: Any, other_state: TaggerState) -> None:
-    """Let a tagger take in what another one knows."""
-    merged, places = _merged(state, other_state)
+def merged(known: Known, other: Known) -> Known:
+    """Join what two taggers know."""
+    state, places = _merged(known.state, other.state)
     # The rows of the other one come later, and so do the words that it has seen.
-    words = other_state.features.vocabulary
-    later = merged.features.vocabulary.seen.copy()
-    later[places] = np.where(words.rows > 0, state.features.vocabulary.n_rows + words.seen, later[places])
-    learned = merged.features._replace(vocabulary=merged.features.vocabulary._replace(seen=later))
-    model = tagger.model_
-    model.merge_columns(other.model_, _of_model(places, other.model_.n_features_in_))
-    tagger.__dict__.update(vars(tagger.exchanged(merged._replace(features=learned), model)))
+    words = other.state.features.vocabulary
+    later = state.features.vocabulary.seen.copy()
+    later[places] = np.where(words.rows > 0, known.state.features.vocabulary.n_rows + words.seen, later[places])
+    learned = state.features._replace(vocabulary=state.features.vocabulary._replace(seen=later))
+    model = copy.copy(known.model)
+    model.merge(other.model, columns=_of_model(places, other.model.n_features_in_))
+    return Known(state._replace(features=learned), model, copy.copy(known.features).restore(learned))
 
 
 def started(tagger: Any) -> Any:

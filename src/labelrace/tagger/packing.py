@@ -95,6 +95,8 @@ def _least_kept(weights: Singles) -> np.float32:
 def table_of(packed: PackedWeights, width: int) -> Table:
     """Make a table of packed weights whose rows are unpacked when they are first asked for."""
     is_kept, largest, others, levels = packed
+    if [part.dtype.str[1:] for part in packed] != ["u1", "f4", "f4", "i1"] or levels.ndim != 1:
+        raise ValueError("its weights are not of the types that weights have")
     if is_kept.shape != (len(largest), -(-width // 8)) or largest.shape != others.shape:
         raise ValueError("its weights do not fit its tags")
     ends = np.cumsum(np.bitwise_count(is_kept).sum(axis=1, dtype=np.int64))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from labelrace.features import TableFeatures
 from labelrace.features.table import FeatureState
 from labelrace.tagger.tags import TagCounts, TagNames
 
-__all__ = ["TaggerState", "f1"]
+__all__ = ["Known", "TaggerState", "f1"]
 
 
 class TaggerState(NamedTuple):
@@ -100,6 +101,17 @@ class TaggerState(NamedTuple):
         retired = set(tags)
         counts = {tag: count for tag, count in self.counts.items() if tag not in retired}
         return self._replace(names=self.names._replace(retired=self.names.retired | retired), counts=counts)
+
+
+class Known(NamedTuple):
+    """Everything a tagger knows, as one value: the model, which is not changed any more, and the state beside it.
+
+    ``features`` is the transformer of tables in that state.
+    """
+
+    state: TaggerState
+    model: Any
+    features: TableFeatures
 
 
 def f1(true: set[str], predicted: set[str]) -> float:

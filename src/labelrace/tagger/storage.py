@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
+from labelrace import parameters
 from labelrace.exceptions import ModelFileError
 from labelrace.features.blocks import Moments
-from labelrace.features.kinds import Column
+from labelrace.features.kinds import DATE_PATTERNS, KINDS, Column, check_overrides
 from labelrace.features.table import FeatureState
-from labelrace.features.vocabulary import Vocabulary
+from labelrace.features.vocabulary import Vocabulary, checked
 from labelrace.models import persistence
 from labelrace.tagger import packing
 from labelrace.tagger.state import TaggerState
-from labelrace.tagger.tags import TagCounts, TagNames
+from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames
 from labelrace.typing import Array
 
 __all__ = ["packed", "unpacked"]
@@ -100,36 +101,78 @@ def unpacked(
         model_tensors[_WEIGHTS] = packing.table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
     model = persistence.restored(header["model"], model_tensors)
     features = FeatureState(
-        tuple(Column(*column) for column in header["columns"]),
-        {name: Moments(*moments) for name, moments in header["moments"].items()},
+        _columns(header["columns"]),
+        {name: _moments(numbers) for name, numbers in header["moments"].items()},
         _vocabulary(header, tensors),
     )
-    if len(features.vocabulary.rows) > model.n_features_in_ and features.vocabulary.rows.size > 1:
-        raise ValueError("its words do not fit its model")
-    state = TaggerState(
-        features,
-        header["separator"],
-        TagNames(header["aliases"], frozenset(header["retired"])),
-        {tag: TagCounts(*counts) for tag, counts in header["tags"].items()},
-        int(header["n_rows"]),
-        int(header["n_tested"]),
-        float(header["sum_f1"]),
+    if max(1, len(features.vocabulary.rows)) != model.n_features_in_ or model.label_names_ is None:
+        raise ValueError("its words and tags do not fit its model")
+    state = _state(header, features)
+    given = dict(header["parameters"])
+    _check_parameters(given)
+    if given["model"] is None:
+        given["model"] = type(model)(**model.get_params(deep=False))
+    return given | {"encoders": {name: encoders[name] for name in wanted} if encoders else None}, state, model
+
+
+def _check_parameters(given: dict[str, Any]) -> None:
+    """Refuse parameters that no tagger can have been made with."""
+    for name in ("tags", "text", "category", "number", "date", "id", "drop"):
+        check_overrides({name: given[name]})
+    for name, least in {"min_rows": 1, "max_features": 1, "batch_size": 1, "random_state": 0}.items():
+        if given[name] is not None or name in ("max_features", "batch_size"):
+            parameters.check_whole(name, given[name], least)
+    parameters.check_choice("untagged", given["untagged"], UNTAGGED)
+    parameters.check_flag("encoders_only", given["encoders_only"])
+    if not isinstance(given["separator"], str | None) or not isinstance(given["model"], str | None):
+        raise ValueError("its separator or its model is no text")
+
+
+def _columns(listed: list[Any]) -> tuple[Column, ...]:
+    columns = tuple(Column(*column) for column in listed)
+    hints = get_type_hints(Column)
+    for column in columns:
+        if not all(isinstance(value, hints[name]) for name, value in column._asdict().items()):
+            raise ValueError(f"the column {column.name!r:.40} is not described as columns are")
+        parameters.check_choice("kind", column.kind, KINDS)
+        parameters.check_choice("pattern", column.pattern, DATE_PATTERNS)
+        if column.separator == "" or column.width < 0:
+            raise ValueError(f"the column {column.name!r:.40} has no such separator, or width")
+    if len({column.name for column in columns}) < len(columns):
+        raise ValueError("a column is there twice")
+    return columns
+
+
+def _moments(numbers: list[Any]) -> Moments:
+    moments = Moments(*map(float, numbers))
+    if not np.isfinite(moments).all() or abs(moments.mean) > 1e100 or min(moments.n, moments.square) < 0:
+        raise ValueError("a column of numbers has no such moments")
+    return moments
+
+
+def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
+    """Read what is known beside the model and the features."""
+    names = TagNames(header["aliases"], frozenset(header["retired"]))
+    counts = {tag: TagCounts(*numbers) for tag, numbers in header["tags"].items()}
+    for number in (header["n_rows"], header["n_tested"], *(number for one in counts.values() for number in one)):
+        parameters.check_whole("a count", number, 0)
+    parameters.check_number("sum_f1", header["sum_f1"], 0.0)
+    texts = [*names.aliases, *names.aliases.values(), *names.retired]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(header["separator"], str | None):
+        raise ValueError("its tags or their separator are no texts")
+    if header["separator"] == "":
+        raise ValueError("its separator is empty")
+    return TaggerState(
+        features, header["separator"], names, counts, header["n_rows"], header["n_tested"], float(header["sum_f1"])
     )
-    parameters = dict(header["parameters"])
-    if parameters["model"] is None:
-        parameters["model"] = type(model)(**model.get_params(deep=False))
-    return parameters | {"encoders": {name: encoders[name] for name in wanted} if encoders else None}, state, model
 
 
 def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:
-    columns, lengths = tensors["words.columns"].astype(np.intp), tensors["words.lengths"]
-    text, ends = tensors["words.text"].tobytes(), np.cumsum(lengths).tolist()
+    columns, lengths = tensors["words.columns"].astype(np.intp, casting="same_kind"), tensors["words.lengths"]
+    text, ends = tensors["words.text"].tobytes(), np.cumsum(lengths, dtype=np.int64).tolist()
+    if lengths.dtype.kind != "i" or (lengths < 0).any() or (ends or [0])[-1] != len(text):
+        raise ValueError("its words do not fit their text")
     starts = [0, *ends[:-1]]
     names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=False)]
-    keys, rows, seen = tensors["words.keys"], tensors["words.rows"], tensors["words.seen"]
-    if (
-        not len(keys) == len(columns) == len(names) == len(rows) == len(seen)
-        or (np.sort(columns) != np.arange(len(keys))).any()
-    ):
-        raise ValueError("its words do not fit one another")
-    return Vocabulary(keys, columns, names, rows, seen, tensors["words.counters"], float(header["words_rows"]))
+    keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
+    return checked(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))

@@ -49,19 +49,19 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
 
 
 def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
-    """Cut record batches anew, so that each but the last has so many rows."""
+    """Cut tables anew, so that each but the last has so many rows."""
     kept, n_kept = [], 0
     for part in parts:
         kept.append(part)
         n_kept += part.num_rows
         if n_kept >= size:
-            whole = pa.Table.from_batches(kept)
+            whole = pa.concat_tables(kept)
             n_whole = n_kept - n_kept % size
             for start in range(0, n_whole, size):
                 yield whole.slice(start, size)
-            kept, n_kept = whole.slice(n_whole).combine_chunks().to_batches(), n_kept - n_whole
+            kept, n_kept = [whole.slice(n_whole).combine_chunks()], n_kept - n_whole
     if n_kept:
-        yield pa.Table.from_batches(kept)
+        yield pa.concat_tables(kept)
 
 
 def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:

@@ -1,10 +1,15 @@
-"""Tables in, tags out: features and a model as one estimator, `Tagger`."""
+"""Tables in, tags out: features and a model as one estimator, `Tagger`.
+
+As with a model, everything that a tagger knows is one value, `Known`. Whatever changes it makes a new one, with a copy
+of the model, and assigns that when nothing can fail any more. So a refused or an interrupted batch leaves the tagger as
+it was, and threads that predict read one reference.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,30 +18,34 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from labelrace import parameters
+from labelrace.core.locks import one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
 from labelrace.features.cells import Table, read_table
 from labelrace.models import persistence
 from labelrace.models.registry import make_model
+from labelrace.models.writing import Writable
 from labelrace.tagger import merging, storage
-from labelrace.tagger.state import TaggerState, f1
+from labelrace.tagger.state import Known, TaggerState, f1
 from labelrace.tagger.tables import batches_of, one_row
-from labelrace.tagger.tags import TagCounts, TagNames, TagSets, as_given, from_table
+from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets, as_given, from_table
 from labelrace.typing import Array, SparseMatrix
 
 __all__ = ["Tagger"]
 
-_UNTAGGED = ("unknown", "none")
 # Tags to explain where none is predicted.
 _EXPLAINED = 3
 
 
-class Tagger(BaseEstimator):  # type: ignore[misc]
+class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
     """Learn to tag the rows of tables, batch by batch, and go on learning.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
     lines, Parquet or Arrow. What its columns hold is found from the first batch (see `columns_`); tags and words that
     are new later are learned as they appear.
+
+    A table of more than `batch_size` rows is learned batch by batch: after an error, or an interrupt, a batch has been
+    learned whole or not at all, and `n_rows_` tells how many rows. Threads may predict meanwhile.
 
     Parameters
     ----------
@@ -84,9 +93,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     'body: oven'
     """
 
-    _state: TaggerState
-    _features: TableFeatures
-    _model: Any
+    _known: Known
 
     def __init__(
         self,
@@ -131,14 +138,24 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        for attribute in ("_state", "_model", "_features"):
-            self.__dict__.pop(attribute, None)
-        return self.partial_fit(X, y)
+        fresh = copy.copy(self)
+        fresh.__dict__.pop("_known", None)
+
+        def change() -> None:
+            fresh.partial_fit(X, y)
+            if not fresh.is_fitted:
+                raise ValueError(
+                    "X must have rows with tags, got none: learn tables that may have none by partial_fit."
+                )
+            self._known = fresh._known
+
+        one_at_a_time(self._writers, change)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn a further table; see `fit`."""
-        for table, tags, separator in self.tagged_batches(X, y):
-            self._learn(table, tags, separator)
+        for batch in self.tagged_batches(X, y):
+            one_at_a_time(self._writers, self._learn, *batch)
         return self
 
     def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
@@ -156,15 +173,15 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             What was predicted; nothing for the rows of the first batch.
         """
         predicted = list[set[str]]()
-        for table, tags, separator in self.tagged_batches(X, y):
-            predicted += self._learn(table, tags, separator, test=True)
+        for batch in self.tagged_batches(X, y):
+            predicted += one_at_a_time(self._writers, self._learn, *batch, True)
         return predicted
 
     def tagged_batches(
         self, X: Any, y: Any = None, *, delimiter: str | None = None
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
         """Yield the batches of a table without the column of tags, their tags, and what separates these."""
-        parameters.check_choice("untagged", self.untagged, _UNTAGGED)
+        parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         if y is not None:
             table = read_table(X)
@@ -187,34 +204,35 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             yield self._without_tags(batch), tags, separator
 
     def _separator(self) -> str | None:
-        return self.separator or (self._state.separator if self.is_fitted else None)
+        return self.separator or (self._known.state.separator if self.is_fitted else None)
 
     def _without_tags(self, table: Table) -> Table:
         return table.without([self.tags] if isinstance(self.tags, str) else self.tags or ())
 
-    def _learn(self, table: Table, tags: TagSets, separator: str | None, *, test: bool = False) -> list[set[str]]:
+    def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
-        before = self._state if self.is_fitted else None
-        known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
+        known = self._known if self.is_fitted else None
+        before = known and known.state
+        tagged = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
+        predicted = [set[str]() for _ in tags]
         if before is None and not any(tags):
-            return [set() for _ in tags]
-        features = self._features if before else self.new_features()
+            return predicted
+        features = known.features if known else self.new_features()
         state, X, reused = features.learned(before and before.features, table)
         names = before.names if before else TagNames({}, frozenset())
-        predicted = [set[str]() for _ in tags]
-        truth = [names.current(tags[row] or ()) for row in known]
+        truth = [names.current(tags[row] or ()) for row in tagged]
         tested = TaggerState(state, separator, names) if before is None else before
-        if test and before is not None:
-            predicted = self._predicted(X)
-            tested = before.tested(truth, [predicted[row] for row in known])
-        if known:
-            model = self._model if before else self._new_model()
+        if test and known is not None:
+            predicted = _predicted(known, X)
+            tested = known.state.tested(truth, [predicted[row] for row in tagged])
+        if tagged:
+            # What it knows is a value, so a copy that goes on leaves the model as it is.
+            model = copy.copy(known.model) if known else self._new_model()
             if len(reused):
                 model.reset_features(reused)
-            model.partial_fit(X[known] if len(known) < len(tags) else X, truth)
-            self._model, self._features = model, features
-            features.restore(state)
-            self._state = tested.learned(truth)._replace(features=state, separator=separator)
+            model.partial_fit(X[tagged] if len(tagged) < len(tags) else X, truth)
+            after = tested.learned(truth)._replace(features=state, separator=separator)
+            self._known = Known(after, model, copy.copy(features).restore(state))
         return predicted
 
     def new_features(self) -> TableFeatures:
@@ -245,7 +263,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         list of sets of str
         """
-        return [tags for matrix in self._matrices(X) for tags in self._predicted(matrix)]
+        known = self._checked_known()
+        return [tags for matrix in self._matrices(known, X) for tags in _predicted(known, matrix)]
 
     def predict_top(self, X: Any, k: int = 5) -> list[list[tuple[str, float]]]:
         """List the most likely tags of each row with their probabilities, best first.
@@ -261,9 +280,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         list of lists of (tag, probability)
         """
         parameters.check_whole("k", k, 1)
-        names = self._checked_state().names
+        return self._top(self._checked_known(), X, k)
+
+    def _top(self, known: Known, X: Any, k: int) -> list[list[tuple[str, float]]]:
+        names = known.state.names
         n_more = len(names.aliases) + len(names.retired)
-        rows = [row for matrix in self._matrices(X) for row in self._model.predict_top(matrix, k + n_more)]
+        rows = [row for matrix in self._matrices(known, X) for row in known.model.predict_top(matrix, k + n_more)]
         return [names.of_likely(row)[:k] for row in rows]
 
     def predict_proba(self, X: Any) -> list[dict[str, float]]:
@@ -277,7 +299,8 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         list of dicts from tag to probability
         """
-        return [dict(row) for row in self.predict_top(X, len(self._model_labels()))]
+        known = self._checked_known()
+        return [dict(row) for row in self._top(known, X, len(known.model.label_names_))]
 
     def predict_scored(self, X: Any) -> list[dict[str, float]]:
         """Predict the tags of each row, with their probabilities.
@@ -292,13 +315,13 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
             Of the predicted tags only, most likely first.
         """
         rows = list[dict[str, float]]()
-        names = self._checked_state().names
-        places = {label: place for place, label in enumerate(self._model_labels())}
-        for matrix in self._matrices(X):
-            likely = self._model.predict_proba(matrix)
-            for tags, row in zip(self._model.predict_labels(matrix), likely, strict=True):
+        known = self._checked_known()
+        places = {label: place for place, label in enumerate(known.model.label_names_)}
+        for matrix in self._matrices(known, X):
+            likely = known.model.predict_proba(matrix)
+            for tags, row in zip(known.model.predict_labels(matrix), likely, strict=True):
                 pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
-                rows.append(dict(names.of_likely(pairs)))
+                rows.append(dict(known.state.names.of_likely(pairs)))
         return rows
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -315,11 +338,12 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        state, sums = self._checked_state(), list[float]()
+        known, sums = self._checked_known(), list[float]()
         for table, tags, _ in self.tagged_batches(X, y):
-            for names, found in zip(tags, self.predict(table), strict=True):
+            predicted = _predicted(known, known.features.transform(table))
+            for names, found in zip(tags, predicted, strict=True):
                 if names is not None or self.untagged == "none":
-                    sums.append(f1(state.names.current(names or ()), found))
+                    sums.append(f1(known.state.names.current(names or ()), found))
         if not sums:
             raise ValueError("X must have rows with tags to compute a score, got none.")
         return float(np.mean(sums))
@@ -342,35 +366,32 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         dict from tag to list of (word or value, amount)
             Those that carried most come first; a negative amount speaks against the tag.
         """
-        if not hasattr(self._checked_model(), "explain"):
+        known = self._checked_known()
+        if not hasattr(known.model, "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
         table = one_row(row)
-        [matrix] = self._matrices(table)
-        [best] = self.predict_top(table, len(self._model_labels()))
+        [matrix] = self._matrices(known, table)
+        own_labels = list(known.model.label_names_)
+        [best] = self._top(known, table, len(own_labels))
         chosen = (
             list(tags)
             if tags is not None
-            else sorted(self._predicted(matrix)[0]) or [tag for tag, _ in best[:_EXPLAINED]]
+            else sorted(_predicted(known, matrix)[0]) or [tag for tag, _ in best[:_EXPLAINED]]
         )
-        names, words = self._state.names, self._state.features.vocabulary.names
+        names, words = known.state.names, known.state.features.vocabulary.names
         explained = {}
         for tag in chosen:
-            labels = [label for label in self._model_labels() if names.current([label]) == {tag}]
+            labels = [label for label in own_labels if names.current([label]) == {tag}]
             if not labels:
                 raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
-            told = max(self._model.explain(matrix, labels, n_words), key=lambda one: one.score)
+            told = max(known.model.explain(matrix, labels, n_words), key=lambda one: one.score)
             explained[tag] = [(words[column], amount) for column, amount in told.features]
         return explained
 
-    def _matrices(self, X: Any) -> Iterator[SparseMatrix]:
+    def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
         """Yield the features of a table, some rows at a time."""
-        self._checked_state()
         for table in batches_of(X, max(1, int(self.batch_size))):
-            yield self._features.transform(self._without_tags(table))
-
-    def _predicted(self, matrix: SparseMatrix) -> list[set[str]]:
-        names = self._state.names
-        return [names.current(tags) for tags in self._model.predict_labels(matrix)]
+            yield known.features.transform(self._without_tags(table))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -396,8 +417,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        merging.merge_into(self, self._checked_state(), other, other._checked_state())
-        return self
+        return self._exchange(lambda known: merging.merged(known, other._checked_known()))
 
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
         """Turn a batch into rows for the model, without letting it learn them.
@@ -407,17 +427,17 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         state, matrix, rows, tags
             What is known after the batch; the features of all rows; which of them have tags, and their tags.
         """
-        before = self._checked_state()
-        learned, X, _ = self._features.learned(before.features, table)
-        known = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
-        truth = [before.names.current(tags[row] or ()) for row in known]
-        return before.learned(truth)._replace(features=learned), X, known, truth
+        known = self._checked_known()
+        before = known.state
+        learned, X, _ = known.features.learned(before.features, table)
+        tagged = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
+        truth = [before.names.current(tags[row] or ()) for row in tagged]
+        return before.learned(truth)._replace(features=learned), X, tagged, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
         """Return a copy with other knowledge."""
         copied = copy.copy(self)
-        copied._state, copied._model = state, model
-        copied._features = copied.new_features().restore(state.features)
+        copied._known = Known(state, model, copied.new_features().restore(state.features))
         return copied
 
     @property
@@ -438,12 +458,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        changed = self._checked_state().renamed(names)
-        # Tags that came by merging have no label of their own.
-        labels = self._model_labels()
-        self._model.rename_labels({old: new for old, new in names.items() if old in labels})
-        self._state = changed
-        return self
+        return self._exchange(lambda known: _renamed(known, names))
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
         """Join tags into one; rows that still come with one of them are taken for it.
@@ -458,11 +473,15 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        listed = self._checked_state().checked_tags(tags)
-        if into not in self.tags_:
-            self.rename_labels({listed[0]: into})
-        self._state = self._state.merged([tag for tag in listed if tag in self.tags_], into)
-        return self
+
+        def change(known: Known) -> Known:
+            listed = known.state.checked_tags(tags)
+            if into not in known.state.counts:
+                known = _renamed(known, {listed[0]: into})
+            here = [tag for tag in listed if tag in known.state.counts]
+            return known._replace(state=known.state.merged(here, into))
+
+        return self._exchange(change)
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
         """Retire tags: they are predicted no more, and left out where rows still come with them.
@@ -475,8 +494,15 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        state = self._checked_state()
-        self._state = state.without(state.checked_tags(tags))
+        return self._exchange(lambda known: known._replace(state=known.state.without(known.state.checked_tags(tags))))
+
+    def _exchange(self, change: Callable[[Known], Known]) -> Self:
+        """Put a new value in the place of what is known, while no other thread does; with one assignment."""
+
+        def assign() -> None:
+            self._known = change(self._checked_known())
+
+        one_at_a_time(self._writers, assign)
         return self
 
     # --- What is known ------------------------------------------------------------------------------------------------
@@ -488,22 +514,21 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ----------
         path : path
         """
-        state = self._checked_state()
-        persistence.write(path, *storage.packed(self, state, self._model))
+        known = self._checked_known()
+        persistence.write(path, *storage.packed(self, known.state, known.model))
 
     @classmethod
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger of what its file holds; `labelrace.load` calls this."""
         given, state, model = storage.unpacked(header, tensors, encoders)
         tagger = cls(**given)
-        tagger._state, tagger._model = state, model
-        tagger._features = tagger.new_features().restore(state.features)
+        tagger._known = Known(state, model, tagger.new_features().restore(state.features))
         return tagger
 
     @property
     def is_fitted(self) -> bool:
         """Whether anything has been learned."""
-        return "_state" in self.__dict__
+        return "_known" in self.__dict__
 
     @property
     def columns_(self) -> tuple[Column, ...]:
@@ -533,21 +558,31 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     @property
     def model_(self) -> Any:
         """The model inside."""
-        return self._checked_model()
-
-    def _model_labels(self) -> list[str]:
-        return list(self._checked_model().label_names_)
-
-    def _checked_model(self) -> Any:
-        self._checked_state()
-        return self._model
+        return self._checked_known().model
 
     def _checked_state(self) -> TaggerState:
+        return self._checked_known().state
+
+    def _checked_known(self) -> Known:
         if not self.is_fitted:
             raise NotFittedError(
                 "This Tagger instance is not fitted yet. Call 'fit' or 'partial_fit' with rows that have tags first."
             )
-        return self._state
+        return self._known
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted
+
+
+def _predicted(known: Known, matrix: SparseMatrix) -> list[set[str]]:
+    """Predict tags, under the names that they have now."""
+    return [known.state.names.current(tags) for tags in known.model.predict_labels(matrix)]
+
+
+def _renamed(known: Known, names: Mapping[str, str]) -> Known:
+    """Give tags other names, in the model too."""
+    changed, model = known.state.renamed(names), copy.copy(known.model)
+    # Tags that came by merging have no label of their own.
+    labels = set(model.label_names_)
+    model.rename_labels({old: new for old, new in names.items() if old in labels})
+    return known._replace(state=changed, model=model)

@@ -14,11 +14,13 @@ import numpy as np
 from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table, shown
 from labelrace.features.kinds import find_separator
 
-__all__ = ["TagCounts", "TagNames", "TagSets", "as_given", "from_table", "joined"]
+__all__ = ["UNTAGGED", "TagCounts", "TagNames", "TagSets", "as_given", "from_table", "joined"]
 
 # The tags of each row; None where the row has none.
 TagSets: TypeAlias = list[set[str] | None]
 
+# What a row without tags may mean: that they are not known, or that it has none.
+UNTAGGED = ("unknown", "none")
 SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 

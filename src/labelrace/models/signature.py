@@ -1,18 +1,59 @@
-"""Documentation that classifiers share.
+"""What the class of a classifier is completed with when it is made: its constructor and its documentation.
 
-A parameter or attribute that many classes have is described once, in the docstring of the base class that has it. When
-a class is made, what it takes over is written into its own docstring, so that ``help`` shows all of it.
+A class declares its parameters as fields, with types and defaults, and takes over those of its bases. Of them the
+constructor is made, which takes keywords and only assigns them, as scikit-learn asks for. A parameter or attribute that
+many classes have is described once, in the docstring of the base class that has it; what a class takes over is written
+into its own docstring, so that ``help`` shows all of it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, dataclass_transform
 
-__all__ = ["complete"]
+__all__ = ["DeclaredParameters", "complete"]
 
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.MULTILINE)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+class DeclaredParameters:
+    """Base of classes whose parameters are declared as fields.
+
+    Examples
+    --------
+    >>> class Model(DeclaredParameters):
+    ...     random_state: int | None = None
+    >>> class Ridge(Model):
+    ...     penalty: float = 1.0
+    >>> list(inspect.signature(Ridge).parameters)
+    ['penalty', 'random_state']
+    >>> Ridge(penalty=0.5).penalty
+    0.5
+    """
+
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        has_own = "__init__" in cls.__dict__
+        # Which keeps a constructor that the class has.
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        signature = inspect.signature(cls.__init__)
+        listed = list(signature.parameters.values())[1:]
+        if not has_own:
+            # Dataclasses list the fields of bases first; readers look for those of the class itself.
+            listed.sort(key=lambda parameter: (parameter.name == "random_state", _depth(cls, parameter.name)))
+        cls.__signature__ = signature.replace(parameters=listed)
+        complete(cls)
+
+
+def _depth(cls: type, name: str) -> int:
+    """Find which class, counted from ``cls`` to its bases, declares a field."""
+    return next(depth for depth, base in enumerate(cls.__mro__) if name in inspect.get_annotations(base))
 
 
 def complete(cls: type) -> None:
