@@ -60,7 +60,7 @@ def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
         "exact start": (warm_up, "EXACT_ROWS", 64),
         "marginal precision": (steps, "marginal", lambda precision, q, squares: precision + squares),
         "hinge": (steps, "hinged", lambda errors, h: np.nan_to_num(errors)),
-        "generations": (rls.RLS, "_with_generations", lambda bank, state, H: state),
+        "generations": (rls.RLS, "with_generations", lambda bank, state, H: state),
         "share of the best": (thresholds, "_OF_BEST", 0.0),
         "offsets": (thresholds, "_MOST_OFFSET", 0.0),
     }

@@ -182,3 +182,17 @@ def test_rows_unlike_those_of_one_code_have_scores_in_bounds():
     X = (np.random.default_rng(0).random((2, 5)) < 0.2).astype(float)
     model = labelrace.HashedRACEClassifier(random_state=0).partial_fit(X, np.ones((2, 12)))
     assert np.abs(model.decision_function(np.vstack([np.eye(5), -np.eye(5)]))).max() < 3
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 20])
+def test_after_few_rows_a_batch_is_predicted_as_its_rows_are(n_rows):
+    """Codes are next to 0 then, and a penalty relative to them alone let round-off decide: scores were 30 apart."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(n_rows, 3)), (rng.random((n_rows, 4)) < 0.4).astype(int)
+        model = labelrace.make_model("race-hashed", max_memory="30kB").fit(X, Y)
+        asked = rng.normal(size=(12, 3))
+        scores = model.decision_function(asked)
+        assert np.abs(scores).max() < 10
+        one_by_one = np.vstack([model.decision_function(row[None]) for row in asked])
+        np.testing.assert_allclose(one_by_one, scores, atol=1e-5)

@@ -51,11 +51,14 @@ def test_names_that_are_no_dict(model):
         model.rename_labels([("a", "b")])
 
 
-@pytest.mark.parametrize("value", [True, 3, [[0.5]], ["x"], [float("nan")]])
+@pytest.mark.parametrize("value", [True, 3, [[["x"]]], ["x"], [float("nan")]])
 def test_lists_of_numbers(value):
     for name in ("uniforms", "selected"):
-        with pytest.raises(ValueError, match=f"{name} must be a list of numbers"):
+        with pytest.raises(ValueError, match=f"{name} must be a list of finite numbers"):
             labelrace.make_model("cssp", **{name: value}).fit(X, Y)
+    for name in ("cs", "cl"):
+        with pytest.raises(ValueError, match="encoder must be a matrix of finite numbers"):
+            labelrace.make_model(name, encoder=value).fit(X, Y)
 
 
 def test_one_row_as_a_list(model):

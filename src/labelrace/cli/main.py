@@ -59,6 +59,15 @@ def _global(
 
 def main() -> None:
     """Run the command; its status is 0, 1 for an error, 2 for a wrong call, 3 if a model failed, 130 after Ctrl-C."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # A second Ctrl-C, while the first one was being dealt with.
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    """Run the command, and exit with its status."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows another; what has been done is not lost over it.
         if hasattr(stream, "reconfigure"):

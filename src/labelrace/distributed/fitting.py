@@ -9,15 +9,16 @@ arguments: two runs give the same bits, on one worker or on a thousand, whicheve
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from labelrace import parameters
-from labelrace.distributed import learning
+from labelrace.distributed import label_learning, learning
 from labelrace.distributed.cluster import connected, engine, losses
-from labelrace.distributed.learning import Settings
-from labelrace.distributed.sources import pieces_of
+from labelrace.distributed.learning import Joined, Settings
+from labelrace.distributed.sources import FilePiece, pieces_of
 from labelrace.exceptions import DistributedError
 from labelrace.tagger import Tagger
 
@@ -89,6 +90,7 @@ def fit(
     client: Any = None,
     workers: int | None = None,
     scheduler: str | None = None,
+    shard: Literal["rows", "labels"] = "rows",
     rounds: int = ROUNDS,
     shares: int | None = None,
     batch_size: int = 500,
@@ -114,11 +116,16 @@ def fit(
         How many processes, where no client is given; by default as many as there are processors.
     scheduler : str, default=None
         The address of a scheduler, such as ``tcp://10.0.0.1:8786``, instead of a client.
+    shard : {"rows", "labels"}, default="rows"
+        What is shared. With "labels", every share reads all rows and learns them for some of the labels: the default,
+        and binary relevance such as ``obr``, are then what one pass learns, to round-off. It pays where labels are
+        many.
     rounds : int, default=16
         How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
         one pass over all rows.
     shares : int, default=None
-        Shares of a round; by default 8 to 64, by the number of pieces. No more workers than these are busy.
+        Shares of a round; by default 8 to 64, by the number of pieces, or as many shares of labels as there are
+        workers. No more workers than these are busy.
     batch_size : int, default=500
         Rows learned at once.
     labels : label source, default=None
@@ -148,13 +155,17 @@ def fit(
     engine()
     parameters.check_whole("rounds", rounds, 1)
     parameters.check_whole("batch_size", batch_size, 1)
+    parameters.check_choice("shard", shard, ("rows", "labels"))
     if shares is not None:
         parameters.check_whole("shares", shares, 1)
+    if shard == "labels" and isinstance(model, Tagger):
+        raise ValueError("shard must be 'rows' for a Tagger, got 'labels': most of its work is reading words.")
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger))
     _fix_seed(model)
-    planned = plan(len(pieces), rounds, shares)
+    settings = Settings(batch_size, labels, _HELD)
     with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
-        _Run(connection, model, pieces, planned, Settings(batch_size, labels, _HELD)).run(report)
+        kind = _LabelRun if shard == "labels" else _RowRun
+        kind(connection, model, pieces, rounds, shares, settings).run(report)
     return model
 
 
@@ -165,36 +176,38 @@ def _fix_seed(model: Any) -> None:
     model.set_params(random_state=parameters.draw_seed(model.random_state) % 2**31)
 
 
-class _Run:
+class _Run(ABC):
     """The rounds of one `fit`: what is submitted, and what has come back."""
 
     def __init__(self, client: Any, model: Any, pieces: list[Any], planned: list[list[range]], settings: Settings):
+        self._names = dict[str, str]()
         self._client = client
         self._model = model
         self._pieces = pieces
         self._planned = planned
         self._settings = settings
-        self._rows, self._sum_f1, self._tested = 0, 0.0, 0
+        self._rows, self._sum_f1, self._tested = 0, 0.0, 0.0
+
+    @abstractmethod
+    def _rounds(self) -> Iterator[Joined]:
+        """Yield the joint model of each round."""
 
     def run(self, report: Callable[[Progress], object]) -> None:
         """Learn all rounds; whatever happens, the model is the last that was joined."""
         killed, lost = losses()
         done = 0
         try:
-            start = self._begin()
-            for each in self._planned:
-                start = self._round(start, each)
-                joined = start.result()
+            for joined in self._rounds():
                 _take_over(self._model, joined.model)
+                n_pieces = self._planned[done][-1].stop
                 done += 1
                 self._rows, self._sum_f1 = self._rows + joined.rows, self._sum_f1 + joined.sum_f1
                 self._tested += joined.tested
                 quality = self._sum_f1 / self._tested if self._tested else float("nan")
-                n_pieces = each[-1].stop
                 report(Progress(done, len(self._planned), self._rows, n_pieces, len(self._pieces), quality))
-        except killed:
+        except killed as error:
             raise DistributedError(
-                f"Round {done + 1} was given up: workers died again and again with one task, most often "
+                f"Round {done + 1} was given up: workers died again and again with {self._task_of(error)}, most often "
                 f"as their memory was used up. {self._saved(done)} Give smaller pieces (more files or row groups), or "
                 "fewer workers on a machine."
             ) from None
@@ -203,15 +216,45 @@ class _Run:
                 f"The scheduler was lost in round {done + 1} ({type(error).__name__}). {self._saved(done)}"
             ) from None
 
+    def _task_of(self, error: BaseException) -> str:
+        """Tell what a task that was given up had to do."""
+        [key, *_] = error.args or [""]
+        return self._names.get(str(key), "one task")
+
     def _saved(self, done: int) -> str:
         if not done:
             return "Nothing was merged yet."
         return f"The model holds the {self._rows} rows of {done} rounds that were merged before."
 
-    def _begin(self) -> Any:
+    def _first(self, begin: Callable[..., Any]) -> Any:
         """Submit the start: the first rows, as many as the model needs."""
         places = range(min(len(self._pieces), _FIRST_PIECES))
-        return self._client.submit(learning.begin, self._model, self._computed(places), self._settings, pure=False)
+        return self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
+
+    def _span(self, places: range) -> str:
+        """Name the pieces of a share."""
+        first, last = (self._pieces[place] for place in (places[0], places[-1]))
+        if not isinstance(first, FilePiece):
+            return f"pieces {places[0]} to {places[-1]} of the source"
+        return str(first) if first == last else f"{first} to {last}"
+
+    def _computed(self, places: Any) -> list[Any]:
+        """Return pieces as workers take them: what is delayed is computed where it is needed."""
+        chosen = [self._pieces[place] for place in places]
+        return [self._client.compute(piece) if hasattr(piece, "dask") else piece for piece in chosen]
+
+
+class _RowRun(_Run):
+    """Shares of rows."""
+
+    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
+        super().__init__(client, model, pieces, plan(len(pieces), rounds, shares), settings)
+
+    def _rounds(self) -> Iterator[Joined]:
+        start = self._first(learning.begin)
+        for each in self._planned:
+            start = self._round(start, each)
+            yield start.result()
 
     def _round(self, start: Any, each: list[range]) -> Any:
         """Submit a round: shares, the tree, and the joint model."""
@@ -220,6 +263,10 @@ class _Run:
             self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
             for places in each
         ]
+        self._names = {
+            share.key: f"share {number} of {len(each)} ({self._span(places)})"
+            for number, (share, places) in enumerate(zip(level, each, strict=True), start=1)
+        }
         while len(level) > 1:
             paired = [
                 self._client.submit(learning.add, *pair, pure=False)
@@ -228,10 +275,39 @@ class _Run:
             level = [*paired, *level[len(level) - len(level) % 2 :]]
         return self._client.submit(learning.join, start, level[0], pure=False)
 
-    def _computed(self, places: Any) -> list[Any]:
-        """Return pieces as workers take them: what is delayed is computed where it is needed."""
-        chosen = [self._pieces[place] for place in places]
-        return [self._client.compute(piece) if hasattr(piece, "dask") else piece for piece in chosen]
+
+class _LabelRun(_Run):
+    """Shares of labels; each round is one range of pieces."""
+
+    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
+        super().__init__(client, model, pieces, plan(len(pieces), rounds, 1), settings)
+        self._n_shares = shares or max(1, len(client.scheduler_info()["workers"]))
+
+    def _rounds(self) -> Iterator[Joined]:
+        submit = self._client.submit
+        start = self._first(label_learning.begin)
+        n_shares = min(self._n_shares, submit(label_learning.n_labels, start, pure=False).result())
+        shares = [submit(label_learning.take, start, share, n_shares, pure=False) for share in range(n_shares)]
+        decided = None
+        for [places] in self._planned:
+            shares, decided = self._round(start, shares, decided, places)
+            yield submit(label_learning.assemble, start, shares, decided, pure=False).result()
+
+    def _round(self, start: Any, before: list[Any], known: Any, places: range) -> tuple[list[Any], Any]:
+        """Learn a round, again and again until all drifts in it are known."""
+        submit, forgets, pieces = self._client.submit, tuple[int, ...](), self._computed(places)
+        while True:
+            shares = [
+                submit(label_learning.learn, share, places.start, pieces, self._settings, forgets, pure=False)
+                for share in before
+            ]
+            self._names = {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
+            monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
+            decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
+            drift = decided.result().drift
+            if drift is None:
+                return shares, decided
+            forgets = (*forgets, drift)
 
 
 def _take_over(model: Any, learned: Any) -> None:

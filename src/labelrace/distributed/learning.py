@@ -22,7 +22,7 @@ from labelrace.models.naming import NamedRows
 from labelrace.tagger import Tagger, merging
 from labelrace.typing import IntArray
 
-__all__ = ["Begun", "Joined", "Settings", "Share", "add", "begin", "join", "learn"]
+__all__ = ["Begun", "Joined", "Settings", "Share", "add", "begin", "first_rows", "join", "learn", "n_rows", "unlearned"]
 
 
 class Settings(NamedTuple):
@@ -81,7 +81,7 @@ class Joined(NamedTuple):
     model: Any
     rows: int
     sum_f1: float
-    tested: int
+    tested: float
     batches: tuple[int, ...]
 
 
@@ -101,7 +101,7 @@ class _ModelKind:
     """Batches are pairs of features and labels."""
 
     def n_rows(self, batch: Any) -> int:
-        return _length(batch[0])
+        return n_rows(batch[0])
 
     def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]:
         rest = np.setdiff1d(np.arange(self.n_rows(batch)), held)
@@ -167,19 +167,27 @@ def _kind(model: Any) -> _Kind:
 
 def begin(model: Any, pieces: list[Any], settings: Settings) -> Begun:
     """Let a model learn the first rows, as many as it needs to be shared, and check that it can be."""
+    begun = first_rows(model, pieces, settings)
+    shards.refuse(_inner(begun.model))
+    return begun
+
+
+def first_rows(model: Any, pieces: list[Any], settings: Settings) -> Begun:
+    """Let a model learn the first rows, as many as it needs to be past its warm-up."""
     kind, model, rows, counts = _kind(model), copy.copy(model), 0, list[int]()
     for piece in pieces:
         if _can_start(model):
             break
         counts.append(0)
-        for batch in _batches(model, piece, settings):
+        for batch in _batches(piece, settings, as_tables=isinstance(model, Tagger)):
             if _can_start(model):
                 break
             kind.learn(model, batch)
             rows, counts[-1] = rows + kind.n_rows(batch), counts[-1] + 1
     if not model.is_fitted:
         raise ValueError("source must have rows with labels, got none in its first pieces.")
-    shards.refuse(_inner(model))
+    if not _can_start(model):
+        raise ValueError("The first pieces of the source must have 257 rows or more: give larger pieces, or fewer.")
     return Begun(model, rows, tuple(counts))
 
 
@@ -191,16 +199,17 @@ def _can_start(model: Any) -> bool:
     return bool(model.is_fitted) and shards.has_started(_inner(model))
 
 
-def _batches(model: Any, piece: Any, settings: Settings) -> Iterator[Any]:
-    return read_batches(piece, settings.batch_size, as_tables=isinstance(model, Tagger), labels=settings.labels)
+def _batches(piece: Any, settings: Settings, *, as_tables: bool) -> Iterator[Any]:
+    return read_batches(piece, settings.batch_size, as_tables=as_tables, labels=settings.labels)
 
 
-def _unlearned(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settings) -> Iterator[Any]:
+def unlearned(
+    known: tuple[int, ...], first: int, pieces: list[Any], settings: Settings, *, as_tables: bool
+) -> Iterator[Any]:
     """Yield the batches of pieces, the first of which is the source's ``first``, but for those that the start knows."""
-    known = begun.batches
     for place, piece in enumerate(pieces, start=first):
         skipped = known[place] if place < len(known) else 0
-        yield from itertools.islice(_batches(begun.model, piece, settings), skipped, None)
+        yield from itertools.islice(_batches(piece, settings, as_tables=as_tables), skipped, None)
 
 
 def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settings) -> Share:
@@ -217,8 +226,6 @@ def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settin
     settings : Settings
     """
     start = begun.model
-    if not _can_start(start):
-        raise ValueError("The first pieces of the source must have 257 rows or more: give larger pieces, or fewer.")
     kind = _kind(start)
     shard, rows, results, touched = kind.started(start), 0, list[float](), list[IntArray]()
     sets_aside = not shards.is_exact(_inner(start))
@@ -226,7 +233,7 @@ def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settin
     with warnings.catch_warnings():
         # Each shard would say again what was said of the first rows.
         warnings.simplefilter("ignore", UserWarning)
-        for batch in _unlearned(begun, first, pieces, settings):
+        for batch in unlearned(begun.batches, first, pieces, settings, as_tables=isinstance(start, Tagger)):
             n = kind.n_rows(batch)
             wanted = min(settings.held - n_held, max(1, n // 4))
             if wanted > 0:
@@ -280,7 +287,8 @@ def _one_batch(tagger: Any, table: Table) -> list[Any]:
     return list(whole.tagged_batches(table))
 
 
-def _length(X: Any) -> int:
+def n_rows(X: Any) -> int:
+    """Count the rows of whatever features come in."""
     return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 

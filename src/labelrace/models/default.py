@@ -31,7 +31,7 @@ from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls
+from labelrace.learners import candidates, columns, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
@@ -148,7 +148,7 @@ class LabelRace(BankAlgorithm[State]):
         learners = state.learners
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])
-            if not self._fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
+            if not self.fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
                 return self._become(
                     self.in_codes.update(self.in_codes.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
                 )
@@ -177,14 +177,21 @@ class LabelRace(BankAlgorithm[State]):
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
         row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
-        before, labels = state.watch, _dense(Y)
-        state = state._replace(watch=monitoring.add(before, row.scores[None], labels))
-        if self._found_drift(before, state.watch):
-            state = self._forgotten(state, X)
-        return self._within_memory(state._replace(learners=self.bank.learn_row(state.learners, X, row, labels[0])), X)
+        labels = _dense(Y)
+        watch, is_drift = self.monitored(state.watch, row.scores[None], labels)
+        learners = self.forgotten(state.learners, X) if is_drift else state.learners
+        learned = self.bank.learn_row(learners, X, row, labels[0])
+        return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
 
-    def _found_drift(self, before: Watch, after: Watch) -> bool:
-        return self.detects_drift and after.drift is not before.drift and drift.found(after.drift)
+    def monitored(self, watch: Watch, scores: FloatArray, labels: FloatArray) -> tuple[Watch, bool]:
+        """Take in how rows were predicted before they are learned, and tell whether that shows a drift."""
+        after = monitoring.add(watch, scores, labels)
+        is_drift = self.detects_drift and after.drift is not watch.drift and drift.found(after.drift)
+        return (after._replace(drift=drift.empty()) if is_drift else after), is_drift
+
+    def forgotten(self, learners: RLSState, X: AnyMatrix) -> RLSState:
+        """Forget what a drift has made wrong."""
+        return self.bank.forget(self.bank.rescale(learners, X), _KEPT)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
@@ -195,20 +202,13 @@ class LabelRace(BankAlgorithm[State]):
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        before, scores = state.watch, self.bank.predict_transformed(linear, monitored)
-        state = state._replace(watch=monitoring.add(before, scores, _dense(labels)))
-        if self._found_drift(before, state.watch):
-            state, Z = self._forgotten(state, X), None
-        learners = self.bank.learn(state.learners, X, Y, Z)
-        return self._within_memory(state._replace(learners=learners), X)
+        scores = self.bank.predict_transformed(linear, monitored)
+        watch, is_drift = self.monitored(state.watch, scores, _dense(labels))
+        learners = self.forgotten(state.learners, X) if is_drift else state.learners
+        learned = self.bank.learn(learners, X, Y, None if is_drift else Z)
+        return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
 
-    def _forgotten(self, state: State, X: AnyMatrix) -> State:
-        """Forget what a drift has made wrong."""
-        learners = self.bank.forget(self.bank.rescale(state.learners, X), _KEPT)
-        watch = state.watch._replace(drift=drift.empty())
-        return state._replace(learners=learners, watch=watch, n_drifts=state.n_drifts + 1.0)
-
-    def _fits(self, n_columns: int, n_labels: int) -> bool:
+    def fits(self, n_columns: int, n_labels: int) -> bool:
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
         return n_labels <= (self.n_components or 1) or n_columns * n_labels * 4.0 <= self.max_memory
 
@@ -218,7 +218,7 @@ class LabelRace(BankAlgorithm[State]):
         if in_use * n_labels * 4.0 <= compressing.NEARLY_FULL * self.max_memory:
             return state
         recent = compressing.with_rows(state.recent, X)
-        if self._fits(in_use, n_labels):
+        if self.fits(in_use, n_labels):
             return state._replace(recent=recent)
         return self._compressed(state._replace(recent=recent))
 
@@ -278,7 +278,9 @@ class LabelRace(BankAlgorithm[State]):
         return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; not of compressed labels."""
+        """Put labels and features in another order; not of compressed labels, which a model may get by growing."""
+        if state.compressed:
+            raise MergeError("The models cannot be merged: all their labels do not fit max_memory; raise it.")
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
             learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
@@ -310,7 +312,7 @@ class LabelRace(BankAlgorithm[State]):
         """Add labels that were absent so far."""
         if state.compressed:
             return self._become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
-        if not self._fits(int(state.learners.in_use), n_labels) and state.learners.rows:
+        if not self.fits(int(state.learners.in_use), n_labels) and state.learners.rows:
             # Weights of the new labels, which would not fit, are never made.
             return self.grow_labels(self._compressed(state), n_labels, rng)
         return state._replace(
@@ -446,7 +448,8 @@ class LabelRaceClassifier(OnlineClassifier):
         decisions = fitted.algorithm.scores(fitted.derived, X)[0]
         decoder = None
         if fitted.derived.compressed is not None:
-            decoder = hashed.linear_form(fitted.derived.compressed, np.flatnonzero(z), wanted)
+            inner = fitted.derived.compressed
+            decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
         return explain(fitted.schema, learners, decoder, z, decisions, wanted, n_features)
 
     @property

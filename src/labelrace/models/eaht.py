@@ -57,7 +57,7 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=@n_trees"]
     leaves: Annotated[mlht.Leaf, "stacked L"]
     learners: Any
     rows: Annotated[float, ">=0"]
@@ -82,13 +82,18 @@ class EaHT(Algorithm[State]):
 
     state_type = State
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return self.trees.n_trees
+
     def field_types(self) -> Mapping[str, Any]:
         """Return the type of the leaf learners' state."""
         return self.trees.field_types()
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of trees that have seen nothing."""
-        n_trees = self.trees.n_trees
+        n_trees = self.n_trees
         forest = self.trees.init(schema, rng)
         return State(*forest, 0.0, np.zeros((n_trees, 3, _KEPT)), np.zeros(n_trees, dtype=np.intp))
 
@@ -103,7 +108,7 @@ class EaHT(Algorithm[State]):
             watched = [drift.empty() if tree in spoiled else seen for tree, seen in enumerate(watched)]
         # Drawn anew from the number of rows, so that a loaded model draws the same.
         rng = np.random.default_rng([self.seed, int(state.rows)])
-        often = rng.poisson(1.0, (self.trees.n_trees, X.shape[0]))
+        often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
         rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
         growing, shared = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
         forest = self.trees.frozen(growing, shared)

@@ -119,8 +119,8 @@ def open_svmlight(
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
             first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
-    numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     label_names = label_names_from(labels, n_labels, first_label, path)
+    numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, path, *numbers))
 
 

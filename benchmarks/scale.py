@@ -1,8 +1,8 @@
 """How a model learns in shares: one worker against two, in alternation; quality by shares and rounds; the cost of it.
 
-    python benchmarks/distributed.py speed      # two workers against one, and the engine's share of the CPU time
-    python benchmarks/distributed.py quality delicious
-    python benchmarks/distributed.py memory     # the peak of a worker's memory, for streams of two lengths
+    python benchmarks/scale.py speed      # two workers against one, and the engine's share of the CPU time
+    python benchmarks/scale.py quality delicious
+    python benchmarks/scale.py memory     # the peak of a worker's memory, for streams of two lengths
 
 Times mean something only where the processors are free.
 """
