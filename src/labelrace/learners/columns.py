@@ -8,6 +8,7 @@ values the indicator is the column itself, so that binary features, dense or spa
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +60,12 @@ def all_nominal(n_values: IntArray) -> bool:
 
 def _kinds(n_values: IntArray) -> tuple[bool, bool]:
     """Tell whether all columns are numeric, and whether all are nominal, which is remembered."""
-    found = _KNOWN.get(id(n_values))
+    key = id(n_values)
+    found = _KNOWN.get(key)
     if found is None or found[0]() is not n_values:
-        kinds = (not n_values.any(), bool(n_values.all()))
-        key = id(n_values)
-        found = _KNOWN[key] = (weakref.ref(n_values, lambda _: _KNOWN.pop(key, None)), kinds)
+        # Called with the reference, which `pop` takes for its default: no line of Python in which an interrupt is lost.
+        forget = partial(_KNOWN.pop, key)
+        found = _KNOWN[key] = (weakref.ref(n_values, forget), (not n_values.any(), bool(n_values.all())))
     return found[1]
 
 
