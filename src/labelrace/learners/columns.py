@@ -8,7 +8,6 @@ values the indicator is the column itself, so that binary features, dense or spa
 from __future__ import annotations
 
 import weakref
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +43,9 @@ __all__ = [
 ]
 
 
-# Of what kinds columns are is asked several times a batch, and nobody writes into these arrays.
+# Of what kinds columns are is asked several times a batch, and nobody writes into these arrays. Arrays that are no more
+# are not noticed (an interrupt within a callback would be lost); all is forgotten from time to time instead.
+_MOST_KNOWN = 256
 _KNOWN: dict[int, tuple[weakref.ref[IntArray], tuple[bool, bool]]] = {}
 
 
@@ -60,12 +61,11 @@ def all_nominal(n_values: IntArray) -> bool:
 
 def _kinds(n_values: IntArray) -> tuple[bool, bool]:
     """Tell whether all columns are numeric, and whether all are nominal, which is remembered."""
-    key = id(n_values)
-    found = _KNOWN.get(key)
+    found = _KNOWN.get(id(n_values))
     if found is None or found[0]() is not n_values:
-        # Called with the reference, which `pop` takes for its default: no line of Python in which an interrupt is lost.
-        forget = partial(_KNOWN.pop, key)
-        found = _KNOWN[key] = (weakref.ref(n_values, forget), (not n_values.any(), bool(n_values.all())))
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        found = _KNOWN[id(n_values)] = (weakref.ref(n_values), (not n_values.any(), bool(n_values.all())))
     return found[1]
 
 

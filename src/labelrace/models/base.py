@@ -370,9 +370,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:
-        """Decide the labels of one row that is known to be in order: a (1, m) array of floats, nothing is checked."""
+        """Decide the labels of one row that is known to have the model's columns: a (1, m) array of finite floats."""
         fitted = self._checked_fitted()
-        present: list[bool] = fitted.algorithm.predict(fitted.derived, row)[0].tolist()
+        rows = inputs.in_range(row, fitted.schema)
+        present: list[bool] = fitted.algorithm.predict(fitted.derived, rows)[0].tolist()
         return present
 
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:

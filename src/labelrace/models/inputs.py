@@ -33,6 +33,7 @@ __all__ = [
     "check_finite",
     "feature_places",
     "first_batch",
+    "in_range",
     "known_rows",
     "next_batch",
     "one_row",
@@ -95,6 +96,12 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     is_fine = _is_plainly_fine(X)
     matrix = _checked_array(X, schema, owner, is_fine)
     return matrix if is_fine else _cut(matrix)
+
+
+def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
+    """Check the values of rows to be predicted whose columns are in order."""
+    check_codes(X, schema.n_values)
+    return _cut(X)
 
 
 def _is_huge(X: AnyMatrix) -> bool:
