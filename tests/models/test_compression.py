@@ -178,7 +178,7 @@ def test_models_that_began_with_other_numbers_of_codes_are_not_merged():
         (MOPLMSClassifier(lambda1=2), "lambda1 must be a number of at least 0 and at most 1"),
         (KCCAClassifier(n_random_features=-1), "n_random_features must be a whole number of at least 0"),
         (KCCAClassifier(width=0), "width must be a number above 0"),
-        (KCCAClassifier(frequencies=np.ones((8, 3))), r"frequencies and phases must be of shapes \(labels, 64\)"),
+        (KCCAClassifier(frequencies=np.ones((8, 3)), phases=np.ones(3)), r"must be of shapes \(labels, 64\)"),
         (KCCAClassifier(frequencies=np.ones((7, 64)), phases=np.ones(64)), "a row for each of the 8 labels, got 7"),
         (CompressedLabelingClassifier(n_components=0), "n_components must be a whole number of at least 1, got 0"),
         (CompressedLabelingClassifier(encoder=[1.0]), "encoder must be a matrix of finite numbers"),

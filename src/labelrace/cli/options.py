@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
+# The model to use where none is named.
+DEFAULT_MODEL = "race"
+
 # The exit status of a run that is complete but for models that failed.
 FAILED = 3
 
@@ -222,10 +225,3 @@ def as_specs(models: list[str], texts: list[str] | None) -> list[ModelSpec]:
             )
         parameters[label][parameter] = value
     return [ModelSpec(name, parameters[label], label) for label, name in pairs]
-
-
-def default_model() -> str:
-    """Return the model to use where none is named."""
-    from labelrace.models.registry import model_names
-
-    return "race" if "race" in model_names() else "race-cls-adaptive"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -114,7 +114,7 @@ def run(
                 chosen,
                 labels=as_labels(labels),
                 out=folder,
-                protocol=_protocol(protocol),
+                protocol=protocol,  # type: ignore[arg-type]  # which checks it
                 batch_size=batch_size,
                 runs=runs,
                 seed=seed,
@@ -195,13 +195,6 @@ def _kept(folder: Path) -> str:
     if not records:
         return "Nothing was finished yet."
     return f"What was finished is in {folder}: repeat the command with --out {folder} --resume to go on."
-
-
-def _protocol(text: str) -> Literal["prequential", "holdout"]:
-    for known in ("prequential", "holdout"):
-        if text == known:
-            return known
-    raise ValueError(f"--protocol must be 'prequential' or 'holdout', got {text!r}.")
 
 
 def _free_folder(name: str) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model, end_early
+from labelrace.cli.options import DEFAULT_MODEL, Delimiter, Interrupted, TagOptions, as_parameters, end_early
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target
 from labelrace.limits import LINE
@@ -76,8 +76,10 @@ def train_tagger(
     scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
-    chosen, name = as_parameters(parameters), model or default_model()
-    learner = _model(name, chosen) if chosen else name
+    from labelrace.models.registry import make_model
+
+    chosen, name = as_parameters(parameters), model or DEFAULT_MODEL
+    learner = make_model(name, **chosen) if chosen else name
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import train_shared
@@ -89,12 +91,6 @@ def train_tagger(
     stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
-
-
-def _model(name: str, parameters: dict[str, Any]) -> Any:
-    from labelrace.models.registry import make_model
-
-    return make_model(name, **parameters)
 
 
 def update(

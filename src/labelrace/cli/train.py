@@ -16,6 +16,7 @@ import typer
 
 from labelrace.cli import tagging
 from labelrace.cli.options import (
+    DEFAULT_MODEL,
     Delimiter,
     Interrupted,
     Labels,
@@ -26,7 +27,6 @@ from labelrace.cli.options import (
     Workers,
     as_labels,
     as_parameters,
-    default_model,
     end_early,
     takes_tags,
 )
@@ -77,7 +77,7 @@ def train(
         from labelrace.cli.sharing import train_shared
         from labelrace.models.registry import make_model
 
-        name = model or default_model()
+        name = model or DEFAULT_MODEL
         shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
         told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
         typer.echo(told)
@@ -88,7 +88,7 @@ def train(
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
 
-    name = model or default_model()
+    name = model or DEFAULT_MODEL
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)

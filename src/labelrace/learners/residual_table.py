@@ -35,9 +35,9 @@ _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
 # Share of a slot's weight that a step must have to take it.
 _TAKES = 0.5
 # Scores up to which an absent label is no error.
-_SLACK = 0.03
+_SLACK = 0.06
 # Slots that are looked at together.
-_CELLS = 1 << 18
+_CELLS = 1 << 16
 
 
 def init(n_slots: int) -> Any:

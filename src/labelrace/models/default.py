@@ -31,7 +31,7 @@ from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls
+from labelrace.learners import candidates, columns, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
@@ -278,7 +278,9 @@ class LabelRace(BankAlgorithm[State]):
         return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; not of compressed labels."""
+        """Put labels and features in another order; not of compressed labels, which a model may get by growing."""
+        if state.compressed:
+            raise MergeError("The models cannot be merged: all their labels do not fit max_memory; raise it.")
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
             learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
@@ -446,7 +448,8 @@ class LabelRaceClassifier(OnlineClassifier):
         decisions = fitted.algorithm.scores(fitted.derived, X)[0]
         decoder = None
         if fitted.derived.compressed is not None:
-            decoder = hashed.linear_form(fitted.derived.compressed, np.flatnonzero(z), wanted)
+            inner = fitted.derived.compressed
+            decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
         return explain(fitted.schema, learners, decoder, z, decisions, wanted, n_features)
 
     @property

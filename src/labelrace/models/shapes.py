@@ -230,12 +230,8 @@ class Shapes:
 
     def _why_wrong(self, entry: _Entry) -> str | None:
         array, marks = entry.array, entry.marks
-        if array.dtype.kind == "f":
-            allowed = np.abs(array) <= _LARGEST if array.dtype == np.float64 else np.isfinite(array)
-            if "inf" in marks or "nan" in marks:
-                allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
-            if not allowed.all():
-                return "holds numbers that are not finite, or too large"
+        if array.dtype.kind == "f" and not _are_small(array, marks):
+            return "holds numbers that are not finite, or too large"
         for mark in marks:
             word, _, rest = mark.partition(" ")
             if word in ("with", "instead"):
@@ -286,6 +282,17 @@ class Shapes:
             if not rises or array[-1] != end or (array[0] != 0 if word == "starts" else array[0] < 0):
                 return f"does not rise to {end}"
         return None
+
+
+def _are_small(array: Array, marks: Any) -> bool:
+    """Tell whether entries are finite, or what marks allow, and such that sums of their squares are finite, too."""
+    largest = _LARGEST if array.dtype == np.float64 else np.finfo(array.dtype).max
+    if "inf" not in marks and "nan" not in marks:
+        # Without an array of the same size, which the check of a large model would need beside it.
+        return not array.size or bool(-largest <= array.min() and array.max() <= largest)
+    allowed = np.abs(array) <= largest
+    allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
+    return bool(allowed.all())
 
 
 def _are_ranks(ranks: IntArray, n_values: IntArray) -> bool:

@@ -37,11 +37,6 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     path : path
     labels : None, default=None
         The file itself says what its labels are.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is damaged, or another kind of ``.npz`` file.
     """
     path = Path(path)
     if labels is not None:

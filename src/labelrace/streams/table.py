@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
@@ -94,7 +94,7 @@ class Table(Protocol):
 
 
 def open_table(path: Path, **options: Any) -> Table:
-    r"""Open a table by its suffix.
+    """Open a table by its suffix.
 
     Parameters
     ----------
@@ -103,15 +103,6 @@ def open_table(path: Path, **options: Any) -> Table:
         behind if it is compressed.
     **options
         Those of the class of the format, such as `CsvTable`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.csv")
-    ...     _ = path.write_text("size,hue\n1.5,red\n\n,blue\n")
-    ...     [(batch.rows.to_pydict(), list(batch.lines)) for batch in open_table(path).batches(100)]
-    [({'size': [1.5, None], 'hue': ['red', 'blue']}, [2, 4])]
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
@@ -123,15 +114,8 @@ def open_table(path: Path, **options: Any) -> Table:
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
-    text = "".join(filter(None, cells))
-    # float() would take other scripts' digits, and pass over underscores.
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        numbers = np.array([float(cell or "nan") for cell in cells])
-    except ValueError:
-        return None
-    return None if np.isinf(numbers).any() else numbers
+    numbers = [finite_number(cell or "nan") for cell in cells]
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def is_number(kind: Any) -> bool:
