@@ -112,7 +112,7 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Annotated[Array, "_slots 1", "float", "table"]
+    table: Annotated[Array, "slots 1", "float", "table"]
     counts: ScoreHistogram
     n_missed: Annotated[float, ">=0"]
     drift: DriftState
