@@ -476,6 +476,8 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
 
         def change(known: Known) -> Known:
             listed = known.state.checked_tags(tags)
+            if not isinstance(into, str):
+                raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
             if into not in known.state.counts:
                 known = _renamed(known, {listed[0]: into})
             here = [tag for tag in listed if tag in known.state.counts]
