@@ -169,6 +169,8 @@ class Known(NamedTuple):
     def joined(self, tags: Iterable[str], into: str) -> Known:
         """Join tags into one: one of them, another tag, or a new name."""
         listed = self.state.checked_tags(tags)
+        if not isinstance(into, str):
+            raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
         known = self if into in self.state.counts else self.renamed({listed[0]: into})
         here = [tag for tag in listed if tag in known.state.counts]
         return known._replace(state=known.state.merged(here, into))
