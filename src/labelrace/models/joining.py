@@ -146,6 +146,6 @@ def _refuse_apart(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
     reason = rls_merge.why_apart(one.learners, other.learners)
     if one.compressed or other.compressed:
-        reason = "labels are compressed in one of them; give both the same max_memory and the same labels at first"
+        reason = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
