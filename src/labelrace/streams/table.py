@@ -42,6 +42,8 @@ _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "Fal
 _TRUTHS = {"true": "1", "false": "0"}
 _PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
 _JSON = (".jsonl", ".ndjson")
+# Rows of a record batch that are looked at together.
+_ARROW_ROWS = 1 << 16
 
 
 class TableBatch(NamedTuple):
@@ -300,7 +302,10 @@ class ArrowTable(Table):
             yield from file.iter_batches(batch_size=max(size, 1024), columns=names, use_threads=False)
             return
         for number in range(file.num_record_batches):
-            yield file.get_batch(number).select(names)
+            batch = file.get_batch(number).select(names)
+            # A column without values can be of any length and take no room: never make more of it than some rows.
+            for start in range(0, batch.num_rows, _ARROW_ROWS):
+                yield batch.slice(start, _ARROW_ROWS)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
