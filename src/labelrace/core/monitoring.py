@@ -111,12 +111,7 @@ def _counted_anew(watched: Monitor) -> Monitor:
 
 def _added(one: Monitor, other: Monitor) -> Monitor:
     """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
-    histograms = [
-        ScoreHistogram(
-            a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
-        )
-        for a, b in zip(one.histograms, other.histograms, strict=True)
-    ]
+    histograms = [thresholds.added_histograms(a, b) for a, b in zip(one.histograms, other.histograms, strict=True)]
     rows = one.rows + other.rows
     share = other.rows / rows if rows else 0.0
     return Monitor(

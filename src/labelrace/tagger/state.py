@@ -72,7 +72,8 @@ class TaggerState(NamedTuple):
 
     def checked_tags(self, tags: Iterable[str]) -> list[str]:
         """Return a list of tags, all of them known."""
-        listed = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+        is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
+        listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
         unknown = [tag for tag in listed if tag not in self.counts]
         if unknown or not listed:
             raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
@@ -80,6 +81,8 @@ class TaggerState(NamedTuple):
 
     def renamed(self, names: Mapping[str, str]) -> TaggerState:
         """Give tags other names."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+            raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
         unknown = [old for old in names if old not in self.counts]
         if unknown:
             raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
@@ -166,6 +169,8 @@ class Known(NamedTuple):
     def joined(self, tags: Iterable[str], into: str) -> Known:
         """Join tags into one: one of them, another tag, or a new name."""
         listed = self.state.checked_tags(tags)
+        if not isinstance(into, str):
+            raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
         known = self if into in self.state.counts else self.renamed({listed[0]: into})
         here = [tag for tag in listed if tag in known.state.counts]
         return known._replace(state=known.state.merged(here, into))
