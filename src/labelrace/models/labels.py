@@ -45,7 +45,9 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
         _refuse_other_rows(named.matrix, n_rows)
         return Labels(named.matrix, naming.as_array(named.names), True, np.dtype(np.int8))
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
-    if allow_missing and np.isnan(matrix.data if scipy.sparse.issparse(matrix) else matrix).all() and n_rows:
+    known = matrix.data if scipy.sparse.issparse(matrix) else matrix
+    # What a sparse matrix does not store is known to be absent.
+    if allow_missing and n_rows and known.size == np.prod(matrix.shape) and np.isnan(known).all():
         raise ValueError("y contains NaN only: a first batch must have at least one known label.")
     columns_of_y = _label_columns(Y)
     if columns_of_y is None and names is not None and len(names) != matrix.shape[1]:
@@ -234,13 +236,13 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
 
 def renamed(known: Array | None, names: Mapping[str, str]) -> Array:
     """Give labels other names; ``names`` are from old to new ones."""
-    if not isinstance(names, Mapping):
+    if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
         raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
     before = [] if known is None else list(known)
     unknown = [old for old in names if old not in before]
     if unknown:
         raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
-    after = [str(names.get(name, name)) for name in before]
+    after = [names.get(name, name) for name in before]
     if len(set(after)) < len(after):
         raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
     return naming.as_array(after)

@@ -51,12 +51,6 @@ class JsonTable(Table):
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
 
-    def types(self) -> dict[str, Any]:
-        """Return the types of the keys in the first block."""
-        types = dict[str, Any]()
-        next(self.batches(1, types, grow=True), None)
-        return types
-
     def batches(
         self, size: int, types: Types | None = None, refusal: Refusal | None = None, *, grow: bool = False
     ) -> Iterator[TableBatch]:

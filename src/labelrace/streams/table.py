@@ -69,12 +69,6 @@ class Table(Protocol):
     unit: str = "line"
     noun: str = "column"
 
-    def types(self) -> dict[str, Any]:
-        """Return the Arrow type of each column: that of the file, or what its first block suggests.
-
-        For CSV, columns of numbers are ``float64`` and all others ``string``; those without any value are ``null``.
-        """
-
     def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
         """Yield the rows from the start, about `size` at a time, or more where that is faster.
 
@@ -82,8 +76,8 @@ class Table(Protocol):
         ----------
         size : int
         types : mapping from str to Arrow type, optional
-            The columns to read, and what they hold. By default what `types` returns: a later cell that does not fit
-            is an error, which names the line.
+            The columns to read, and what they hold. By default what the file says, or its first block suggests: a
+            later cell that does not fit is an error, which names the line.
         refusal : callable, optional
             From a column and the text of a cell that does not fit to the message of the error.
         """
