@@ -330,7 +330,7 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
         z = lowered - share * watched.offsets
         counted = add_scores(before, z, labels)
         # Rows are judged by what was known before them, if anything was.
-        chosen = choose(make_rule("cardinality", before if watched.rows else counted, None), z) & known
+        chosen = choose(make_rule("cardinality", before if before.rows else counted, None), z) & known
         histograms.append(counted)
         sizes = chosen.sum(axis=1) + present.sum(axis=1)
         f1[place] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
