@@ -236,13 +236,13 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
 
 def renamed(known: Array | None, names: Mapping[str, str]) -> Array:
     """Give labels other names; ``names`` are from old to new ones."""
-    if not isinstance(names, Mapping):
+    if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
         raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
     before = [] if known is None else list(known)
     unknown = [old for old in names if old not in before]
     if unknown:
         raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
-    after = [str(names.get(name, name)) for name in before]
+    after = [names.get(name, name) for name in before]
     if len(set(after)) < len(after):
         raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
     return naming.as_array(after)

@@ -60,8 +60,8 @@ __all__ = ["Shapes"]
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
-# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks.
-_NEEDED = ("k", "c", "h", "L", "T", "K")
+# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks, slots of a table.
+_NEEDED = ("k", "c", "h", "L", "T", "K", "slots")
 
 
 class _Entry(NamedTuple):
