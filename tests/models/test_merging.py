@@ -205,6 +205,6 @@ def test_models_of_the_default_that_would_outgrow_their_memory_together():
         for names in groups
     )
     before = one._fitted
-    with pytest.raises(MergeError, match="do not fit max_memory"):
+    with pytest.raises(MergeError, match="compressed in one of them only; give both a max_memory"):
         one.merge(other)
     assert one._fitted is before

@@ -111,12 +111,7 @@ def _counted_anew(watched: Monitor) -> Monitor:
 
 def _added(one: Monitor, other: Monitor) -> Monitor:
     """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
-    histograms = [
-        ScoreHistogram(
-            a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
-        )
-        for a, b in zip(one.histograms, other.histograms, strict=True)
-    ]
+    histograms = [thresholds.added_histograms(a, b) for a, b in zip(one.histograms, other.histograms, strict=True)]
     rows = one.rows + other.rows
     share = other.rows / rows if rows else 0.0
     return Monitor(
@@ -147,7 +142,7 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
         counted = thresholds.add_scores(before, z, labels)
         # Rows are judged by what was known before them, if anything was.
         chosen = (
-            thresholds.choose(thresholds.make_rule("cardinality", before if watched.rows else counted, None), z) & known
+            thresholds.choose(thresholds.make_rule("cardinality", before if before.rows else counted, None), z) & known
         )
         histograms.append(counted)
         sizes = chosen.sum(axis=1) + present.sum(axis=1)

@@ -48,6 +48,7 @@ __all__ = [
     "ScoreHistogram",
     "add_label_scores",
     "add_scores",
+    "added_histograms",
     "adjusted",
     "calibration",
     "cardinality_threshold",
@@ -113,6 +114,13 @@ def new_histogram() -> ScoreHistogram:
 def bins(scores: FloatArray) -> FloatArray:
     """Find the bins that scores fall into; what lies outside counts as the outermost, and NaN as the lowest."""
     return np.fmin(np.fmax((scores - _LOW) * (1.0 / _WIDTH), 0), _BINS - 1).astype(np.int32)
+
+
+def added_histograms(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
+    """Add what two models have counted."""
+    return ScoreHistogram(
+        a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
+    )
 
 
 def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:

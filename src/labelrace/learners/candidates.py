@@ -23,8 +23,8 @@ EXACT = 16
 
 # Candidates of a row, and of few labels: there codes are short, and rank worse.
 _CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
-# The table learns one of so many of them, the best.
-_LEARNED = 2
+# Share of them that the table learns, the best.
+_LEARNED = 1.0
 
 
 class Candidates(NamedTuple):
@@ -92,7 +92,7 @@ def to_learn(
     decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix
 ) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns of rows: candidates, the true labels among them, their scores and targets."""
-    labels, base = code_decoder.best(decoder, asked, max(1, count(Y.shape[1]) // _LEARNED), 0)
+    labels, base = code_decoder.best(decoder, asked, max(1, int(_LEARNED * count(Y.shape[1]))), 0)
     known, rows = targets(labels, Y), rows_of(Y)
     present = np.flatnonzero(Y.data == 1)
     keys = rows[present] * Y.shape[1] + Y.indices[present]

@@ -31,8 +31,8 @@ from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "Derived", "Queries", "State", "all_scores", "best", "coefficients", "derive", "forget", "from_frequencies",
-    "from_predictions", "grow", "init", "pair_scores", "queries", "update",
+    "Derived", "Queries", "State", "added", "all_scores", "best", "coefficients", "derive", "forget",
+    "from_frequencies", "from_predictions", "grow", "init", "pair_scores", "queries", "reordered", "update",
 ]  # fmt: skip
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
@@ -196,6 +196,45 @@ def grow(state: State, n_labels: int) -> State:
     """Add labels that have not occurred."""
     tables: Any = [Table.of(table).grown(n_labels) for table in (state.sums, state.counts)]
     return state._replace(sums=tables[0], counts=tables[1])
+
+
+def reordered(state: State, labels: IntArray) -> State:
+    """Put labels in another order; the new first is the old ``labels[0]``."""
+    if np.array_equal(labels, np.arange(len(labels))):
+        return state
+    places = np.argsort(labels)
+    tables: Any = [Table.taking(Table.of(table).rows(labels)) for table in (state.sums, state.counts)]
+    return state._replace(
+        sums=tables[0],
+        counts=tables[1],
+        order=places[state.order],
+        apart=np.sort(places[state.apart]),
+        recent=places[state.recent],
+    )
+
+
+def added(one: State, other: State, kept: float) -> State:
+    """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
+    tables: Any = [
+        Table.taking(
+            (np.asarray(a) * (kept * one.scale) ** power + np.asarray(b) * (kept * other.scale) ** power).astype(
+                np.float32
+            )
+        )
+        for a, b, power in ((one.sums, other.sums, 1.0), (one.counts, other.counts, np.array([1.0, 0.5])))
+    ]
+    half = _RECENT // 2
+    return State(
+        kept * (one.gram + other.gram),
+        kept * (one.total + other.total),
+        kept * (one.rows + other.rows),
+        1.0,
+        tables[0],
+        tables[1],
+        _by_bound(np.asarray(tables[1])),
+        np.zeros(0, np.intp),
+        np.concatenate([one.recent[-half:], other.recent[-half:]]),
+    )
 
 
 def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float) -> State:

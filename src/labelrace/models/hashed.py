@@ -33,6 +33,7 @@ from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thre
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
+from labelrace.exceptions import MergeError
 from labelrace.learners import candidates, code_decoder, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
@@ -40,6 +41,7 @@ from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.table import Table
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models.base import OnlineClassifier
+from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -77,7 +79,7 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
     Sizes(n_components=128, n_slots=16777216)
     >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
-    Sizes(n_components=16, n_slots=23000)
+    Sizes(n_components=16, n_slots=22000)
     """
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
@@ -112,7 +114,7 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Annotated[Array, "_slots 1", "float", "table"]
+    table: Annotated[Array, "slots 1", "float", "table"]
     counts: ScoreHistogram
     n_missed: Annotated[float, ">=0"]
     drift: DriftState
@@ -348,8 +350,16 @@ class HashedRace(BankAlgorithm[State]):
         return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
+        """Return why two models cannot be merged exactly; `labelrace.models.hashed_merge` merges them well."""
         return "what they have learned depends on the order of the rows"
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""
+        return state._replace(
+            learners=self.bank.reordered(state.learners, None, features),
+            decoder=code_decoder.reordered(state.decoder, labels),
+            table=residual_table.init(len(state.table)),
+        )
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what the learners know of features whose columns stand for others now; the table learns on."""
@@ -433,6 +443,15 @@ class HashedRACEClassifier(OnlineClassifier):
 
     def _algorithm(self, seed: int) -> HashedRace:
         return algorithm_of(self, self.half_life, seed)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: it knows this method, whose states it merges.
+        from labelrace.models import hashed_merge
+
+        if one.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        one, other = hashed_merge.aligned_codes(one, other, columns)
+        return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
 
     @property
     def n_components_(self) -> int:

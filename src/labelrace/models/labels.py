@@ -45,7 +45,9 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
         _refuse_other_rows(named.matrix, n_rows)
         return Labels(named.matrix, naming.as_array(named.names), True, np.dtype(np.int8))
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
-    if allow_missing and np.isnan(matrix.data if scipy.sparse.issparse(matrix) else matrix).all() and n_rows:
+    known = matrix.data if scipy.sparse.issparse(matrix) else matrix
+    # What a sparse matrix does not store is known to be absent.
+    if allow_missing and n_rows and known.size == np.prod(matrix.shape) and np.isnan(known).all():
         raise ValueError("y contains NaN only: a first batch must have at least one known label.")
     columns_of_y = _label_columns(Y)
     if columns_of_y is None and names is not None and len(names) != matrix.shape[1]:
