@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py speed      # two workers against one, and the engine's share of the CPU time
     python benchmarks/scale.py quality delicious
-    python benchmarks/scale.py memory     # the peak of a worker's memory, for streams of two lengths
+    python benchmarks/scale.py memory     # of a worker, for a stream ten times as large as its limit
 
 Times mean something only where the processors are free.
 """
@@ -19,7 +19,9 @@ import itertools
 import resource
 import statistics
 import time
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -31,9 +33,23 @@ from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
 
-def parts_of(n_rows: int, size: int, seed: int = 0) -> list[Any]:
-    stream = SyntheticStream(n_rows=n_rows, n_features=200, n_labels=200, seed=seed)
-    return [(X, scipy.sparse.csr_array(Y)) for X, Y in stream.batches(size)]
+def parts_of(n_rows: int) -> list[Any]:
+    """List pieces of 1,000 rows that are made where they are learned."""
+    import dask
+
+    return [dask.delayed(_made)(seed) for seed in range(n_rows // 1000)]
+
+
+@cache
+def _stream() -> Any:
+    [(X, Y)] = SyntheticStream(n_rows=1000, n_features=200, n_labels=200, seed=0).batches(1000)
+    return X, scipy.sparse.csr_array(Y)
+
+
+def _made(seed: int) -> Any:
+    X, Y = _stream()
+    chosen = np.random.default_rng(seed).integers(0, 1000, 1000)
+    return X[chosen], Y[chosen]
 
 
 def cpu_of_workers(client: Any) -> float:
@@ -45,32 +61,48 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+def _memory() -> float:
+    """Return what this process uses now, in MB; its peak may be from before."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
-def timed(client: Any, parts: list[Any], shares: int) -> float:
-    start = time.perf_counter()
-    fit(labelrace.LabelRaceClassifier(random_state=0), parts, client=client, rounds=4, shares=shares)
-    return time.perf_counter() - start
+class Cost(NamedTuple):
+    """Seconds that a fit took, and CPU seconds of the workers, and of the scheduler and the client."""
+
+    wall: float
+    workers: float
+    engine: float
 
 
-def speed(n_rows: int, repeats: int) -> None:
+def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
+    before, engine, start = cpu_of_workers(client), _cpu(), time.perf_counter()
+    fit(labelrace.LabelRaceClassifier(random_state=0), parts, client=client, **settings)
+    wall, ours = time.perf_counter() - start, _cpu() - engine
+    return Cost(wall, cpu_of_workers(client) - before, ours)
+
+
+def speed(n_rows: int, repeats: int, shard: str) -> None:
     """Compare two workers with one, in alternation; both wait while the other works."""
-    parts = parts_of(n_rows, 500)
-    start = time.process_time()
-    alone = labelrace.LabelRaceClassifier(random_state=0)
-    for X, Y in parts:
-        alone.partial_fit(X, Y)
+    parts, settings = parts_of(n_rows), {"rounds": 4, "shard": shard, "shares": 8 if shard == "rows" else None}
+    start, alone = time.process_time(), labelrace.LabelRaceClassifier(random_state=0)
+    for place in range(len(parts)):
+        X, Y = _made(place)
+        alone.partial_fit(X[:500], Y[:500]).partial_fit(X[500:], Y[500:])
     print(f"{n_rows} rows, 200 features, 200 labels; one pass in this process: {time.process_time() - start:.1f} s CPU")
     with connected(workers=1) as one, connected(workers=2) as two:
-        timed(one, parts[:40], 8), timed(two, parts[:40], 8)
-        before, engine_before = cpu_of_workers(two), _cpu()
-        pairs = [(timed(one, parts, 8), timed(two, parts, 8)) for _ in range(repeats)]
-        workers, engine = cpu_of_workers(two) - before, _cpu() - engine_before
-    ratio = statistics.median(slow / fast for slow, fast in pairs)
-    print(f"one worker {pairs[0][0]:.1f} s, two workers {pairs[0][1]:.1f} s; median ratio {ratio:.2f}")
-    print(f"CPU of two workers {workers:.1f} s; of scheduler and client, for both clusters, {engine:.1f} s")
+        for client in (one, two):
+            cost_of(client, parts[:8], **settings)
+        pairs = [(cost_of(one, parts, **settings), cost_of(two, parts, **settings)) for _ in range(repeats)]
+    load = os.getloadavg()[0]
+    ratio = statistics.median(a.wall / b.wall for a, b in pairs)
+    print(f"two workers against one: {ratio:.2f} times as fast, median of {repeats}, at a load of {load:.0f}")
+    for name, costs in zip(("one worker", "two workers"), zip(*pairs, strict=True), strict=True):
+        wall, workers, engine = (statistics.median(values) for values in zip(*costs, strict=True))
+        print(
+            f"{name}: {wall:.1f} s; CPU of workers {workers:.1f} s, of scheduler and client {engine:.2f} s "
+            f"({engine / workers:.0%})"
+        )
 
 
 def quality(name: str, rounds: list[int]) -> None:
@@ -102,21 +134,28 @@ def _f1(model: Any, X: Any, Y: Any) -> float:
 
 
 def memory() -> None:
-    """Show that a worker's memory does not grow with the rows that it has learned."""
-    with connected(workers=1) as client:
-        for n_rows in (20_000, 200_000):
-            import dask
+    """Show that a worker's memory does not grow with the rows that it has learned, under a limit that rows exceed."""
+    import dask
+    import distributed
 
-            parts = [dask.delayed(_made)(seed) for seed in range(n_rows // 1000)]
-            fit(labelrace.LabelRaceClassifier(random_state=0), parts, client=client, rounds=16, shares=8)
-            print(f"{n_rows} rows: peak of the worker {max(client.run(_peak).values()):.0f} MB", flush=True)
+    limit = 400
+    with (
+        dask.config.set({"distributed.worker.daemon": True}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", memory_limit=f"{limit}MB", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        used = list[float]()
+        n_rows = 10 * limit * 2**20 // (200 * 8)
 
+        def note(_: object) -> None:
+            used.append(max(client.run(_memory).values()))
 
-def _made(seed: int) -> Any:
-    [(X, Y)] = SyntheticStream(n_rows=1000, n_features=200, n_labels=50, seed=0).batches(1000)
-    rng = np.random.default_rng(seed)
-    chosen = rng.integers(0, 1000, 1000)
-    return X[chosen], scipy.sparse.csr_array(Y)[chosen]
+        model = labelrace.LabelRaceClassifier(random_state=0)
+        fit(model, parts_of(n_rows), client=client, rounds=16, shares=8, on_progress=note)
+    print(f"{n_rows} rows of 1,600 bytes, ten times a worker's {limit} MB; MB in use after each round:")
+    print("  " + " ".join(f"{each:.0f}" for each in used))
 
 
 def main() -> None:
@@ -125,10 +164,11 @@ def main() -> None:
     parser.add_argument("dataset", nargs="?", default="delicious")
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--shard", choices=("rows", "labels"), default="rows")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 4, 16])
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.rows, given.repeats)
+        speed(given.rows, given.repeats, given.shard)
     elif given.what == "quality":
         quality(given.dataset, given.rounds)
     else:

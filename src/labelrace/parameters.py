@@ -12,6 +12,7 @@ import numpy as np
 from labelrace.typing import FloatArray
 
 __all__ = [
+    "are_equal",
     "check_choice",
     "check_flag",
     "check_number",
@@ -22,6 +23,13 @@ __all__ = [
     "memory_size",
     "numbers",
 ]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Compare two values of a parameter, which may be arrays or lists of arrays."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+from contextlib import contextmanager
 
 import pytest
 from typer.testing import CliRunner
 
 import labelrace
 from labelrace.cli.main import app
+from labelrace.distributed import fitting
 from labelrace.streams.texts import demo_tickets
 
 pa = pytest.importorskip("pyarrow")
@@ -31,6 +36,41 @@ def test_train_and_predict_on_a_scheduler(client, tmp_path):
     assert CliRunner().invoke(app, given, catch_exceptions=False).exit_code == 0
     lines = [json.loads(line) for line in predicted.read_text().splitlines()]
     assert [set(line["tags"]) for line in lines] == tagger.predict(rows)
+
+
+def test_ctrl_c_writes_what_was_merged(client, tmp_path, monkeypatch):
+    rows = demo_tickets()[:3000]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=25)
+
+    @contextmanager
+    def interrupting(on_progress):
+        """Give what presses Ctrl-C while the second round is learned."""
+
+        def press(step):
+            if step.round == 1:
+                threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        yield press
+
+    monkeypatch.setattr(fitting, "reported", interrupting)
+    given = ["train", str(tmp_path / "x.parquet"), "--tags", "tags", "-o", str(tmp_path / "m.labelrace")]
+    result = CliRunner().invoke(app, [*given, "--scheduler", client.scheduler.address])
+    assert result.exit_code != 0
+    tagger = labelrace.load(tmp_path / "m.labelrace")
+    assert 0 < tagger.n_rows_ < 3000
+    tagger.predict(rows[:3])
+
+
+def test_run_on_a_scheduler(client, tmp_path):
+    stream = (
+        "@relation x\n@attribute a numeric\n@attribute b {0,1}\n@attribute c {0,1}\n@data\n" + "1,0,1\n2,1,0\n" * 60
+    )
+    (tmp_path / "x.arff").write_text(stream)
+    given = ["run", str(tmp_path / "x.arff"), "--labels", "2", "-m", "majority", "--batch-size", "40", "--json"]
+    out = ["--out", str(tmp_path / "records"), "--scheduler", client.scheduler.address]
+    result = CliRunner().invoke(app, [*given, *out], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "majority" in result.output
 
 
 def test_workers_and_jobs_are_one_word():

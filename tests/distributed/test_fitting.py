@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import suppress
-
 import dask
 import numpy as np
 import pytest
@@ -64,10 +60,6 @@ def _arrays(state):
     return [np.asarray(state, dtype=float)] if isinstance(state, (float, np.ndarray)) else []
 
 
-def learned_by_the_default(client, **settings):
-    return fit(labelrace.LabelRaceClassifier(random_state=0), PARTS, client=client, rounds=4, shares=4, **settings)
-
-
 def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client):
     train = PARTS[:150]
     steps = []
@@ -89,7 +81,7 @@ def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client
     )
     assert found > wanted - 0.02
     assert steps[-1].rows == 3000
-    assert steps[-1].round == steps[-1].rounds == 16
+    assert steps[-1].round == steps[-1].rounds == 24
     assert 0.3 < steps[-1].example_f1 < 1
     # It goes on from what it knows.
     fit(model, PARTS[150:], client=client, rounds=1, shares=2)
@@ -98,20 +90,6 @@ def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client
 
 def dense(Y):
     return Y.toarray() if hasattr(Y, "toarray") else Y
-
-
-def test_workers_that_are_killed_change_nothing(client):
-    """SIGKILL of a worker when a round is joined and the next one begins: Dask repeats what was lost, to the bit."""
-    expected, rng = learned_by_the_default(client), np.random.default_rng(0)
-    with connected(workers=2) as own:
-
-        def kill(progress):
-            running = [nanny.pid for nanny in own.cluster.workers.values() if nanny.pid]
-            with suppress(ProcessLookupError):
-                os.kill(int(rng.choice(running)), signal.SIGKILL)
-
-        model = learned_by_the_default(own, on_progress=kill)
-    np.testing.assert_array_equal(model.decision_function(WHOLE[0]), expected.decision_function(WHOLE[0]))
 
 
 def test_an_interrupt_leaves_the_rounds_that_were_merged(client):

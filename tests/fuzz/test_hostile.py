@@ -109,6 +109,7 @@ REFUSED = {
     "layers that do not fit": ("maniac", set_array("state.layers.0.weights", lambda array: array[:, :1])),
     "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
     "offsets of no label": ("adagrad-squared", empty_watch),
+    "a table without slots": ("race-hashed", set_array("state.table", lambda table: table[:0])),
     "compressed and not": ("race", set_header("parts/state.compressed", 1)),
     "a type of parameter": ("Tagger", set_header("parameters/separator", {"a": 1})),
     "no rows in a batch": ("Tagger", set_header("parameters/batch_size", 0)),

@@ -46,9 +46,12 @@ def test_columns_to_forget(model, columns):
     assert model._fitted is before
 
 
-def test_names_that_are_no_dict(model):
-    with pytest.raises(ValueError, match="names must be a dict"):
-        model.rename_labels([("a", "b")])
+def test_names_that_are_no_dict_of_text():
+    model = labelrace.make_model("majority", label_names=["a", "b", "c"]).fit(X, Y)
+    for names in ([("a", "b")], None, {"a": None}, {"a": 5}):
+        with pytest.raises(ValueError, match="names must be a dict"):
+            model.rename_labels(names)
+    assert list(model.label_names_) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("value", [True, 3, [[["x"]]], ["x"], [float("nan")]])

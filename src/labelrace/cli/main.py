@@ -12,7 +12,7 @@ from rich.console import Console
 
 import labelrace
 from labelrace.cli import bench, data, models, report, run, tagging, train
-from labelrace.cli.options import Interrupted
+from labelrace.cli.options import Interrupted, as_line
 
 app = typer.Typer(
     name="labelrace",
@@ -120,5 +120,4 @@ def _sentence(error: Exception) -> str:
 
 
 def _complain(text: str) -> None:
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    Console(stderr=True, soft_wrap=True, highlight=False).print(shown, style="red", markup=False)
+    Console(stderr=True, soft_wrap=True, highlight=False).print(as_line(text), style="red", markup=False)

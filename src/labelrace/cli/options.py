@@ -163,6 +163,16 @@ class Interrupted(Exception):  # noqa: N818
     """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
 
 
+def as_line(text: str) -> str:
+    """Return text as a line of a terminal that names cannot steer: a space for each sign that does not print."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print a line that may hold names from files."""
+    typer.echo(as_line(line), err=err)
+
+
 def end_early(stopped: BaseException, told: str) -> NoReturn:
     """End a command that was stopped while it learned, after what it had learned is saved; ``told`` says where."""
     if isinstance(stopped, KeyboardInterrupt):

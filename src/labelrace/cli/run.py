@@ -29,6 +29,7 @@ from labelrace.cli.options import (
     as_labels,
     as_measures,
     as_specs,
+    say,
     takes_tags,
 )
 
@@ -180,7 +181,7 @@ def _tagged(source: str, table: TagOptions, batch_size: int) -> Any:
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
     told = "; ".join(f"{column.name}: {column}" for column in features.columns_)
-    typer.echo(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
+    say(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
     return data
 
 

@@ -28,6 +28,7 @@ from labelrace.cli.options import (
     as_labels,
     as_parameters,
     end_early,
+    say,
     takes_tags,
 )
 from labelrace.cli.progress import learn_batches
@@ -105,7 +106,7 @@ def train(
     told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
         end_early(stopped, told)
-    typer.echo(told)
+    say(told)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
@@ -221,7 +222,7 @@ def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: boo
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
-            writer.writerow(rows[0])
+            writer.writerow(map(literal, rows[0]))
         for row in rows:
             if as_csv:
                 cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]

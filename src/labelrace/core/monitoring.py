@@ -142,7 +142,7 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor
         counted = thresholds.add_scores(before, z, labels)
         # Rows are judged by what was known before them, if anything was.
         chosen = (
-            thresholds.choose(thresholds.make_rule("cardinality", before if watched.rows else counted, None), z) & known
+            thresholds.choose(thresholds.make_rule("cardinality", before if before.rows else counted, None), z) & known
         )
         histograms.append(counted)
         sizes = chosen.sum(axis=1) + present.sum(axis=1)

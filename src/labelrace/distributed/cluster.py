@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,12 @@ __all__ = ["connected", "default_workers", "engine", "losses"]
 # wait in a row for workers that die for other reasons.
 _ALLOWED_FAILURES = 20
 _TIMEOUT = "10s"
+# On one machine a process that is slow to answer is busy, and not lost: those that are lost close their connections.
+_PATIENCE = {
+    "distributed.comm.timeouts.connect": "5 minutes",
+    "distributed.comm.timeouts.tcp": "10 minutes",
+    "distributed.scheduler.worker-ttl": "1 hour",
+}
 
 
 def engine() -> Any:
@@ -81,7 +86,11 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
             ) from None
         return
     n_workers = default_workers() if workers is None else workers
-    settings = {"distributed.scheduler.allowed-failures": _ALLOWED_FAILURES, "distributed.worker.daemon": True}
+    settings = {
+        "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES,
+        "distributed.worker.daemon": True,
+        **_PATIENCE,
+    }
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
@@ -99,18 +108,18 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
         yield local
 
 
-def _version() -> tuple[str, str]:
-    """Tell which labelrace and Python this is; runs on the workers."""
-    import labelrace
-
-    return labelrace.__version__, ".".join(map(str, sys.version_info[:2]))
-
-
 def _check_workers(client: Any) -> None:
     """Refuse workers without labelrace, or with another version of it: they would learn another model."""
+
+    def version() -> str:
+        # Sent as code, as all that is defined within a function: a worker without labelrace could not look it up.
+        import labelrace
+
+        return labelrace.__version__
+
     client.wait_for_workers(1, timeout=_TIMEOUT)
     ours = labelrace.__version__
-    found: dict[str, Any] = client.run(_version, on_error="return")
+    found: dict[str, Any] = client.run(version, on_error="return")
     for address, answer in found.items():
         if isinstance(answer, ImportError):
             raise DistributedError(
@@ -118,7 +127,7 @@ def _check_workers(client: Any) -> None:
                 "extra dask."
             )
         # A worker that dies meanwhile is Dask's to replace.
-        if isinstance(answer, tuple) and answer[0] != ours:
+        if isinstance(answer, str) and answer != ours:
             raise DistributedError(
-                f"The worker {address} has labelrace {answer[0]}, this process has {ours}: install the same on all."
+                f"The worker {address} has labelrace {answer}, this process has {ours}: install the same on all."
             )

@@ -25,14 +25,15 @@ from labelrace.tagger import Tagger
 __all__ = ["Progress", "fit", "plan", "reported"]
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
-ROUNDS = 16
+ROUNDS = 24
 _FEWEST_SHARES, _MOST_SHARES = 8, 64
 # The first rounds have an eighth, a quarter and half of the pieces of the others: a young model gains most from others.
 _FIRST_ROUNDS = (1, 2, 4)
 _OTHER_ROUNDS = 8
-# Rows set aside in a round, and pieces among which are the first rows.
+# Rows set aside in a round, pieces among which are the first rows, and rows that these should have.
 _HELD = 200
 _FIRST_PIECES = 16
+_FIRST_ROWS = 1000
 
 
 class Progress(NamedTuple):
@@ -109,7 +110,8 @@ def fit(
         Learns on from what it knows, if it knows anything.
     source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
         For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
-        files with tags are read by row groups; of other files, each is one piece, and there should be several.
+        files with tags are read by row groups, and large data files are cut by rows; of other files, each is one piece,
+        and there should be several.
     client : distributed.Client, default=None
         The cluster; by default processes on this machine.
     workers : int, default=None
@@ -120,7 +122,7 @@ def fit(
         What is shared. With "labels", every share reads all rows and learns them for some of the labels: the default,
         and binary relevance such as ``obr``, are then what one pass learns, to round-off. It pays where labels are
         many.
-    rounds : int, default=16
+    rounds : int, default=24
         How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
         one pass over all rows.
     shares : int, default=None
@@ -160,7 +162,7 @@ def fit(
         parameters.check_whole("shares", shares, 1)
     if shard == "labels" and isinstance(model, Tagger):
         raise ValueError("shard must be 'rows' for a Tagger, got 'labels': most of its work is reading words.")
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger))
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels)
     _fix_seed(model)
     settings = Settings(batch_size, labels, _HELD)
     with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
@@ -228,7 +230,13 @@ class _Run(ABC):
 
     def _first(self, begin: Callable[..., Any]) -> Any:
         """Submit the start: the first rows, as many as the model needs."""
-        places = range(min(len(self._pieces), _FIRST_PIECES))
+        n_first, n_rows = _FIRST_PIECES, 0
+        for place, piece in enumerate(self._pieces):
+            # What is read when it is needed may be many pieces, and small batches must be.
+            if hasattr(piece, "dask") or n_rows >= _FIRST_ROWS:
+                break
+            n_first, n_rows = max(n_first, place + 1), n_rows + _n_rows(piece)
+        places = range(min(len(self._pieces), n_first))
         return self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
 
     def _span(self, places: range) -> str:
@@ -240,8 +248,14 @@ class _Run(ABC):
 
     def _computed(self, places: Any) -> list[Any]:
         """Return pieces as workers take them: what is delayed is computed where it is needed."""
-        chosen = [self._pieces[place] for place in places]
-        return [self._client.compute(piece) if hasattr(piece, "dask") else piece for piece in chosen]
+        computed = []
+        for place in places:
+            piece = self._pieces[place]
+            if hasattr(piece, "dask"):
+                piece = self._client.compute(piece)
+                self._names[piece.key] = f"piece {place} of the source"
+            computed.append(piece)
+        return computed
 
 
 class _RowRun(_Run):
@@ -258,12 +272,13 @@ class _RowRun(_Run):
 
     def _round(self, start: Any, each: list[range]) -> Any:
         """Submit a round: shares, the tree, and the joint model."""
+        self._names.clear()
         settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
         level = [
             self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
             for places in each
         ]
-        self._names = {
+        self._names |= {
             share.key: f"share {number} of {len(each)} ({self._span(places)})"
             for number, (share, places) in enumerate(zip(level, each, strict=True), start=1)
         }
@@ -295,19 +310,28 @@ class _LabelRun(_Run):
 
     def _round(self, start: Any, before: list[Any], known: Any, places: range) -> tuple[list[Any], Any]:
         """Learn a round, again and again until all drifts in it are known."""
+        self._names.clear()
         submit, forgets, pieces = self._client.submit, tuple[int, ...](), self._computed(places)
         while True:
             shares = [
                 submit(label_learning.learn, share, places.start, pieces, self._settings, forgets, pure=False)
                 for share in before
             ]
-            self._names = {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
+            self._names |= {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
             monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
             decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
             drift = decided.result().drift
             if drift is None:
                 return shares, decided
             forgets = (*forgets, drift)
+
+
+def _n_rows(piece: Any) -> int:
+    """Count the rows of a batch in memory; of a file, what its piece says."""
+    if isinstance(piece, FilePiece):
+        return piece.last - piece.first
+    part = piece[0] if isinstance(piece, tuple) else piece
+    return learning.n_rows(part)
 
 
 def _take_over(model: Any, learned: Any) -> None:

@@ -50,7 +50,7 @@ def predict(
         A column ``labels`` with the labels of each row, in the order of the rows.
     """
     engine()
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger))
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels)
     if out is None:
         import dask
         import dask.dataframe

@@ -16,23 +16,25 @@ from labelrace.exceptions import DataFormatError
 
 __all__ = ["FilePiece", "batches_of", "pieces_of", "read_batches"]
 
-# Pieces that there should be, for 8 shares in 16 rounds: row groups are cut to come near that.
-_WANTED = 128
-# Rows of a piece that is cut from a row group, at the least.
+# Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
+_WANTED = 192
+# Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.
 _FEWEST_ROWS = 500
+# Bytes from which on a data file is cut.
+_LARGE = 4 << 20
 
 
 class FilePiece(NamedTuple):
-    """A file, or some rows of a Parquet file's row group.
+    """A file, some rows of it, or some rows of a Parquet file's row group.
 
     Attributes
     ----------
     path : str
         A path, or an address such as ``s3://bucket/file.parquet``.
     group : int or None
-        The row group; None for the whole file.
+        The row group; None where a file is not read by row groups.
     first, last : int
-        The rows of the group, without the last one; 0 and 0 for all.
+        The rows of the group or file, without the last one; 0 and 0 for all.
     """
 
     path: str
@@ -41,16 +43,17 @@ class FilePiece(NamedTuple):
     last: int = 0
 
     def __str__(self) -> str:
+        rows = f"rows {self.first} to {self.last - 1}"
         if self.group is None:
-            return self.path
-        rows = f", rows {self.first} to {self.last - 1} of it" if self.last else ""
-        return f"{self.path}, row group {self.group}{rows}"
+            return f"{self.path}, {rows}" if self.last else self.path
+        return f"{self.path}, row group {self.group}" + (f", {rows} of it" if self.last else "")
 
 
-def pieces_of(source: Any, *, as_tables: bool) -> list[Any]:
+def pieces_of(source: Any, *, as_tables: bool, labels: Any = None) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
-    Parquet files are cut into row groups where they are read as tables; for models without a tagger a file is a piece.
+    Parquet files are cut into row groups where they are read as tables. Data files for models without a tagger are cut
+    by rows, if they are few and large, for which they are read once here; ``labels`` is what their labels are.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def pieces_of(source: Any, *, as_tables: bool) -> list[Any]:
         If there is nothing, or a source is of a kind that is not known.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _file_pieces(_found([os.fspath(source)]), as_tables)
+        return _file_pieces(_found([os.fspath(source)]), as_tables, labels)
     if hasattr(source, "to_delayed"):
         return list(source.to_delayed())
     if hasattr(source, "batches") and hasattr(source, "label_names"):
@@ -66,7 +69,7 @@ def pieces_of(source: Any, *, as_tables: bool) -> list[Any]:
     if isinstance(source, Iterable):
         listed = list(source)
         if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
-            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables)
+            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables, labels)
         if listed:
             return listed
     raise ValueError(
@@ -107,7 +110,7 @@ def _is_parquet(path: str) -> bool:
     return path.lower().endswith(".parquet")
 
 
-def _file_pieces(files: Sequence[str], as_tables: bool) -> list[Any]:
+def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any) -> list[Any]:
     """Make a piece of each file, and several of Parquet files: their row groups, cut where these are few."""
     groups = list[tuple[str, int | None, int]]()
     for path in files:
@@ -116,7 +119,8 @@ def _file_pieces(files: Sequence[str], as_tables: bool) -> list[Any]:
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            groups.append((path, None, 0))
+            is_cut = not as_tables and len(files) < _WANTED and Path(path).stat().st_size > _LARGE
+            groups.append((path, None, _count_rows(path, labels) if is_cut else 0))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
@@ -126,14 +130,24 @@ def _file_pieces(files: Sequence[str], as_tables: bool) -> list[Any]:
     pieces = list[Any]()
     for path, group, n_rows in groups:
         n_cuts = min(n_parts, max(1, n_rows // _FEWEST_ROWS))
-        if group is None or n_cuts == 1:
+        if n_cuts == 1:
             pieces.append(FilePiece(path, group))
             continue
         bounds = [n_rows * place // n_cuts for place in range(n_cuts + 1)]
+        if group is None:
+            # Where batches of one pass begin, too.
+            bounds = [*(bound - bound % _FEWEST_ROWS for bound in bounds[:-1]), n_rows]
         pieces += [FilePiece(path, group, *bounds[place : place + 2]) for place in range(n_cuts)]
     if not pieces:
         raise ValueError(f"source must have rows, got none in {files[0]}.")
     return pieces
+
+
+def _count_rows(path: str, labels: Any) -> int:
+    """Count the rows of a data file, in bounded memory."""
+    from labelrace.streams import open_stream
+
+    return sum(X.shape[0] for X, _ in open_stream(path, labels).batches(_FEWEST_ROWS))
 
 
 def _parquet(path: str) -> Any:
@@ -198,10 +212,44 @@ def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
     from labelrace.models.naming import NamedRows
     from labelrace.streams import open_stream
 
-    stream = open_stream(piece.path, labels)
-    names = list(map(str, stream.label_names))
-    for X, Y in stream.batches(size):
+    if not piece.last:
+        stream = open_stream(piece.path, labels)
+        names, batches = list(map(str, stream.label_names)), stream.batches(size)
+    else:
+        names, parts = _rows_between(piece, labels)
+        batches = (batch for part in parts for batch in batches_of(part, size, as_tables=False))
+    for X, Y in batches:
         yield X, NamedRows(Y.astype(float), names)
+
+
+# Files that are being read, and the row that comes next, so that the next piece of a file goes on where one ended.
+_open_files = dict[tuple[str, str], tuple[int, list[str], Iterator[Any]]]()
+
+
+def _rows_between(piece: FilePiece, labels: Any) -> tuple[list[str], Iterator[Any]]:
+    """Return the labels' names and some rows of a file; what comes before them is read and left out."""
+    from labelrace.streams import open_stream
+
+    key = piece.path, repr(labels)
+    # Taken away: another thread opens the file anew.
+    row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
+    if row > piece.first:
+        stream = open_stream(piece.path, labels)
+        row, names, rows = 0, list(map(str, stream.label_names)), iter(stream.batches(_FEWEST_ROWS))
+
+    def between() -> Iterator[Any]:
+        start = row
+        for batch in rows:
+            end = start + batch[0].shape[0]
+            if start >= piece.first:
+                yield batch
+            start = end
+            if end >= piece.last:
+                _open_files.clear()
+                _open_files[key] = end, names, rows
+                return
+
+    return names, between()
 
 
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:

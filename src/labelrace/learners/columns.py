@@ -43,7 +43,9 @@ __all__ = [
 ]
 
 
-# Of what kinds columns are is asked several times a batch, and nobody writes into these arrays.
+# Of what kinds columns are is asked several times a batch, and nobody writes into these arrays. Arrays that are no more
+# are not noticed (an interrupt within a callback would be lost); all is forgotten from time to time instead.
+_MOST_KNOWN = 256
 _KNOWN: dict[int, tuple[weakref.ref[IntArray], tuple[bool, bool]]] = {}
 
 
@@ -61,9 +63,9 @@ def _kinds(n_values: IntArray) -> tuple[bool, bool]:
     """Tell whether all columns are numeric, and whether all are nominal, which is remembered."""
     found = _KNOWN.get(id(n_values))
     if found is None or found[0]() is not n_values:
-        kinds = (not n_values.any(), bool(n_values.all()))
-        key = id(n_values)
-        found = _KNOWN[key] = (weakref.ref(n_values, lambda _: _KNOWN.pop(key, None)), kinds)
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        found = _KNOWN[id(n_values)] = (weakref.ref(n_values), (not n_values.any(), bool(n_values.all())))
     return found[1]
 
 

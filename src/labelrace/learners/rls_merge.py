@@ -6,10 +6,13 @@ each has gained, ``d_e - d₀`` and ``d_e W_e - d₀ W₀``. Two joint models fo
 
 - the *sum of natural parameters*, ``W_nat = (Σ d_e W_e - (S-1) d₀ W₀) / (Σ d_e - (S-1) d₀)``, which would be right if
   columns were independent, and overshoots where they are not;
-- the *mean* ``W_avg = Σ d_e W_e / Σ d_e``, which never overshoots, and lags behind.
+- the *mean* ``W_avg = Σ d_e W_e / Σ d_e``, which never overshoots, and lags behind. A column's mean is that of the
+  shards in whose rows it occurred: the others say nothing of it. What one shard alone has met is the same in both.
 
-The joint model lies on the line between them, ``W_avg + τ (W_nat - W_avg)``; `labelrace.models.joining` finds ``τ``.
-The precision is that of ``W_nat``.
+The joint model lies between them, ``W_avg + τ_c (W_nat - W_avg)``. What overshoots are corrections that several shards
+make to the same columns, so that a column goes the farther to the sum the fewer have met it: of ``n`` among ``S``,
+``τ_c = (1 - ρ) / (1 + (n - 1) ρ)``, where ``ρ`` is such that it is ``τ`` for ``n = S``. `labelrace.models.joining`
+finds ``τ``. The precision is that of ``W_nat``.
 
 *Forgetting.* While a shard learns, the start fades for it by a factor ``f_e``; for the joint model it fades by all of
 them, ``Π f_e``, and what the shards have gained fades by what it would have lost had they learned one after the other.
@@ -20,10 +23,12 @@ each shard and for the joint model; columns that do not occur have gained nothin
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelrace.learners import products
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.scaling import ScalingState
@@ -68,6 +73,8 @@ class Gains(NamedTuple):
     ----------
     touched : (c,) array
         Columns that have gained something, in order.
+    shards : (c,) array
+        Number of shards in which each of them has.
     natural : (c, k) array
         Differences of natural parameters.
     precision : (c, 2) array
@@ -87,6 +94,7 @@ class Gains(NamedTuple):
     """
 
     touched: IntArray
+    shards: FloatArray
     natural: Array
     precision: FloatArray
     intercepts: FloatArray
@@ -102,11 +110,13 @@ class Joint(NamedTuple):
     """Two joint models: the sum's and the mean's weights of the columns ``touched``, and intercepts.
 
     ``state`` has the start's weights and intercepts, and all else of the joint model; ``known`` are the start's weights
-    of those columns.
+    of those columns; ``shards`` is how many shards have met each of them, of ``n_shards``.
     """
 
     state: RLSState
     touched: IntArray
+    shards: FloatArray
+    n_shards: float
     known: Array
     of_sum: Array
     mean: Array
@@ -114,21 +124,29 @@ class Joint(NamedTuple):
     intercepts_mean: FloatArray
 
     def between(self, share: float) -> RLSState:
-        """Return the model that is a share of the way from the mean to the sum."""
-        weights = self.mean + self.mean.dtype.type(share) * (self.of_sum - self.mean)
-        intercepts = self.intercepts_mean + share * (self.intercepts_of_sum - self.intercepts_mean)
+        """Return the model that is a share of the way from the mean to the sum, of columns that all shards have met."""
+        weights, intercepts = self._weights(share, slice(None)), self._intercepts(share)
         return self.state._replace(weights=_replaced(self.state.weights, self.touched, weights), intercepts=intercepts)
 
-    def values(self, bank: RLS, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
-        """Compute what the mean and the sum predict for rows."""
+    def _weights(self, share: float, places: Any) -> Array:
+        overlap = (1.0 - share) / (1.0 + (self.n_shards - 1.0) * share)
+        part = (1.0 - overlap) / (1.0 + (self.shards[places] - 1.0) * overlap)
+        mean = self.mean[places]
+        moved: Array = mean + part.astype(mean.dtype)[:, None] * (self.of_sum[places] - mean)
+        return moved
+
+    def _intercepts(self, share: float) -> FloatArray:
+        return self.intercepts_mean + share * (self.intercepts_of_sum - self.intercepts_mean)
+
+    def values(self, bank: RLS, X: AnyMatrix, shares: Sequence[float]) -> Iterator[FloatArray]:
+        """Yield what the models that are some shares of the way predict for rows."""
         derived = bank.derive(self.state)
         Z = bank.transform(derived, X)
-        start, here = bank.predict_transformed(derived, Z).astype(float), Z[:, self.touched]
-        mean, of_sum = (
-            start + np.asarray(here @ (weights - self.known)) + (intercepts - self.state.intercepts)
-            for weights, intercepts in ((self.mean, self.intercepts_mean), (self.of_sum, self.intercepts_of_sum))
-        )
-        return mean, of_sum
+        start = bank.predict_transformed(derived, Z).astype(float) - self.state.intercepts
+        here, places = products.without_empty_columns(Z[:, self.touched])
+        for share in shares:
+            change = self._weights(share, places) - self.known[places]
+            yield start + np.asarray(here @ change) + self._intercepts(share)
 
 
 def why_apart(one: RLSState, other: RLSState) -> str | None:
@@ -157,6 +175,7 @@ def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
     which = young.astype(np.intp)
     return Gains(
         touched,
+        np.ones(len(touched)),
         natural,
         after - before,
         end.intercepts * intercept_after[which] - start.intercepts * intercept_before[which],
@@ -184,6 +203,7 @@ def moved(gains: Gains, columns: IntArray, targets: IntArray | None, n_targets: 
         natural, intercepts, first_rows = wider
     return gains._replace(
         touched=places[order],
+        shards=gains.shards[order],
         natural=natural,
         precision=gains.precision[order],
         intercepts=intercepts,
@@ -195,13 +215,15 @@ def added(one: Gains, other: Gains) -> Gains:
     """Add what two groups of shards have gained, with the same targets."""
     touched = np.union1d(one.touched, other.touched)
     natural = np.zeros((len(touched), one.natural.shape[1]), one.natural.dtype)
-    precision = np.zeros((len(touched), 2))
+    shards, precision = np.zeros(len(touched)), np.zeros((len(touched), 2))
     for part in (one, other):
         places = np.searchsorted(touched, part.touched)
+        shards[places] += part.shards
         natural[places] += part.natural
         precision[places] += part.precision
     return Gains(
         touched,
+        shards,
         natural,
         precision,
         one.intercepts + other.intercepts,
@@ -220,9 +242,10 @@ def joint(start: RLSState, gains: Gains) -> Joint:
     left, which = fading.of_gains(), young.astype(np.intp)
     known, weights = start.fading * rows_of(start.gained, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
-    # Of the sum the start counts once, faded by all shards; of the mean once for each shard.
-    for times, kept, share in ((1.0, fading.kept_of_all, left), (fading.shards, fading.kept, 1.0)):
-        base = times * start.alpha + kept * known
+    # Of the sum the start counts once, faded by all shards; of the mean once for each shard that has met the column.
+    met = (gains.shards / fading.shards)[:, None]
+    for times, kept, share, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shards, fading.kept, 1.0, met)):
+        base = part * (times * start.alpha + kept * known)
         precision = np.maximum(base + share * gains.precision, start.alpha)
         natural = _times(weights, base, young) + weights.dtype.type(share) * gains.natural
         intercept_base = times * INTERCEPT + kept * start.intercept_gained
@@ -245,7 +268,8 @@ def joint(start: RLSState, gains: Gains) -> Joint:
         founded=gains.founded,
         warm_up=WarmUp.empty(),
     )
-    return Joint(state, gains.touched, weights, models[0][0], models[1][0], models[0][1], models[1][1])
+    both = (models[0][0], models[1][0], models[0][1], models[1][1])
+    return Joint(state, gains.touched, gains.shards, fading.shards, weights, *both)
 
 
 def _young(start: RLSState) -> BoolArray:

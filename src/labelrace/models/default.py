@@ -293,8 +293,12 @@ class LabelRace(BankAlgorithm[State]):
 
     def settled(self, state: State, scores: FloatArray, labels: FloatArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Count the scores of rows that were set aside, and then learn them."""
-        state = state._replace(watch=monitoring.add_together(state.watch, scores, labels))
-        return self._within_memory(state._replace(learners=self.bank.learn(state.learners, X, Y)), X)
+        watch = monitoring.add_together(state.watch, scores, labels)
+        # Labels' offsets move by as many rows as they do in a batch of one pass.
+        some = monitoring.sample(labels.shape)
+        few = monitoring.add_together(state.watch, scores[some], labels[some])
+        watch = watch._replace(monitor=few.monitor._replace(histograms=watch.monitor.histograms))
+        return self._within_memory(state._replace(watch=watch, learners=self.bank.learn(state.learners, X, Y)), X)
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""

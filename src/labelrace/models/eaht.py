@@ -30,6 +30,7 @@ from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
 from labelrace.learners import columns
+from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Shape
 from labelrace.models import mlht
 from labelrace.models.base import OnlineClassifier
@@ -58,7 +59,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     shape: Annotated[Shape, "T=@n_trees"]
-    leaves: Annotated[mlht.Leaf, "stacked L"]
+    leaves: Annotated[Leaf, "stacked L"]
     learners: Any
     rows: Annotated[float, ">=0"]
     errors: Annotated[FloatArray, "T 3 32"]
@@ -169,7 +170,7 @@ class EaHTClassifier(OnlineClassifier):
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
         What leaves predict: see `MLHTClassifier`.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: see `MLHTClassifier`.
@@ -197,7 +198,7 @@ class EaHTClassifier(OnlineClassifier):
     """
 
     n_trees: int = 10
-    leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes"
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
     entropy: Literal["rows", "occurrences", "intended"] = "rows"
     grace_period: float = 200
     delta: float = 1e-7
@@ -206,8 +207,8 @@ class EaHTClassifier(OnlineClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make an ensemble of trees that split as in MOA, with the majority label set in the leaves."""
-        return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
+        """Make an ensemble of trees that split as in MOA, with pruned label sets in the leaves."""
+        return cls(**{"leaf": "pruned_sets", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> EaHT:
         parameters.check_whole("n_trees", self.n_trees, 1)

@@ -79,7 +79,7 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
     Sizes(n_components=128, n_slots=16777216)
     >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
-    Sizes(n_components=16, n_slots=23000)
+    Sizes(n_components=16, n_slots=22000)
     """
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
@@ -114,7 +114,7 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Annotated[Array, "_slots 1", "float", "table"]
+    table: Annotated[Array, "slots 1", "float", "table"]
     counts: ScoreHistogram
     n_missed: Annotated[float, ">=0"]
     drift: DriftState

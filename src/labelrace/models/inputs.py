@@ -31,7 +31,9 @@ __all__ = [
     "categorical_values",
     "check_codes",
     "check_finite",
+    "feature_places",
     "first_batch",
+    "in_range",
     "known_rows",
     "next_batch",
     "one_row",
@@ -96,6 +98,12 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     return matrix if is_fine else _cut(matrix)
 
 
+def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
+    """Check the values of rows to be predicted whose columns are in order."""
+    check_codes(X, schema.n_values)
+    return _cut(X)
+
+
 def _is_huge(X: AnyMatrix) -> bool:
     """Tell whether there are numbers above the largest that are learned."""
     values = X.data if scipy.sparse.issparse(X) else X
@@ -117,6 +125,16 @@ def _cut(X: AnyMatrix) -> AnyMatrix:
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array((np.clip(X.data, -_LARGEST, _LARGEST), X.indices, X.indptr), shape=X.shape)
     return np.clip(X, -_LARGEST, _LARGEST)
+
+
+def feature_places(columns: Any, n_features: int) -> IntArray:
+    """Check the columns of features that are known."""
+    given = np.asarray(columns)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"columns must be a list of whole numbers, got {columns!r:.80}.")
+    if given.size and not (given.min() >= 0 and given.max() < n_features):
+        raise ValueError(f"columns must be numbers of the {n_features} features, got {columns!r:.80}.")
+    return given.astype(np.intp)
 
 
 def _check_sparse(X: Any) -> None:

@@ -24,7 +24,7 @@ from labelrace.typing import AnyMatrix, IntArray
 __all__ = ["SHARES", "Gain", "added", "gain", "joined", "merged", "widened"]
 
 SHARES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-"""Points between the mean and the sum that are tried."""
+"""Points between the mean and the sum that are tried, for columns that all shards have met."""
 
 # The point where there are no rows to choose it by.
 _WITHOUT_ROWS = 0.5
@@ -118,11 +118,10 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
 def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
     """Take the point between mean and sum with the least error on some rows, and learn these."""
     labels = np.asarray(columns.dense(Y), dtype=float)
-    mean, of_sum = both.values(algorithm.bank, X)
-    errors = [drift.clipped_errors(mean + share * (of_sum - mean), labels).sum() for share in SHARES]
-    best = SHARES[int(np.argmin(errors))]
-    found = state._replace(learners=both.between(best), watch=monitoring.counted_anew(state.watch))
-    return algorithm.settled(found, mean + best * (of_sum - mean), labels, X, Y)
+    values = list(both.values(algorithm.bank, X, SHARES))
+    best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
+    found = state._replace(learners=both.between(SHARES[best]), watch=monitoring.counted_anew(state.watch))
+    return algorithm.settled(found, values[best], labels, X, Y)
 
 
 def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted:
@@ -146,6 +145,6 @@ def _refuse_apart(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
     reason = rls_merge.why_apart(one.learners, other.learners)
     if one.compressed or other.compressed:
-        reason = "labels are compressed in one of them; give both the same max_memory and the same labels at first"
+        reason = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")

@@ -387,7 +387,7 @@ class _StateReader:
                 if mark.startswith("stacked "):
                     self._stack = mark.split()[1]
                 elif mark.startswith("own "):
-                    self._shapes = self._shapes.own(path, mark.split()[1])
+                    self._shapes = self._shapes.own(path, *mark.split()[1:])
                 else:
                     self._shapes.equate(place, mark)
             made = self.read(kind, place)
@@ -415,6 +415,10 @@ class _StateReader:
         """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
         if not marks:
             return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
+        if marks[0].startswith("each "):
+            if count != self._shapes.size(place, marks[0].split()[1]):
+                raise ValueError(f"{place} has {count} parts, not one for {marks[0]}")
+            return tuple(self._field(kind, marks[1:], place, str(i)) for i in range(count))
         if not marks[0].startswith("chain "):
             self._shapes.choose(place, marks[0], count)
             return self._several(kind, [], place, count)

@@ -29,11 +29,13 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
 ``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
+``trees: Annotated[tuple[Tree, ...], "each L", …]``    as many parts as the size of ``L``, to which further marks apply
 ``layers: Annotated[tuple[Layer, ...], "chain l k"]``  the ``_o`` of each is the ``_i`` of the next, from ``l`` to ``k``
 ``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `Table`, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
-                                                       ``"own m"`` is one with the same features
+                                                       ``"own m"`` is one with the same features; in ``"own m C"``
+                                                       what it calls ``l`` is the size of ``C``
 ====================================================== ===============================================================
 
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
@@ -58,8 +60,8 @@ __all__ = ["Shapes"]
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
-# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks.
-_NEEDED = ("k", "c", "h", "L", "T", "K")
+# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks, slots of a table.
+_NEEDED = ("k", "c", "h", "L", "T", "K", "slots")
 
 
 class _Entry(NamedTuple):
@@ -120,10 +122,10 @@ class Shapes:
         """Note an array that may be missing and is."""
         self._entries[f"{path}.{name}"] = _Entry(path, name, np.zeros(0), (), is_there=False)
 
-    def own(self, path: str, name: str) -> Shapes:
-        """Make the shapes of a state with names of its own, and as many numeric features as a name stands for."""
+    def own(self, path: str, name: str, labels: str = "l") -> Shapes:
+        """Make the shapes of a state with names of its own, with as many numeric features and labels as names say."""
         n_values = self._n_values if name == "m" else np.zeros(self.size(path, name), dtype=np.intp)
-        return Shapes(Schema(n_values, None, self._sizes["l"], None), self._settings)
+        return Shapes(Schema(n_values, None, self.size(path, labels), None), self._settings)
 
     def equate(self, path: str, mark: str) -> None:
         """Let a name, which may belong to the NamedTuple at the path, stand for the size of another."""

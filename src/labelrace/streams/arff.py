@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
+from labelrace.core.categorical import CategoricalMask
 from labelrace.core.linalg import sparse_marks
 from labelrace.streams.arff_header import (
     Header,
@@ -55,7 +56,7 @@ from labelrace.streams.cells import (
     read_lines,
     write_lines,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, nominal_texts, rebatch
+from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
 from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
@@ -91,7 +92,8 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
     names = tuple(attribute.name for attribute in features)
     label_names = tuple(header.attributes[i].name for i in np.flatnonzero(layout.is_label))
     nominal = {i: attribute.values for i, attribute in enumerate(features) if attribute.values}
-    return file_stream(header.path, names, label_names, partial(_batches, layout), nominal)
+    mask = CategoricalMask([len(attribute.values) for attribute in features])
+    return FileStream(plain_path(header.path).stem, names, label_names, mask, partial(_batches, layout), nominal)
 
 
 def write_arff(stream: Stream, path: Path, batch_size: int) -> int:

@@ -1,0 +1,129 @@
+"""What goes wrong on a cluster: workers that die, workers that do not fit, and sources of all kinds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import dask
+import dask.bag
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+import labelrace
+from labelrace.distributed import fit
+from labelrace.distributed.cluster import connected
+from labelrace.distributed.sources import pieces_of, read_batches
+from labelrace.exceptions import DataFormatError, DistributedError
+from labelrace.streams.synthetic import SyntheticStream
+from labelrace.streams.texts import demo_tickets
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
+
+
+def test_workers_that_are_killed_at_any_moment_change_nothing(client):
+    """SIGKILL of a worker, at random moments while it works: Dask repeats what was lost, to the bit."""
+    X, rng, kills = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0), []
+
+    def learned(on, shard):
+        model = labelrace.LabelRaceClassifier(random_state=0)
+        return fit(model, PARTS, client=on, rounds=4, shares=2, shard=shard).decision_function(X)
+
+    def kill(most, ended):
+        while len(kills) < most and not ended.wait(float(rng.uniform(0, 0.3))):
+            running = [nanny.pid for nanny in list(own.cluster.workers.values()) if nanny.pid]
+            with suppress(ProcessLookupError, ValueError):
+                os.kill(int(rng.choice(running)), signal.SIGKILL)
+                kills.append(running)
+
+    with connected(workers=2) as own:
+        for most, shard in ((2, "rows"), (4, "labels")):
+            ended = threading.Event()
+            killer = threading.Thread(target=kill, args=(most, ended))
+            killer.start()
+            found = learned(own, shard)
+            ended.set()
+            killer.join()
+            np.testing.assert_array_equal(found, learned(client, shard))
+    assert kills
+
+
+def test_memory_that_is_used_up_names_the_share_and_what_to_do(client):
+    """As the system does it, by SIGKILL, with whoever takes the task."""
+
+    def exhaust():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    scheduler = client.cluster.scheduler
+    before, scheduler.allowed_failures = scheduler.allowed_failures, 0
+    try:
+        parts = [dask.delayed(part) for part in PARTS[:60]] + [dask.delayed(exhaust)()]
+        model = labelrace.LabelRaceClassifier(random_state=0)
+        with pytest.raises(DistributedError, match=r"piece 60 of the source.*memory.*Give smaller pieces"):
+            fit(model, parts, client=client, rounds=2, shares=3)
+        assert model.is_fitted
+    finally:
+        scheduler.allowed_failures = before
+
+
+def test_workers_that_do_not_fit_are_refused_at_the_start(client):
+    def pretend(version):
+        import labelrace
+
+        labelrace.__version__ = version
+
+    client.run(pretend, "0.0.1", workers=[next(iter(client.scheduler_info()["workers"]))])
+    with pytest.raises(DistributedError, match=r"The worker tcp://\S+ has labelrace 0\.0\.1, this process has"):
+        fit(labelrace.make_model("majority"), PARTS, client=client)
+    client.run(pretend, labelrace.__version__)
+    started = "import sys; sys.modules['labelrace'] = None; from distributed.cli.dask_worker import main; main()"
+    given = [client.scheduler.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen([sys.executable, "-c", started, *given], stderr=subprocess.DEVNULL)
+    try:
+        client.wait_for_workers(3, timeout=120)
+        with pytest.raises(DistributedError, match=r"cannot import labelrace .*: install labelrace"):
+            fit(labelrace.make_model("majority"), PARTS, client=client)
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_data_frames_bags_and_addresses_are_sources(client, tmp_path):
+    rows = demo_tickets()[:900]
+    frame = pd.DataFrame(rows)
+    sources = {
+        "delayed": [dask.delayed(rows[start : start + 225]) for start in range(0, 900, 225)],
+        "bag": dask.bag.from_sequence(rows, npartitions=4),
+    }
+    with dask.config.set({"dataframe.convert-string": False}):
+        # Otherwise Dask makes texts of the lists of tags.
+        sources["data frame"] = dask.dataframe.from_pandas(frame, npartitions=4, sort=False)
+    taggers = {
+        name: fit(labelrace.Tagger("tags", random_state=0), source, client=client, rounds=1, shares=2)
+        for name, source in sources.items()
+    }
+    expected = taggers["delayed"].predict(rows[:100])
+    for tagger in taggers.values():
+        assert tagger.n_rows_ == 900
+        assert tagger.predict(rows[:100]) == expected
+    import fsspec
+
+    table = pa.Table.from_pylist(rows)
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
+    with fsspec.open("memory://rows.parquet", "wb") as file:
+        parquet.write_table(table, file, row_group_size=300)
+    for address in ("memory://rows.par*", f"file://{tmp_path}/*.parquet"):
+        pieces = pieces_of(address, as_tables=True)
+        assert sum(batch.n_rows for piece in pieces for batch in read_batches(piece, 100, as_tables=True)) == 900
+    with pytest.raises(DataFormatError, match="only Parquet files with tags can be read from there"):
+        pieces_of(f"file://{tmp_path}/*.parquet", as_tables=False)
