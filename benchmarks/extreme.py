@@ -1,11 +1,19 @@
 """A million labels, as ratios in one run: hashed RACE beside a bare product and Vowpal Wabbit's label tree.
 
-A synthetic stream whose labels follow Zipf's law, each with words of its own among noise: 10⁵ features, 50 non-zeros
-and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best labels of
-one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the package
-``vowpalwabbit`` installed, the same of ``--plt``. Usage:
+Usage, each on one core:
 
-    python benchmarks/extreme.py
+    python benchmarks/extreme.py                                      speed
+    python benchmarks/extreme.py tenth delicious cooking.csv.gz       quality with a tenth of the memory
+    python benchmarks/extreme.py transition cooking.csv.gz 19MB       from a model for each label to codes
+    python benchmarks/extreme.py file                                 save and load
+
+*Speed*: a synthetic stream whose labels follow Zipf's law, each with words of its own among noise: 10⁵ features, 50
+non-zeros and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best
+labels of one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the
+package ``vowpalwabbit`` installed, the same of ``--plt``.
+
+*Tenth* and *transition* take datasets of the catalog, or tables of text with a column ``tags``, in batches of 500, each
+tested before it is learned. The uncompressed size is four bytes for each label and each column in use at the end.
 """
 
 from __future__ import annotations
@@ -15,18 +23,24 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import resource
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.csv
+import scipy.sparse
 
 import labelrace
 from labelrace.experiments.extreme import zipf_stream
 
 BATCH, ROWS = 500, 6000
+DISCOUNT = 1 / np.log2(np.arange(2, 7))
 
 
 def stream(n_labels: int) -> tuple[Any, Any]:
@@ -48,8 +62,10 @@ def hashed(n_labels: int) -> dict[str, float]:
     places = range(BATCH, ROWS - BATCH, BATCH)
     learned = seconds(lambda: [model.partial_fit(X[s : s + BATCH], Y[s : s + BATCH]) for s in places])
     test = X[-BATCH:]
-    model.predict_top(test[:1], 5)
-    one = seconds(lambda: [model.predict_top(test[i : i + 1], 5) for i in range(100)]) / 100
+    # Rows as they come: cutting them out of a matrix takes as long as the label tree needs for all.
+    rows = [test[i : i + 1] for i in range(100)]
+    model.predict_top(rows[0], 5)
+    one = seconds(lambda: [model.predict_top(row, 5) for row in rows]) / 100
     many = seconds(lambda: model.predict_top(test[:100], 5))
     rng = np.random.default_rng(0)
     codes, sums = (rng.random((n, model.n_components_), dtype=np.float32) for n in (100, n_labels))
@@ -78,7 +94,119 @@ def label_tree(n_labels: int) -> dict[str, float]:
     return {"rows learned a second": (ROWS - BATCH) / learned, "best of one row, ms": 1e3 * one}
 
 
-def main() -> None:
+class Batch(NamedTuple):
+    """What was measured of a batch before it was learned, and how long learning took."""
+
+    precision_at_1: float
+    ndcg_at_5: float
+    example_f1: float
+    seconds: float
+
+
+def batches_of(name: str) -> Iterator[tuple[Any, Any, list[set[Any]]]]:
+    """Yield what a model learns of batches, and the labels of each row; a table is learned with its tags."""
+    if name.endswith((".csv", ".csv.gz")):
+        options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+        table = pyarrow.csv.read_csv(name, parse_options=options)
+        for start in range(0, len(table), BATCH):
+            part = table.slice(start, BATCH)
+            yield part, None, [set((tags or "").split()) for tags in part["tags"].to_pylist()]
+        return
+    data = labelrace.load_dataset(name)
+    for X, Y in data.batches(BATCH):
+        Y = scipy.sparse.csr_array(Y)
+        yield X, Y, [set(labels) for labels in np.split(Y.indices, Y.indptr[1:-1])]
+
+
+def run(name: str, model: Any) -> tuple[Any, list[Batch]]:
+    """Let a model, or a tagger with it, go through a stream; return it and what was measured of all batches."""
+    measured: list[Batch] = []
+    is_table = name.endswith((".csv", ".csv.gz"))
+    learner = labelrace.Tagger(tags="tags", model=model, random_state=0) if is_table else model
+    for place, (X, Y, truth) in enumerate(batches_of(name)):
+        quality = (0.0, 0.0, 0.0)
+        if place:
+            tops = learner.predict_top(X, 5)
+            sets = learner.predict(X) if is_table else learner.predict_labels(X)
+            rows = [of_row(*row) for row in zip(truth, tops, sets, strict=True)]
+            quality = tuple(np.mean(rows, axis=0).tolist())
+        spent = seconds(lambda X=X, Y=Y: learner.partial_fit(X) if is_table else learner.partial_fit(X, Y))  # type: ignore[misc]
+        measured.append(Batch(*quality, seconds=spent))
+    return learner.model_ if is_table else learner, measured
+
+
+def of_row(truth: set[Any], top: list[tuple[Any, float]], chosen: set[Any]) -> tuple[float, float, float]:
+    hits = np.array([label in truth for label, _ in top], float)
+    gain = (hits * DISCOUNT[: len(hits)]).sum() / DISCOUNT[: max(1, min(5, len(truth)))].sum()
+    both = len(truth) + len(chosen)
+    return hits[0] if len(hits) else 0.0, gain, 2 * len(truth & chosen) / both if both else 1.0
+
+
+def tenth(names: list[str], share: float = 0.1) -> None:
+    """Compare compressed labels with uncompressed ones that take ten times the memory."""
+    for name in names:
+        whole, found = run(name, labelrace.make_model("race", max_memory="100GB", random_state=0))
+        state = whole._fitted.state.learners
+        memory = share * 4.0 * state.in_use * len(state.intercepts)
+        print(f"{name}: {len(state.intercepts)} labels, {memory / 1e6:.3g} MB")
+        best = np.mean(found[1:], axis=0)
+        print("  uncompressed  P@1 {:.3f}, nDCG@5 {:.3f}, example F {:.3f}".format(*best))
+        for kind in ("race", "race-hashed"):
+            _, measured = run(name, labelrace.make_model(kind, max_memory=memory, random_state=0))
+            mean = np.mean(measured[1:], axis=0)
+            text = "  {:12}  P@1 {:.3f}, nDCG@5 {:.3f}, example F {:.3f}".format(kind, *mean)
+            print(f"{text}; nDCG@5 is {mean[1] / best[1]:.1%}", flush=True)
+
+
+def transition(name: str, memory: str) -> None:
+    """Compare a model that moves from a model for each label to codes with one that is always this or that."""
+    kinds = (("moves", "race", memory), ("never", "race", "100GB"), ("from the start", "race-hashed", memory))
+    runs = {title: run(name, labelrace.make_model(kind, max_memory=of, random_state=0))[1] for title, kind, of in kinds}
+    print("batch  " + "  ".join(f"{title:>15}" for title in runs) + "    nDCG@5, seconds to learn the batch")
+    for place in range(1, len(runs["moves"])):
+        cells = (f"{found[place].ndcg_at_5:.3f} {found[place].seconds:8.2f}s" for found in runs.values())
+        print(f"{place:5}  " + "  ".join(f"{cell:>15}" for cell in cells))
+
+
+_LOADING = """
+import resource, sys, time, labelrace
+labelrace.HashedRACEClassifier  # its modules are no part of the model
+now = lambda: int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+at_rest, start = now(), time.process_time()
+model = labelrace.load(sys.argv[1])
+spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 * 1.024
+print(f"load: {spent:.2f} s; the process grows by {now() - at_rest:.0f} MB, at its peak by {peak - at_rest:.0f} MB")
+"""
+
+
+def save_and_load() -> None:
+    """Save and load 10⁶ labels with names of 13 letters, each in a process of its own."""
+    X, Y = stream(10**6)
+    names = [f"label {place:07}" for place in range(10**6)]
+    model = labelrace.make_model("race-hashed", max_memory="450MB", random_state=0, label_names=names)
+    model.partial_fit(X[:BATCH], Y[:BATCH]).partial_fit(X[BATCH:], Y[BATCH:])
+    state = model._fitted.state
+    arrays = [state.learners.weights, state.learners.gained, state.decoder.sums, state.decoder.counts, state.table]
+    print(f"state: {sum(array.nbytes for array in arrays) / 1e6:.0f} MB")
+    with tempfile.TemporaryDirectory() as folder:
+        path, before = Path(folder, "model"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        spent = seconds(lambda: model.save(path))
+        more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(f"save: {spent:.2f} s, {more * 1024 / 1e6:.0f} MB beside the model")
+        print(f"file: {path.stat().st_size / 1e6:.0f} MB")
+        subprocess.run([sys.executable, "-c", _LOADING, str(path)], check=True)
+
+
+def main(arguments: list[str]) -> None:
+    tasks: dict[str, Callable[[], None]] = {
+        "tenth": lambda: tenth(arguments[1:]),
+        "transition": lambda: transition(*arguments[1:]),
+        "file": save_and_load,
+    }
+    tasks.get(arguments[0] if arguments else "", speed)()
+
+
+def speed() -> None:
     few, many = hashed(10**4), hashed(10**6)
     for title, found in (("10⁴ labels", few), ("10⁶ labels", many)):
         print(title, *(f"{name}: {value:.3g}" for name, value in found.items()), sep="\n  ")
@@ -95,4 +223,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

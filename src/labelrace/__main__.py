@@ -1,5 +1,5 @@
 """``python -m labelrace``: the command, where its script is not on the path."""
 
-from labelrace.cli.main import main
+from labelrace.cli import command
 
-main()
+command()

@@ -12,6 +12,7 @@ import numpy as np
 from labelrace.typing import FloatArray
 
 __all__ = [
+    "are_equal",
     "check_choice",
     "check_flag",
     "check_number",
@@ -20,8 +21,15 @@ __all__ = [
     "draw_seed",
     "generator",
     "memory_size",
-    "vector",
+    "numbers",
 ]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Compare two values of a parameter, which may be arrays or lists of arrays."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -52,15 +60,15 @@ def check_whole(name: str, value: object, low: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
 
 
-def vector(name: str, value: Any) -> FloatArray:
-    """Read a list of numbers."""
+def numbers(name: str, value: Any, n_axes: int) -> FloatArray:
+    """Read a list of finite numbers, with one axis, or a matrix of them, with two."""
     try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.zeros(())
-    if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be a list of numbers, got {value!r:.80}.")
-    return numbers
+        read = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        read = np.zeros(())
+    if read.ndim != n_axes or not np.isfinite(read).all():
+        raise ValueError(f"{name} must be a {('list', 'matrix')[n_axes - 1]} of finite numbers, got {value!r:.80}.")
+    return read
 
 
 def memory_size(name: str, value: Any) -> float:

@@ -60,6 +60,23 @@ def test_a_run_and_its_page(works, data, tmp_path):
     assert "\n=cmd," not in table
 
 
+def test_a_tagger(works, tmp_path):
+    """Names of columns, words and tags."""
+    table, tagger, out = tmp_path / "table.jsonl", tmp_path / "tagger", tmp_path / "out.csv"
+    column, tags = "\x1b[31m\u202ecolumn", "=tags"
+    rows = [{column: " ".join(HOSTILE), "n": row % 5, tags: [HOSTILE[row % len(HOSTILE)]]} for row in range(60)]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    one = tmp_path / "one.jsonl"
+    one.write_text(json.dumps(rows[0]) + "\n")
+    said = works("train", table, "--tags", tags, "-o", tagger, "--batch-size", 20) + works("update", tagger, table)
+    said += works("inspect", tagger) + works("explain", tagger, one)
+    assert is_harmless(said)
+    assert all(part in said for part in ("[/b]x", "=cmd|'/c calc'!A1", "column"))
+    works("predict", tagger, table, "-o", out)
+    with out.open(newline="", encoding="utf-8") as file:
+        assert not any(cell.startswith(("=", "@")) for row in csv.reader(file) for cell in row)
+
+
 def test_errors(refuses, tmp_path):
     assert is_harmless(refuses("data", "info", f"{tmp_path}/\x1b[31mred.csv"))
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import thresholds
-from labelrace.core.thresholds import add_scores, choose, make_rule, monitor, new_histogram, new_monitor
+from labelrace.core import monitoring, thresholds
+from labelrace.core.monitoring import monitor, new_monitor
+from labelrace.core.thresholds import add_scores, choose, make_rule, new_histogram
 
 SHARES = (0.0, 0.5, 1.0)
 
@@ -76,7 +77,7 @@ def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
     np.testing.assert_allclose(watched.offsets, loops.offsets, atol=1e-12)
     np.testing.assert_allclose(watched.present, loops.counts)
     np.testing.assert_allclose(watched.f1, loops.f1)
-    assert thresholds.best_share(watched) == loops.best()
+    assert monitoring.best_share(watched) == loops.best()
     for one, other in zip(watched.histograms, loops.histograms, strict=True):
         np.testing.assert_allclose(one.seen, other.seen)
 
@@ -86,7 +87,7 @@ def test_a_label_that_is_predicted_too_often_gets_an_offset():
     for number in range(60):
         watched = monitor(watched, *some_rows(number, 100, rise=0.25))
     assert watched.offsets[0] > 0.02
-    assert thresholds.best_share(watched) == 2
+    assert monitoring.best_share(watched) == 2
     assert np.abs(watched.offsets).max() <= 0.15
 
 
@@ -97,12 +98,12 @@ def test_offsets_that_do_harm_are_not_taken():
         before = watched.offsets
         scores, labels = some_rows(number, 200)
         watched = monitor(watched, scores - 0.15 * labels, labels)._replace(offsets=before)
-    assert thresholds.best_share(watched) == 0
+    assert monitoring.best_share(watched) == 0
 
 
 def test_new_labels_have_no_offset():
     watched = monitor(new_monitor(3), *some_rows(0, 50, 3))
-    grown = thresholds.grow_monitor(watched, 5)
+    grown = monitoring.grow_monitor(watched, 5)
     np.testing.assert_array_equal(grown.offsets, [*watched.offsets, 0.0, 0.0])
     np.testing.assert_array_equal(grown.present, [*watched.present, 0.0, 0.0])
 

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import scipy.sparse
 from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
@@ -85,3 +86,20 @@ def test_refused():
         run_extreme(rows=10)
     with pytest.raises(ValueError, match="labels must be at least 5"):
         run_extreme([2])
+    with pytest.raises(ValueError, match="got no stream"):
+        run_extreme([], datasets=())
+    result = CliRunner().invoke(app, ["extreme", "--no-synthetic", "--labels", "1000"])
+    assert result.exit_code == 2
+    assert "synthetic streams" in result.output
+
+
+def test_datasets_alone(words, tmp_path, monkeypatch):
+    labels = np.eye(40, dtype=int)[np.arange(1000) % 40]
+    stream = extreme.Stream("tiny", scipy.sparse.csr_array(labels), scipy.sparse.csr_array(labels.astype(float)))
+    monkeypatch.setattr(extreme, "_many_labelled", lambda folders, names: ([("tiny", (None, None))], []))
+    monkeypatch.setattr(extreme, "_dataset", lambda name, file, rows: stream)
+    arguments = ["--no-synthetic", "--budget", "1MB", "--json", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, ["extreme", *arguments])
+    assert result.exit_code == 0, result.output
+    assert "tiny" in result.output
+    assert "synthetic" not in result.output

@@ -34,7 +34,7 @@ class Naive:
         for row in range(len(Z)):
             share = 1.0 + (Z[row] ** 2 / precision).sum()
             for label, score, target in zip(labels[row], found[row], targets[row], strict=True):
-                error = 0.0 if np.isnan(target) else max(1 - score, 0.0) if target else min(0.03 - score, 0.0)
+                error = 0.0 if np.isnan(target) else max(1 - score, 0.0) if target else min(0.06 - score, 0.0)
                 self.weights[:, label] += error * Z[row] / precision / share
 
 

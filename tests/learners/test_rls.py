@@ -13,7 +13,7 @@ import sklearn.linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.learners import products, rls
+from labelrace.learners import products, steps
 from labelrace.learners.penalty import ALPHAS
 from labelrace.learners.rls import RLS
 
@@ -221,7 +221,7 @@ def test_textbook_on_sparse_rows(seed, sizes, half_life, alpha, compressed, way,
     textbook = Textbook(alpha, half_life, lambda: Sparse(12), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.multiple(rls, **WAYS[way]), patch.object(products, "_MAX_MARKED", 0 if way == "sorted" else 64):
+    with patch.multiple(steps, **WAYS[way]), patch.object(products, "_MAX_MARKED", 0 if way == "sorted" else 64):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
 

@@ -15,7 +15,6 @@ from sklearn.metrics import accuracy_score
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
 from labelrace.learners.columns import dense
-from labelrace.models import base
 
 LABELS = list("abcdef")
 NAMES = labelrace.model_names()
@@ -49,7 +48,7 @@ def seeded(name, **parameters):
 def cells(request, monkeypatch):
     """Predict all rows at once, then two rows at a time."""
     if request.param is not None:
-        monkeypatch.setattr(base, "_CELLS", request.param)
+        monkeypatch.setattr("labelrace.models.fitted._CELLS", request.param)
 
 
 # The form of what is predicted.
@@ -193,7 +192,7 @@ def peak_of(function):
 )
 def test_no_array_of_rows_by_labels(monkeypatch, model, use):
     """Of 1000 rows and 4000 labels it would take 4 MB in bytes, and 32 MB in floats; a block of floats takes 0.5 MB."""
-    monkeypatch.setattr(base, "_CELLS", 2**16)
+    monkeypatch.setattr("labelrace.models.fitted._CELLS", 2**16)
     rng, n_rows, n_labels = np.random.default_rng(0), 1000, 4000
     X = rng.normal(size=(n_rows, 3))
     places = rng.integers(0, n_labels, 2 * 200), np.repeat(np.arange(200), 2)

@@ -40,6 +40,7 @@ VIEWS = {
     "kcca": KCCAClassifier(n_components=3, n_random_features=9, width=4.0, random_state=1),
     "kcca paper": KCCAClassifier.paper(n_components=3, n_random_features=9, width=4.0, random_state=1),
     "cs": CompressedSensingClassifier(n_components=4, random_state=1),
+    "cs lasso": CompressedSensingClassifier(n_components=4, decoder="lasso", random_state=1),
     "cs cosamp": CompressedSensingClassifier(n_components=4, decoder="cosamp", random_state=1),
     "cl": CompressedLabelingClassifier(n_components=12, random_state=1),
     "cl paper": CompressedLabelingClassifier.paper(n_components=12, random_state=1),
@@ -67,22 +68,25 @@ def some_rows(seed, n=60):
     seed=st.integers(0, 2**32 - 1),
     cuts=st.lists(st.integers(5, 55), max_size=4),
     joins=st.lists(st.booleans(), min_size=6, max_size=6),
-    first=st.integers(4, 8),
+    widths=st.lists(st.integers(4, 8), min_size=6, max_size=6),
     form=st.sampled_from(sorted(FORMS)),
     by_rows=st.booleans(),
 )
-def test_online_equals_offline(name, seed, cuts, joins, first, form, by_rows):
+def test_online_equals_offline(name, seed, cuts, joins, widths, form, by_rows):
+    """Each part is learned on, or by a model of its own that is merged; each knows the labels that have come so far."""
     X, Y = some_rows(seed)
     edges, make = sorted({0, 60, *cuts}), FORMS[form]
-    Y[: edges[1], first:] = 0.0
+    parts = list(zip(map(slice, edges[:-1], edges[1:]), joins, widths, strict=False))
+    for part, _, width in parts:
+        Y[part, width:] = 0.0
     given = {} if "paper" in name else {"scaling": "rows" if by_rows else "columns"}
     whole = fresh(name, **given).fit(make(X), make(Y))
-    model = fresh(name, **given).partial_fit(make(X[: edges[1]]), make(Y[: edges[1], :first]))
-    for join, part in zip(joins, map(slice, edges[1:], edges[2:]), strict=False):
+    model = fresh(name, **given).partial_fit(make(X[parts[0][0]]), make(Y[parts[0][0], : widths[0]]))
+    for part, join, width in parts[1:]:
         if join:
-            grown(model).merge(fresh(name, **given).partial_fit(make(X[part]), make(Y[part])))
+            model.merge(fresh(name, **given).partial_fit(make(X[part]), make(Y[part, :width])))
         else:
-            model.partial_fit(make(X[part]), make(Y[part]))
+            model.partial_fit(make(X[part]), make(Y[part, : max(width, len(model.classes_))]))
     expected, found = whole.decision_function(make(X)), grown(model).decision_function(make(X))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * max(1.0, np.abs(expected).max()))
     predicted = model.predict(make(X))
@@ -178,7 +182,7 @@ def test_models_that_began_with_other_numbers_of_codes_are_not_merged():
         (MOPLMSClassifier(lambda1=2), "lambda1 must be a number of at least 0 and at most 1"),
         (KCCAClassifier(n_random_features=-1), "n_random_features must be a whole number of at least 0"),
         (KCCAClassifier(width=0), "width must be a number above 0"),
-        (KCCAClassifier(frequencies=np.ones((8, 3))), r"frequencies and phases must be of shapes \(labels, 64\)"),
+        (KCCAClassifier(frequencies=np.ones((8, 3)), phases=np.ones(3)), r"must be of shapes \(labels, 64\)"),
         (KCCAClassifier(frequencies=np.ones((7, 64)), phases=np.ones(64)), "a row for each of the 8 labels, got 7"),
         (CompressedLabelingClassifier(n_components=0), "n_components must be a whole number of at least 1, got 0"),
         (CompressedLabelingClassifier(encoder=[1.0]), "encoder must be a matrix of finite numbers"),

@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import thresholds
+from labelrace.core import monitoring, thresholds
 from labelrace.core.schema import Schema
 from labelrace.learners.rls import RLS
 from labelrace.models.default import LabelRace
@@ -27,17 +27,17 @@ class Naive:
         self.bank, self.n_labels = model.bank, n_labels
 
     def begin(self, X, Y):
-        self.monitor, self.waiting = thresholds.new_monitor(self.n_labels), []
+        self.monitor, self.waiting = monitoring.new_monitor(self.n_labels), []
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
         start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
         self.learners = start.state
-        self.monitor = thresholds.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
+        self.monitor = monitoring.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
         self.waiting += [(scores[row], Y[row]) for row in self.monitored(Y)]
         if len(self.waiting) >= 32:
-            self.monitor = thresholds.monitor(
+            self.monitor = monitoring.monitor(
                 self.monitor, *(np.array(part) for part in zip(*self.waiting, strict=True))
             )
             self.waiting = []
@@ -110,11 +110,11 @@ def test_equals_the_naive_version(seed, sizes, half_life, sparse, unknown):
         naive.go_on(X, Y) if number else naive.begin(X, Y)
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
     np.testing.assert_allclose(state.watch.monitor.offsets, naive.monitor.offsets, atol=1e-9)
-    share = thresholds.best_share(naive.monitor)
+    share = monitoring.best_share(naive.monitor)
     rule = thresholds.make_rule("cardinality", naive.monitor.histograms[share], None)
     derived = model.derive(state)
     assert derived.rule.threshold == pytest.approx(rule.threshold, abs=1e-6)
-    z = thresholds.adjusted(naive.scores(queries), thresholds.SHARES[share] * naive.monitor.offsets)
+    z = thresholds.adjusted(naive.scores(queries), monitoring.SHARES[share] * naive.monitor.offsets)
     np.testing.assert_allclose(model.scores(derived, queries), z - rule.threshold, atol=1e-6)
     safe = (np.abs(z - rule.threshold).min(axis=1) > 1e-5) & (np.abs(z - rule.floor).min(axis=1) > 1e-5)
     np.testing.assert_array_equal(model.predict(derived, queries)[safe], thresholds.choose(rule, z)[safe])

@@ -95,6 +95,15 @@ def test_rows_of_which_no_label_is_known_teach_nothing():
     np.testing.assert_array_equal(told.decision_function(X), left_out.decision_function(X))
 
 
+def test_a_first_batch_of_sparse_rows_without_labels_is_known():
+    X, Y = np.eye(4), np.eye(4)[:, :3]
+    dense, thin = (
+        LabelRaceClassifier(random_state=0).partial_fit(X, absent).partial_fit(X, Y).decision_function(X)
+        for absent in (np.zeros((4, 3)), sparse.csr_array((4, 3)))
+    )
+    np.testing.assert_array_equal(dense, thin)
+
+
 def test_a_batch_of_which_nothing_is_known_changes_nothing():
     X, Y = np.eye(4), np.eye(4)[:, :3]
     model, nothing = LabelRaceClassifier(random_state=0), np.full((4, 3), np.nan)

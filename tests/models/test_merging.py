@@ -191,3 +191,20 @@ def test_models_that_do_not_merge_say_so_whatever_their_columns_are(name):
         one.merge(other)
     except MergeError:
         assert one._fitted is before
+
+
+def test_models_of_the_default_that_would_outgrow_their_memory_together():
+    """Each has labels of its own that fit; all of them do not."""
+    rng = np.random.default_rng(0)
+    groups = [["a", "b"], ["c", "d", "e", "f", "g", "h"]]
+    X = rng.normal(size=(300, 2))
+    one, other = (
+        labelrace.make_model("race", random_state=0, max_memory=3500).fit(
+            X, [{name for name in names if rng.random() < 0.4} for _ in X]
+        )
+        for names in groups
+    )
+    before = one._fitted
+    with pytest.raises(MergeError, match="compressed in one of them only; give both a max_memory"):
+        one.merge(other)
+    assert one._fitted is before

@@ -9,6 +9,7 @@ import scipy.sparse
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
 from labelrace.learners import neighbours
 from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.neighbour_lists import NeighbourLists
 from labelrace.models.mwc import NOWHERE
 from labelrace.models.relevance import BinaryRelevanceClassifier
 
@@ -101,6 +102,46 @@ def test_mlknn_on_a_window(whole, sparse):
     Y = np.vstack([Y for _, Y in batches])
     expected = [naive_mlknn(X[20:60], Y[20:60], x, 3) for x in X[60:]]
     np.testing.assert_allclose(model.predict_proba(form(batches[2][0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("form", ["dense", "sparse", "whole", "equal"])
+def test_lists_of_neighbours_are_those_of_the_window(form, newest_first):
+    """Batches of all sizes enter and leave; whole numbers tie at every distance, of equal rows there are many."""
+    rng = np.random.default_rng(7)
+    P = rng.normal(size=(400, 3)) if form != "whole" else rng.integers(0, 3, size=(400, 3)).astype(float)
+    if form == "equal":
+        P = P[rng.integers(0, 12, size=400)]
+    keeper, size, stop = NeighbourLists(4, newest_first, 60), 60, 60
+    of = scipy.sparse.csr_array if form == "sparse" else np.asarray
+    lists = keeper.update(keeper.empty(), of(P[:60]), 60)
+    for step in [1, 1, 30, 7, 59, 12, 0, *[10] * 10, 2]:
+        stop += step
+        window = of(P[stop - size : stop])
+        lists = keeper.update(lists, window, step, step)
+        found = np.sort(keeper.nearest(lists, window), axis=1)
+        expected = neighbours.nearest(window, window, 4, newest_first=newest_first, itself=np.arange(size))
+        np.testing.assert_array_equal(found, np.sort(expected, axis=1))
+        near = lists.near
+        assert ((near >= 0) == np.isfinite(lists.distance)).all()
+
+
+def test_mlknn_is_that_of_its_window_whatever_came_before():
+    """Dense rows and then sparse ones, nominal values that come late, and batches longer than the window."""
+    rng, window = np.random.default_rng(8), 50
+    X = np.column_stack([rng.integers(0, 2, 300), rng.normal(size=(300, 2)).round(1)]).astype(float)
+    X[150:, 0] = rng.integers(0, 5, 150)
+    Y = (rng.random((300, 4)) < 0.4).astype(float)
+    for ties in ("newest", "oldest"):
+        settings = {"n_neighbors": 3, "window": window, "scale": "none", "ties": ties, "categorical_features": [0]}
+        model, stop = MLkNNClassifier(**settings), 0
+        for step in (20, 35, 10, 10, 80, 15, 10, 20, 10):
+            rows = slice(stop, stop + step)
+            stop += step
+            model.partial_fit(scipy.sparse.csr_array(X[rows]) if stop > 190 else X[rows], Y[rows])
+            near = slice(max(0, stop - window), stop)
+            fresh = MLkNNClassifier(**settings).fit(X[near], Y[near])
+            np.testing.assert_array_equal(model.predict_proba(X[240:]), fresh.predict_proba(X[240:]))
 
 
 def test_prequential_tables_do_not_see_their_own_batch():

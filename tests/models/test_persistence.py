@@ -367,7 +367,7 @@ def test_what_the_header_tells(content):
     assert (header["sparse_labels"], header["label_dtype"]) == (False, "<i8")
     tensors = safetensors.numpy.load(content)
     assert tensors["n_values"].tolist() == [4, 0, 0]
-    assert (tensors["label_names.utf8"].tobytes(), tensors["label_names.ends"].tolist()) == (b"abc", [1, 2, 3])
+    assert (tensors["label_names.utf8"].tobytes(), tensors["label_names.sizes"].tolist()) == (b"abc", [1, 1, 1])
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])

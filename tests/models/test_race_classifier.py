@@ -332,9 +332,9 @@ def test_names(data):
         (True, ["g", "a"], None, "new must be names that are distinct and that the model does not know yet"),
         (False, 2, np.zeros((1, 3)), r"rows must be 2 finite rows of 3 numbers, got \(1, 3\)"),
         (False, 2, np.zeros((2, 2)), "rows must be 2 finite rows of 3 numbers"),
-        (False, 1, np.zeros(3), "rows must be 1 finite rows of 3 numbers"),
-        (False, 1, [[0, np.nan, 0]], "rows must be 1 finite rows"),
-        (True, ["g"], [[0, np.inf, 0]], "rows must be 1 finite rows"),
+        (False, 1, np.zeros(3), "rows must be a matrix of finite numbers"),
+        (False, 1, [[0, np.nan, 0]], "rows must be a matrix of finite numbers"),
+        (True, ["g"], [[0, np.inf, 0]], "rows must be a matrix of finite numbers"),
     ],
 )
 def test_what_cannot_be_added(data, named, new, rows, match):

@@ -46,16 +46,22 @@ def test_columns_to_forget(model, columns):
     assert model._fitted is before
 
 
-def test_names_that_are_no_dict(model):
-    with pytest.raises(ValueError, match="names must be a dict"):
-        model.rename_labels([("a", "b")])
+def test_names_that_are_no_dict_of_text():
+    model = labelrace.make_model("majority", label_names=["a", "b", "c"]).fit(X, Y)
+    for names in ([("a", "b")], None, {"a": None}, {"a": 5}):
+        with pytest.raises(ValueError, match="names must be a dict"):
+            model.rename_labels(names)
+    assert list(model.label_names_) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("value", [True, 3, [[0.5]], ["x"], [float("nan")]])
+@pytest.mark.parametrize("value", [True, 3, [[["x"]]], ["x"], [float("nan")]])
 def test_lists_of_numbers(value):
     for name in ("uniforms", "selected"):
-        with pytest.raises(ValueError, match=f"{name} must be a list of numbers"):
+        with pytest.raises(ValueError, match=f"{name} must be a list of finite numbers"):
             labelrace.make_model("cssp", **{name: value}).fit(X, Y)
+    for name in ("cs", "cl"):
+        with pytest.raises(ValueError, match="encoder must be a matrix of finite numbers"):
+            labelrace.make_model(name, encoder=value).fit(X, Y)
 
 
 def test_one_row_as_a_list(model):

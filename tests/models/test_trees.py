@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 import labelrace
 from labelrace import EaHTClassifier, ISOUPTreeClassifier, MLHTClassifier
+from labelrace.models import mlht
+from labelrace.models.pruned_sets import PrunedSetLeaves
 
 EAGER = {"grace_period": 40, "delta": 0.2, "tau": 0.4}
 MODELS = {
     "mlht": MLHTClassifier(**EAGER),
     "mlht-moa": MLHTClassifier.moa(**EAGER),
     "mlht-intended": MLHTClassifier.moa(**{**EAGER, "entropy": "intended"}),
+    "mlht-pruned-sets": MLHTClassifier.moa(leaf="pruned_sets", **EAGER),
     "isoup": ISOUPTreeClassifier(**EAGER),
     "isoup-linear": ISOUPTreeClassifier(leaf="linear", **EAGER),
     "isoup-moa": ISOUPTreeClassifier.moa(**EAGER),
     "eaht": EaHTClassifier(n_trees=3, random_state=0, **EAGER),
     "eaht-moa": EaHTClassifier.moa(n_trees=3, random_state=0, **EAGER),
 }
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Let leaves take label sets for classes after few rows."""
+    monkeypatch.setattr(mlht, "PrunedSetLeaves", partial(PrunedSetLeaves, warm_up=60, most=5))
 
 
 def make(name):
@@ -169,7 +180,10 @@ def test_trees_of_an_ensemble_differ_and_can_be_repeated(stream):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (MLHTClassifier(leaf="mean"), "leaf must be one of 'naive_bayes', 'majority', 'meka', got 'mean'"),
+        (
+            MLHTClassifier(leaf="mean"),
+            "leaf must be one of 'naive_bayes', 'majority', 'meka', 'pruned_sets', got 'mean'",
+        ),
         (MLHTClassifier(entropy="gini"), "entropy must be one of"),
         (MLHTClassifier(grace_period=0), "grace_period must be a number above 0"),
         (MLHTClassifier(delta=2), "delta must be a number above 0 and at most 1"),

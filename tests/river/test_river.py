@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import importlib.util
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,10 @@ river = pytest.importorskip("river", reason="the extra 'river' is not installed"
 from river import checks, compose, evaluate, metrics, preprocessing  # noqa: E402
 
 from labelrace.river import RiverClassifier  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).parents[1] / "models" / "interrupts.py")
+interrupts = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(interrupts)
 
 ONLINE = labelrace.model_names(online=True)
 FEATURES = [f"f{i}" for i in range(6)]
@@ -494,3 +501,33 @@ def test_several_rows_that_cannot_be_learned():
         model.flush()
     assert model.classifier._fitted.state.learners.rows[-1] == 4
     model.flush()
+
+
+def test_a_row_that_cannot_be_learned_does_not_end_many():
+    model, twin = (RiverClassifier("obr", batch_size=4) for _ in range(2))
+    X, labels = pd.DataFrame({"a": np.arange(12) % 3 * 1.0}), [{"x"} if i % 2 else {"y"} for i in range(12)]
+    wrong = X.assign(a=X["a"].where(X.index != 5, np.inf))
+    with pytest.raises(ValueError, match="X contains infinity"):
+        model.learn_many(wrong, labels)
+    twin.learn_many(X.drop(index=5), [y for i, y in enumerate(labels) if i != 5])
+    for one in (model, twin):
+        one.flush()
+    assert model.predict_proba_one({"a": 1.0}) == twin.predict_proba_one({"a": 1.0})
+
+
+def test_an_interrupt_leaves_rows_learned_or_pending():
+    made = RiverClassifier("obr", batch_size=4)
+    for i in range(11):
+        made.learn_one({"a": float(i % 3)}, {"x"} if i % 2 else {"y"})
+
+    def check(model):
+        n_learned = int(model.classifier._fitted.state.learners.rows[-1])
+        assert (n_learned, len(model._pending)) in ((8, 3), (11, 0))
+
+    assert interrupts.each_line(lambda: copy.deepcopy(made), lambda model: model.flush(), check) > 50
+
+
+def test_huge_numbers_are_cut_for_one_row_as_for_many(stream):
+    model = taught(stream)
+    row = {**stream[0][0], next(iter(stream[0][0])): 1e300}
+    assert list(model.predict_one(row).values()) == model.predict_many(pd.DataFrame([row])).to_numpy()[0].tolist()

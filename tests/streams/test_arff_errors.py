@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from labelrace.exceptions import DataFormatError
@@ -128,3 +129,16 @@ def test_line_numbers_hold_in_later_batches(arff):
 def test_missing_file():
     with pytest.raises(FileNotFoundError, match=r"no such data file: nowhere\.arff"):
         load_dataset("nowhere.arff")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_that_threads_read_ahead_come_in_order(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: threads)
+    path = tmp_path / "long.arff"
+    rows = [f"{number},{number % 2}" for number in range(30_000)]
+    header = "@relation long\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
+    path.write_text(header + "\n".join([*rows, "1,2", "0,0"]))
+    batches, parts = open_stream(path, 1).batches(8192), []
+    with pytest.raises(DataFormatError, match=r"line 30005: '2' is not a declared value"):
+        parts.extend(X.ravel() for X, _ in batches)
+    assert np.concatenate(parts).tolist() == list(range(3 * 8192))

@@ -90,6 +90,20 @@ def test_a_refused_fit_and_merge():
     assert seen_of(tagger) == before
 
 
+def test_names_of_tags_that_are_no_text():
+    tagger = tagger_of()
+    before = seen_of(tagger)
+    for tags in (5, None, [[]], [5], "oven"):
+        with pytest.raises(ValueError, match="tags must be a list of tags"):
+            tagger.drop_labels(tags)
+    for names in (None, {"oven": 5}, {"oven": None}):
+        with pytest.raises(ValueError, match="names must be a dict"):
+            tagger.rename_labels(names)
+    with pytest.raises(ValueError, match="into must be the name of a tag"):
+        tagger.merge_labels(["oven", "grill"], 5)
+    assert seen_of(tagger) == before
+
+
 def test_threads(short_turns):
     """Two threads predict while two learn: every prediction is of one moment, and no row is lost."""
     tagger, errors, learning = tagger_of(), [], [True, True]

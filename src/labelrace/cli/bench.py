@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from labelrace.evaluation import Progress
     from labelrace.report.page import Document
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
 
 _RUNS = Path("labelrace-runs")
@@ -185,6 +183,7 @@ def extreme(
             help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
         ),
     ] = None,
+    synthetic: Annotated[bool, typer.Option(help="Whether to measure synthetic streams beside datasets.")] = True,
     budget: Annotated[
         list[str] | None,
         typer.Option(help="Memory of race-hashed, such as 100MB; repeatable.", show_default=False),
@@ -209,15 +208,18 @@ def extreme(
 
     labelrace bench extreme --labels 1000000 --budget 450MB --datasets ''
 
-    labelrace bench extreme --datasets debian-depends --rows 60000 --budget 100MB
+    labelrace bench extreme --no-synthetic --datasets debian-depends --rows 60000 --budget 100MB
     """
     from labelrace.experiments import extreme_document, extreme_records, run_extreme
 
+    if labels and not synthetic:
+        raise typer.BadParameter("--labels are of synthetic streams, which --no-synthetic leaves out.")
     chosen: dict[str, Any] = {"labels": labels, "budgets": budget}
     with _bars() as bars:
         task = bars.add_task("measuring", total=None, now="")
         summary = run_extreme(
             **{name: value for name, value in chosen.items() if value},
+            **({} if synthetic else {"labels": ()}),
             rows=rows,
             data=data or (),
             datasets=None if datasets is None else as_names(datasets),

@@ -11,9 +11,7 @@ from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from labelrace.cli.options import Labels, Seed, Source, as_labels
-
-__all__ = ["app"]
+from labelrace.cli.options import Labels, Seed, Source, as_labels, say
 
 app = typer.Typer(no_args_is_help=True, help="List, inspect, fetch, convert and make data.")
 
@@ -157,4 +155,4 @@ def make(
         changes |= {} if rows is None else {"n_rows": rows}
         stream = SyntheticStream(seed=seed, **changes)
     write_dataset(stream, target)
-    typer.echo(f"{stream!r}: {target}")
+    say(f"{stream!r}: {target}")

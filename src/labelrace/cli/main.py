@@ -12,9 +12,7 @@ from rich.console import Console
 
 import labelrace
 from labelrace.cli import bench, data, models, report, run, tagging, train
-from labelrace.cli.options import Interrupted
-
-__all__ = ["app", "main"]
+from labelrace.cli.options import Interrupted, as_line
 
 app = typer.Typer(
     name="labelrace",
@@ -61,6 +59,15 @@ def _global(
 
 def main() -> None:
     """Run the command; its status is 0, 1 for an error, 2 for a wrong call, 3 if a model failed, 130 after Ctrl-C."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # A second Ctrl-C, while the first one was being dealt with.
+        sys.exit(_INTERRUPTED)
+
+
+def _run() -> None:
+    """Run the command, and exit with its status."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows another; what has been done is not lost over it.
         if hasattr(stream, "reconfigure"):
@@ -113,5 +120,4 @@ def _sentence(error: Exception) -> str:
 
 
 def _complain(text: str) -> None:
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    Console(stderr=True, soft_wrap=True, highlight=False).print(shown, style="red", markup=False)
+    Console(stderr=True, soft_wrap=True, highlight=False).print(as_line(text), style="red", markup=False)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["models"]
-
 
 def models() -> None:
     """List the models, by group.

@@ -20,29 +20,11 @@ if TYPE_CHECKING:
 # What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
+# The model to use where none is named.
+DEFAULT_MODEL = "race"
+
 # The exit status of a run that is complete but for models that failed.
 FAILED = 3
-
-__all__ = [
-    "FAILED",
-    "REPORT_FORMATS",
-    "Delimiter",
-    "Interrupted",
-    "Labels",
-    "ModelParameters",
-    "Models",
-    "Seed",
-    "Source",
-    "TagOptions",
-    "as_labels",
-    "as_measures",
-    "as_names",
-    "as_parameters",
-    "as_specs",
-    "default_model",
-    "end_early",
-    "takes_tags",
-]
 
 Source = Annotated[
     str, typer.Argument(help="A data file, or the name of a dataset; see 'labelrace data list'.", show_default=False)
@@ -181,6 +163,16 @@ class Interrupted(Exception):  # noqa: N818
     """Ctrl-C, with a sentence on what was kept. A KeyboardInterrupt would lose it: typer turns that into a status."""
 
 
+def as_line(text: str) -> str:
+    """Return text as a line of a terminal that names cannot steer: a space for each sign that does not print."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print a line that may hold names from files."""
+    typer.echo(as_line(line), err=err)
+
+
 def end_early(stopped: BaseException, told: str) -> NoReturn:
     """End a command that was stopped while it learned, after what it had learned is saved; ``told`` says where."""
     if isinstance(stopped, KeyboardInterrupt):
@@ -243,10 +235,3 @@ def as_specs(models: list[str], texts: list[str] | None) -> list[ModelSpec]:
             )
         parameters[label][parameter] = value
     return [ModelSpec(name, parameters[label], label) for label, name in pairs]
-
-
-def default_model() -> str:
-    """Return the model to use where none is named."""
-    from labelrace.models.registry import model_names
-
-    return "race" if "race" in model_names() else "race-cls-adaptive"

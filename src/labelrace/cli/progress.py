@@ -23,8 +23,6 @@ from labelrace.exceptions import LabelraceError
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
 
-__all__ = ["learn_batches", "run_bars"]
-
 Item = TypeVar("Item")
 
 _SHOWN = ("example_f1", "micro_f1", "hamming_loss")

@@ -11,8 +11,6 @@ from rich.console import Console
 
 from labelrace.cli.options import REPORT_FORMATS
 
-__all__ = ["report"]
-
 
 def report(
     folder: Annotated[Path, typer.Argument(help="What 'labelrace run --out' was given.", show_default=False)],

@@ -13,14 +13,13 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
+from labelrace.models.naming import NamedRows, aligned, as_array
 from labelrace.streams import open_stream
 from labelrace.streams.dataset import check_batch_size
 from labelrace.streams.jsonl import with_keys_once
 from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
-
-__all__ = ["Features", "file_rows", "known_features", "source_of", "text_rows"]
+from labelrace.typing import AnyMatrix, FloatArray
 
 
 def source_of(stream: Any) -> dict[str, Any]:
@@ -68,9 +67,18 @@ def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Ite
             raise
         # Nothing tells which columns are labels: all of them are features.
         stream = open_stream(source, [], **options)
-    match = _Match(known, stream, source)
+    given, wanted = _columns(known, stream.feature_names, source)
+    codes = _other_codes(known, stream, dict(zip(given, range(len(given)), strict=True)), wanted, source)
+    # The same object, so that nobody compares them again for every batch.
+    known_names = given if list(given) == list(wanted) else as_array(wanted)
     for X, _ in stream.batches(batch_size):
-        yield match.ordered(X)
+        if X.shape[1] < known.n_features and not scipy.sparse.issparse(X):
+            raise DataFormatError(_other_number(known, X.shape[1], source))
+        if codes:
+            X = X.toarray() if scipy.sparse.issparse(X) else X.copy()
+            for place, ours in codes.items():
+                X[:, place] = _recoded(X[:, place], ours, stream.feature_names[place], source)
+        yield aligned(NamedRows(X, given), known_names, grow=False).matrix
 
 
 def _values_of(known: Features, source: str) -> dict[str, Any]:
@@ -80,96 +88,62 @@ def _values_of(known: Features, source: str) -> dict[str, Any]:
     return {"values": {known.names[column]: texts for column, texts in known.texts.items()}}
 
 
-class _Match:
-    """How the columns of a file become those of a model: by name, and by position where either has no names.
+def _columns(known: Features, given: Sequence[str], source: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return by which names the columns of a file and of a model meet: their own, or numbers where either has none.
 
     Files of numbered features lack those that never occur in them, and these are 0; in others each must be there.
     """
+    are_numbers = isinstance(given, NumberedNames)
+    if known.names is None or (are_numbers and not _are_numbered(known.names)):
+        if len(given) > known.n_features or (len(given) < known.n_features and not are_numbers):
+            raise DataFormatError(_other_number(known, len(given), source))
+        return NumberedNames("", 0, len(given)), NumberedNames("", 0, known.n_features)
+    there = set(given)
+    missing = [name for name in known.names if name not in there]
+    if missing and (not are_numbers or len(missing) == len(known.names)):
+        more = f" (and {len(missing) - 1} more are missing)" if len(missing) > 1 else ""
+        raise DataFormatError(
+            f"{source} must have the columns that the model has learned, but there is no {missing[0]!r}{more}."
+        )
+    return given, known.names
 
-    def __init__(self, known: Features, stream: Any, source: str) -> None:
-        self._source = source
-        self._known = known
-        given = stream.feature_names
-        self._names = given
-        are_numbers = isinstance(given, NumberedNames)
-        if known.names is None or (are_numbers and not _are_numbered(known.names)):
-            self._places = self._by_position(len(given), lacks_some=are_numbers)
-        else:
-            self._places = self._by_name(list(given), known.names, lacks_some=are_numbers)
-        self._codes = self._other_codes(getattr(stream, "nominal_values", {}))
-        self._is_same = not self._codes and np.array_equal(self._places, np.arange(len(given)))
 
-    def _by_position(self, n_given: int, *, lacks_some: bool) -> IntArray:
-        """Find the place of each of the model's features among those of the file, -1 for those that it lacks."""
-        count = self._known.n_features
-        if n_given != count and not (lacks_some and n_given < count):
-            raise DataFormatError(f"{self._source} must have the model's {count} features, got {n_given} features.")
-        places = np.arange(count)
-        return np.where(places < n_given, places, -1)
+def _other_number(known: Features, n_given: int, source: str) -> str:
+    return f"{source} must have the model's {known.n_features} features, got {n_given} features."
 
-    def _by_name(self, given: list[str], names: list[str], *, lacks_some: bool) -> IntArray:
-        found = {name: place for place, name in enumerate(given)}
-        missing = [name for name in names if name not in found]
-        if missing and (not lacks_some or len(missing) == len(names)):
+
+def _other_codes(
+    known: Features, stream: Any, places: Mapping[str, int], wanted: Sequence[str], source: str
+) -> dict[int, FloatArray]:
+    """Return for nominal columns whose codes differ the model's code of each code of the file, NaN for none."""
+    given: Mapping[int, Sequence[str]] = getattr(stream, "nominal_values", {})
+    codes: dict[int, FloatArray] = {}
+    for column, name in enumerate(wanted):
+        place = places.get(name, -1)
+        texts, ours = given.get(place), known.texts.get(column)
+        if place < 0 or (texts is None and ours is None):
+            continue
+        # Numbers are codes of themselves.
+        texts = [str(code) for code in range(len(ours or []))] if texts is None else list(texts)
+        if ours is None or (place not in given and texts != ours):
+            what = ("numbers", "nominal") if ours is None else ("nominal", "numbers")
             raise DataFormatError(
-                f"{self._source} must have the columns that the model has learned, but there is no {missing[0]!r}"
-                f"{f' (and {len(missing) - 1} more are missing)' if len(missing) > 1 else ''}."
+                f"{source}: column {stream.feature_names[place]!r} must be {what[0]}, as the model has learned it, "
+                f"got {what[1]}."
             )
-        return np.array([found.get(name, -1) for name in names], dtype=np.intp)
+        if texts != ours:
+            number = {text: float(code) for code, text in enumerate(ours)}
+            codes[place] = np.array([number.get(text, np.nan) for text in texts])
+    return codes
 
-    def _other_codes(self, given: Mapping[int, Sequence[str]]) -> dict[int, FloatArray]:
-        """Return for nominal features whose codes differ the model's code of each code of the file, NaN for none."""
-        codes: dict[int, FloatArray] = {}
-        for column, place in enumerate(self._places.tolist()):
-            texts, known = given.get(place), self._known.texts.get(column)
-            if place < 0 or (texts is None and known is None):
-                continue
-            # Numbers are codes of themselves.
-            texts = [str(code) for code in range(len(known or []))] if texts is None else list(texts)
-            if known is None or (place not in given and texts != known):
-                what = ("numbers", "nominal") if known is None else ("nominal", "numbers")
-                raise DataFormatError(
-                    f"{self._source}: column {self._names[place]!r} must be {what[0]}, as the model has learned it, "
-                    f"got {what[1]}."
-                )
-            if texts != known:
-                number = {text: float(code) for code, text in enumerate(known)}
-                codes[column] = np.array([number.get(text, np.nan) for text in texts])
-        return codes
 
-    def ordered(self, X: AnyMatrix) -> AnyMatrix:
-        """Return rows of the file with the model's columns and codes."""
-        if self._is_same:
-            return X
-        is_there = self._places >= 0
-        if not is_there.all() and not scipy.sparse.issparse(X):
-            raise DataFormatError(
-                f"{self._source} must have the model's {self._known.n_features} features, got {X.shape[1]} features."
-            )
-        if scipy.sparse.issparse(X):
-            # Products with 0 and 1 put columns in their places; those that the model does not know have none.
-            columns = np.flatnonzero(is_there)
-            shape = (X.shape[1], self._known.n_features)
-            X = scipy.sparse.csr_array(X) @ scipy.sparse.csr_array(
-                (np.ones(len(columns)), (self._places[columns], columns)), shape=shape
-            )
-            if not self._codes:
-                return X
-            X = X.toarray()
-        else:
-            X = X[:, self._places]
-        for column, codes in self._codes.items():
-            X[:, column] = self._recoded(column, X[:, column], codes)
-        return X
-
-    def _recoded(self, column: int, values: FloatArray, codes: FloatArray) -> FloatArray:
-        """Turn the file's codes of a nominal feature into the model's."""
-        missing = np.isnan(values)
-        found = codes[np.where(missing, 0, values).astype(np.intp)]
-        if (np.isnan(found) & ~missing).any():
-            name = self._names[int(self._places[column])]
-            raise DataFormatError(f"{self._source}: column {name!r} has a value that the model has not learned.")
-        return np.where(missing, np.nan, found)
+def _recoded(values: FloatArray, codes: FloatArray, name: str, source: str) -> FloatArray:
+    """Turn the file's codes of a nominal feature into the model's."""
+    missing = np.isnan(values)
+    found = codes[np.where(missing, 0, values).astype(np.intp)]
+    if (np.isnan(found) & ~missing).any():
+        raise DataFormatError(f"{source}: column {name!r} has a value that the model has not learned.")
+    return np.where(missing, np.nan, found)
 
 
 def _are_numbered(names: list[str]) -> bool:

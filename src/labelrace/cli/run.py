@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -28,10 +29,9 @@ from labelrace.cli.options import (
     as_labels,
     as_measures,
     as_specs,
+    say,
     takes_tags,
 )
-
-__all__ = ["run"]
 
 _RUNS = Path("labelrace-runs")
 # Groups of models that run when they are named, or with --all.
@@ -115,7 +115,7 @@ def run(
                 chosen,
                 labels=as_labels(labels),
                 out=folder,
-                protocol=_protocol(protocol),
+                protocol=protocol,  # type: ignore[arg-type]  # which checks it
                 batch_size=batch_size,
                 runs=runs,
                 seed=seed,
@@ -141,12 +141,14 @@ def run(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Import without collecting garbage: of the 60,000 objects that this makes none is any, and a run may be short."""
-    was_enabled = gc.isenabled()
+    """Import without collecting garbage: of the 60,000 objects that this makes none is any, now or later."""
+    was_enabled, is_first = gc.isenabled(), "labelrace.evaluation" not in sys.modules
     gc.disable()
     try:
         yield
     finally:
+        if is_first:
+            gc.freeze()  # or they would all be looked at again, the last time when the command ends
         if was_enabled:
             gc.enable()
 
@@ -179,7 +181,7 @@ def _tagged(source: str, table: TagOptions, batch_size: int) -> Any:
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
     told = "; ".join(f"{column.name}: {column}" for column in features.columns_)
-    typer.echo(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
+    say(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
     return data
 
 
@@ -194,13 +196,6 @@ def _kept(folder: Path) -> str:
     if not records:
         return "Nothing was finished yet."
     return f"What was finished is in {folder}: repeat the command with --out {folder} --resume to go on."
-
-
-def _protocol(text: str) -> Literal["prequential", "holdout"]:
-    for known in ("prequential", "holdout"):
-        if text == known:
-            return known
-    raise ValueError(f"--protocol must be 'prequential' or 'holdout', got {text!r}.")
 
 
 def _free_folder(name: str) -> Path:

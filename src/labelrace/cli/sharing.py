@@ -9,8 +9,6 @@ from typing import Any
 
 from labelrace.cli.options import Interrupted
 
-__all__ = ["shared_predictions", "train_shared"]
-
 
 def train_shared(
     model: Any,

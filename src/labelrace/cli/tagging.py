@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelrace.cli.options import Delimiter, Interrupted, TagOptions, as_parameters, default_model, end_early
+from labelrace.cli.options import DEFAULT_MODEL, Delimiter, Interrupted, TagOptions, as_parameters, end_early, say
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target
 from labelrace.limits import LINE
@@ -19,8 +19,6 @@ from labelrace.limits import LINE
 if TYPE_CHECKING:
     from labelrace.features.cells import Table
     from labelrace.tagger import TagCounts, Tagger
-
-__all__ = ["explain", "inspect", "predictions", "tables_of", "train_tagger", "update"]
 
 TaggerFile = Annotated[
     Path, typer.Argument(metavar="TAGGER", help="What 'labelrace train --tags' wrote.", show_default=False)
@@ -78,8 +76,10 @@ def train_tagger(
     scheduler: str | None,
 ) -> None:
     """Learn a table with tags, say what its columns were taken for, and save the tagger."""
-    chosen, name = as_parameters(parameters), model or default_model()
-    learner = _model(name, chosen) if chosen else name
+    from labelrace.models.registry import make_model
+
+    chosen, name = as_parameters(parameters), model or DEFAULT_MODEL
+    learner = make_model(name, **chosen) if chosen else name
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import train_shared
@@ -91,12 +91,6 @@ def train_tagger(
     stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
     _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
-
-
-def _model(name: str, parameters: dict[str, Any]) -> Any:
-    from labelrace.models.registry import make_model
-
-    return make_model(name, **parameters)
 
 
 def update(
@@ -151,17 +145,17 @@ def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False
 def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     if stopped is not None:
         end_early(stopped, text)
-    typer.echo(text)
+    say(text)
     quality = _quality(tagger)
     if not quality:
         return
-    typer.echo(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
+    say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
     judged = _judged(tagger)
     known = [one for one in judged if one[1].f1() >= _WELL]
     if known:
-        typer.echo(f"Known well: {_listed(known[:_LISTED])}.")
+        say(f"Known well: {_listed(known[:_LISTED])}.")
     if len(known) < len(judged):
-        typer.echo(f"Not known well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
+        say(f"Not known well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
 
 
 def _quality(tagger: Tagger) -> str:
@@ -185,9 +179,9 @@ def _say_columns(tagger: Tagger) -> None:
     names = [*(column.name for column in tagger.columns_), *_tag_columns(tagger)]
     width = min(max(map(len, names)), 40)
     for column in tagger.columns_:
-        typer.echo(f"{column.name:<{width}}  {column}")
+        say(f"{column.name:<{width}}  {column}")
     for name in _tag_columns(tagger)[:_LISTED]:
-        typer.echo(f"{name:<{width}}  tags{_separated(tagger)}")
+        say(f"{name:<{width}}  tags{_separated(tagger)}")
 
 
 def _tag_columns(tagger: Tagger) -> list[str]:
@@ -252,9 +246,9 @@ def explain(
         typer.echo(json.dumps(told_json))
         return
     for name, parts in told.items():
-        typer.echo(f"{name} (probability {likely[name]:.2f})")
+        say(f"{name} (probability {likely[name]:.2f})")
         for feature, amount in parts:
-            typer.echo(f"  {amount:+.3f}  {feature}")
+            say(f"  {amount:+.3f}  {feature}")
 
 
 def _one_row(source: str, delimiter: str | None) -> Any:
@@ -296,11 +290,15 @@ def inspect(
             "columns": {column.name: str(column) for column in known.columns_},
             "tags": {tag: {"rows": one.rows, "tested": one.tested, "f1": one.f1()} for tag, one in known.tags_.items()},
         }
-    typer.echo(json.dumps(told) if as_json else _inspected(told))
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    for line in _inspected(told):
+        say(line)
 
 
-def _inspected(told: dict[str, Any]) -> str:
-    """Write what is known of a model as text."""
+def _inspected(told: dict[str, Any]) -> list[str]:
+    """Write what is known of a model as lines."""
     lines = [f"{told['model']}, {told['bytes'] / 1e6:.1f} MB, {told['features']} features, {told['labels']} labels"]
     if told["drifts"] is not None:
         lines.append(f"Drifts found: {told['drifts']}")
@@ -314,7 +312,7 @@ def _inspected(told: dict[str, Any]) -> str:
         lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F"]
         ordered = sorted(told["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
         lines += [f"  {tag}: {one['rows']}, " + (f"{one['f1']:.2f}" if one["tested"] else "-") for tag, one in ordered]
-    return "\n".join(lines)
+    return lines
 
 
 def _loaded(path: Path) -> Tagger:

@@ -16,6 +16,7 @@ import typer
 
 from labelrace.cli import tagging
 from labelrace.cli.options import (
+    DEFAULT_MODEL,
     Delimiter,
     Interrupted,
     Labels,
@@ -26,14 +27,12 @@ from labelrace.cli.options import (
     Workers,
     as_labels,
     as_parameters,
-    default_model,
     end_early,
+    say,
     takes_tags,
 )
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target, whole_file
-
-__all__ = ["predict", "predictions", "train"]
 
 
 @takes_tags
@@ -79,7 +78,7 @@ def train(
         from labelrace.cli.sharing import train_shared
         from labelrace.models.registry import make_model
 
-        name = model or default_model()
+        name = model or DEFAULT_MODEL
         shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
         told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
         typer.echo(told)
@@ -90,7 +89,7 @@ def train(
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
 
-    name = model or default_model()
+    name = model or DEFAULT_MODEL
     stream = open_stream(source, as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)
@@ -107,7 +106,7 @@ def train(
     told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
         end_early(stopped, told)
-    typer.echo(told)
+    say(told)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
@@ -223,7 +222,7 @@ def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: boo
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
-            writer.writerow(rows[0])
+            writer.writerow(map(literal, rows[0]))
         for row in rows:
             if as_csv:
                 cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]

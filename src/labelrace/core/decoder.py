@@ -93,7 +93,7 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
         decoder = _rescaled(decoder)
     scale = decoder.scale * forgetting
     gram = decoder.gram + H.T @ H / scale
-    total = decoder.total + H.sum(axis=0) / scale
+    total = decoder.total + np.ones(len(H)) @ H / scale
     rows = decoder.rows + len(H) / scale
     # A batch that mentions labels as often as there are any is added at once: that costs no more than it does itself.
     if not scipy.sparse.issparse(Y) or Y.nnz >= len(decoder.cross):
@@ -202,7 +202,9 @@ def solve(decoder: State, ridge: float = 0.0) -> FloatArray:
     Where ``G`` is singular, one of the solutions: what it decodes is the same for all pseudo labels that were learned.
     """
     d = fold(decoder)
-    gram = d.gram * d.scale + ridge * np.eye(len(d.gram))
+    gram = d.gram * d.scale
+    if ridge:
+        gram += ridge * np.eye(len(gram))
     if d.basis is None:
         inverse = generalised_inverse(gram)
     else:

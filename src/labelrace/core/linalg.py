@@ -19,6 +19,7 @@ __all__ = [
     "why_malformed",
 ]
 
+_EPSILON = float(np.finfo(float).eps)
 _NOTHING = 1e-100
 # Squares below this lose their digits, and their inverses overflow.
 _SMALLEST = 1e-290
@@ -44,12 +45,12 @@ def generalised_inverse(gram: FloatArray) -> FloatArray:
     if gram.size == 0:
         return gram
     # Round-off may leave a little less than nothing.
-    diagonal = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    diagonal = np.sqrt(np.maximum(gram.diagonal(), 0.0))
     # What has faded to nothing beside the rest, as a sum under forgetting does, is zero.
     present = diagonal > max(_NOTHING * diagonal.max(), np.sqrt(_SMALLEST))
     scaling = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=present)
     values, vectors = np.linalg.eigh(scaling[:, None] * gram * scaling)
-    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    kept = values > len(values) * _EPSILON * values[-1]
     vectors = scaling[:, None] * vectors[:, kept]
     return (vectors / values[kept]) @ vectors.T
 

@@ -1,7 +1,11 @@
 """The monitored sample: rows that are predicted before they are learned, and what they have shown.
 
-Their scores are counted (`labelrace.core.thresholds`), which gives thresholds, offsets and probabilities; their errors
-go to a detector of drift (`labelrace.core.drift`). Few rows wait until there are enough of them to be counted together.
+Their scores are counted (`labelrace.core.thresholds`), which gives thresholds and probabilities; their errors go to a
+detector of drift (`labelrace.core.drift`). Few rows wait until there are enough of them to be counted together.
+
+Each label has an offset, which grows where it was predicted more often than it was present, and is taken from its
+scores. How much of the offsets is taken, nothing, half or all, is decided by the example F of recent rows; each of the
+three has its own histogram.
 """
 
 from __future__ import annotations
@@ -12,34 +16,151 @@ import numpy as np
 
 from labelrace.core import drift, thresholds
 from labelrace.core.drift import DriftState
-from labelrace.core.thresholds import LabelHistograms, Monitor, Rule
+from labelrace.core.thresholds import LabelHistograms, Rule, ScoreHistogram
 from labelrace.typing import FloatArray, IntArray
 
 __all__ = [
+    "SHARES",
     "Decision",
+    "Monitor",
     "Waiting",
     "Watch",
     "add",
     "add_together",
     "added",
     "begin",
+    "best_share",
     "counted_anew",
     "decide",
     "example_f1",
     "grow",
+    "grow_monitor",
+    "monitor",
+    "new_monitor",
     "reordered",
     "sample",
 ]
 
 # The monitored sample of a batch: scores at the most, and rows at the least.
 _MOST_SCORES, _FEWEST_ROWS = 10_000, 32
+# Shares of the offsets to choose from, and what all of them may cost in example F: macro F gains more.
+SHARES = np.array([0.0, 0.5, 1.0])
+_WORTH = 0.006
+# How far offsets move for each surplus prediction in so many rows and occurrences, and how far at the most.
+_STEP, _STEP_ROWS, _STEP_MORE, _MOST_OFFSET = 0.03, 1000.0, 20.0, 0.15
+# Rows after which half of the labels' frequencies, and half of the recent example F, is forgotten.
+_FREQUENCY_HALF_LIFE, _F1_HALF_LIFE = 1000.0, 500.0
+
+
+class Histograms(NamedTuple):
+    """Counts of scores less each of `SHARES` of the offsets."""
+
+    none: ScoreHistogram
+    half: ScoreHistogram
+    full: ScoreHistogram
+
+
+class Monitor(NamedTuple):
+    """What monitored rows have shown.
+
+    Attributes
+    ----------
+    histograms : Histograms
+        Counts of the scores less none, half or all of the offsets.
+    offsets : (l,) array
+        How far a label's scores are too high.
+    present : (l,) array
+        How often labels were present.
+    rows : float
+        Rows that ``present`` comes from, forgotten ones less.
+    f1 : (3,) array
+        Sums of the rows' F, with each share of the offsets.
+    f1_rows : float
+        Rows that ``f1`` comes from, forgotten ones less.
+    """
+
+    histograms: Histograms
+    offsets: Annotated[FloatArray, "o"]
+    present: Annotated[FloatArray, "o", ">=0"]
+    rows: Annotated[float, ">=0"]
+    f1: Annotated[FloatArray, "3"]
+    f1_rows: Annotated[float, ">=0"]
+
+
+def new_monitor(n_labels: int) -> Monitor:
+    """Make a monitor that has seen nothing."""
+    empty = Histograms(*(thresholds.new_histogram() for _ in SHARES))
+    return Monitor(empty, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
+
+
+def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
+    """Add labels that were absent so far."""
+    n_new = n_labels - len(watched.offsets)
+    return watched._replace(offsets=np.pad(watched.offsets, (0, n_new)), present=np.pad(watched.present, (0, n_new)))
+
+
+def _reordered(watched: Monitor, labels: IntArray) -> Monitor:
+    """Put labels in another order."""
+    return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
+
+
+def _counted_anew(watched: Monitor) -> Monitor:
+    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
+    return watched._replace(histograms=Histograms(*(thresholds.new_histogram() for _ in SHARES)))
+
+
+def _added(one: Monitor, other: Monitor) -> Monitor:
+    """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
+    histograms = [thresholds.added_histograms(a, b) for a, b in zip(one.histograms, other.histograms, strict=True)]
+    rows = one.rows + other.rows
+    share = other.rows / rows if rows else 0.0
+    return Monitor(
+        Histograms(*histograms),
+        one.offsets + share * (other.offsets - one.offsets),
+        one.present + other.present,
+        rows,
+        one.f1 + other.f1,
+        one.f1_rows + other.f1_rows,
+    )
+
+
+def best_share(watched: Monitor) -> int:
+    """Find the place of the share of the offsets with the best example F on recent rows."""
+    return int(np.argmax(watched.f1 / max(watched.f1_rows, 1.0) + _WORTH * SHARES))
+
+
+def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
+    """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known."""
+    n, known = len(scores), ~np.isnan(labels)
+    present = np.where(known, labels > 0, False)
+    keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
+    frequency, rows = keep * watched.present + present.sum(axis=0), keep * watched.rows + n
+    lowered, chosen_share = thresholds.adjusted(scores), best_share(watched)
+    histograms, f1, offsets = [], np.zeros(len(SHARES)), watched.offsets
+    for place, (share, before) in enumerate(zip(SHARES, watched.histograms, strict=True)):
+        z = lowered - share * watched.offsets
+        counted = thresholds.add_scores(before, z, labels)
+        # Rows are judged by what was known before them, if anything was.
+        chosen = (
+            thresholds.choose(thresholds.make_rule("cardinality", before if before.rows else counted, None), z) & known
+        )
+        histograms.append(counted)
+        sizes = chosen.sum(axis=1) + present.sum(axis=1)
+        f1[place] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
+        if place == chosen_share:
+            surplus = chosen.sum(axis=0) - present.sum(axis=0)
+            offsets = offsets + _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
+    offsets = np.clip(offsets, -_MOST_OFFSET, _MOST_OFFSET)
+    keep = 0.5 ** (n / _F1_HALF_LIFE)
+    counts = Histograms(*histograms)
+    return Monitor(counts, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
 
 
 class Waiting(NamedTuple):
     """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
 
-    scores: Annotated[FloatArray, "_n l|_n 0"]
-    labels: Annotated[FloatArray, "_n l|_n 0", "nan"]
+    scores: Annotated[FloatArray, "_n o"]
+    labels: Annotated[FloatArray, "_n o", "nan"]
 
 
 class Watch(NamedTuple):
@@ -73,7 +194,7 @@ class Decision(NamedTuple):
 def begin(n_labels: int, *, by_label: bool = False) -> Watch:
     """Make what is known before the first row; ``by_label`` where thresholds are to be the labels' own."""
     return Watch(
-        thresholds.new_monitor(n_labels),
+        new_monitor(n_labels),
         _none(n_labels),
         thresholds.new_label_histograms(n_labels if by_label else 0),
         drift.empty(),
@@ -113,7 +234,7 @@ def add_together(watch: Watch, scores: FloatArray, labels: FloatArray) -> Watch:
         by_label = thresholds.add_label_scores(watch.by_label, thresholds.adjusted(scores), labels)
         watch = watch._replace(by_label=by_label)
     watched = drift.add(watch.drift, drift.clipped_errors(scores, labels))
-    return watch._replace(monitor=thresholds.monitor(watch.monitor, scores, labels), drift=watched)
+    return watch._replace(monitor=monitor(watch.monitor, scores, labels), drift=watched)
 
 
 def grow(watch: Watch, n_labels: int) -> Watch:
@@ -121,7 +242,7 @@ def grow(watch: Watch, n_labels: int) -> Watch:
     n_new = n_labels - watch.waiting.labels.shape[1]
     by_label = watch.by_label
     return watch._replace(
-        monitor=thresholds.grow_monitor(watch.monitor, n_labels),
+        monitor=grow_monitor(watch.monitor, n_labels),
         waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in watch.waiting)),
         by_label=thresholds.grow_label_histograms(by_label, n_labels) if len(by_label.seen) else by_label,
     )
@@ -133,7 +254,7 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
     if len(by_label.seen):
         by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
     return watch._replace(
-        monitor=thresholds.reordered_monitor(watch.monitor, labels),
+        monitor=_reordered(watch.monitor, labels),
         waiting=Waiting(*(part[:, labels] for part in watch.waiting)),
         by_label=by_label,
     )
@@ -142,14 +263,14 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
 def counted_anew(watch: Watch) -> Watch:
     """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
     waiting = Waiting(*(part[:0] for part in watch.waiting))
-    return watch._replace(monitor=thresholds.counted_anew(watch.monitor), waiting=waiting)
+    return watch._replace(monitor=_counted_anew(watch.monitor), waiting=waiting)
 
 
 def added(one: Watch, other: Watch) -> Watch:
     """Add what the monitored rows of two models have shown; of the errors, those of the first."""
     a, b = one.by_label, other.by_label
     return one._replace(
-        monitor=thresholds.added_monitors(one.monitor, other.monitor),
+        monitor=_added(one.monitor, other.monitor),
         waiting=Waiting(*(part[:0] for part in one.waiting)),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
@@ -158,12 +279,12 @@ def added(one: Watch, other: Watch) -> Watch:
 def example_f1(watch: Watch) -> tuple[float, float]:
     """Return the sum of the F of recent rows, as they were predicted before they were learned, and how many."""
     monitor = watch.monitor
-    return float(monitor.f1[thresholds.best_share(monitor)]), monitor.f1_rows
+    return float(monitor.f1[best_share(monitor)]), monitor.f1_rows
 
 
 def decide(watch: Watch, aim: str) -> Decision:
     """Read off what was counted how label sets are chosen for an aim of `labelrace.core.thresholds`."""
     # Thresholds of the labels' own leave nothing to the offsets.
-    share = 0 if aim == "macro_f1" else thresholds.best_share(watch.monitor)
+    share = 0 if aim == "macro_f1" else best_share(watch.monitor)
     rule = thresholds.make_rule(aim, watch.monitor.histograms[share], watch.by_label)
-    return Decision(thresholds.SHARES[share] * watch.monitor.offsets, rule)
+    return Decision(SHARES[share] * watch.monitor.offsets, rule)

@@ -10,9 +10,8 @@ label is not predicted, so that as many rows are left empty as are empty in trut
 among the scores of a bin, made monotone by isotonic regression, is their calibrated *probability*.
 
 Before they are counted, scores are *adjusted*. A tenth of the row's best score is taken from all of its scores: a label
-that is far behind the best is rarely present, whatever its own score. And each label has an offset, which grows where
-it was predicted more often than it was present. How much of the offsets is taken, nothing, half or all, is decided by
-the example F of recent rows; each of the three has its own histogram.
+that is far behind the best is rarely present, whatever its own score. And each label has an offset, which
+`labelrace.core.monitoring` keeps.
 
 A rule turns these into label sets, one rule for each aim:
 
@@ -44,30 +43,22 @@ from labelrace.typing import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "AIMS",
-    "SHARES",
     "LabelHistograms",
-    "Monitor",
     "Rule",
     "ScoreHistogram",
     "add_label_scores",
     "add_scores",
-    "added_monitors",
+    "added_histograms",
     "adjusted",
-    "best_share",
     "calibration",
     "cardinality_threshold",
     "choose",
-    "counted_anew",
     "empty_row_floor",
     "grow_label_histograms",
-    "grow_monitor",
     "make_rule",
-    "monitor",
     "new_histogram",
     "new_label_histograms",
-    "new_monitor",
     "probabilities",
-    "reordered_monitor",
     "soft_clip",
 ]
 
@@ -84,7 +75,7 @@ HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
 # As axes of saved arrays.
-_BINS_AXIS, _MERGED_AXES = str(_BINS), f"l {_BINS // _MERGED}|0 {_BINS // _MERGED}"
+_BINS_AXIS, _MERGED_AXES = str(_BINS), f"o {_BINS // _MERGED}|0 {_BINS // _MERGED}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -93,13 +84,6 @@ _PRIOR = 0.05
 _SURE = 1e-6
 # Share of the row's best score that is taken from all of them.
 _OF_BEST = 0.1
-# Shares of the offsets to choose from, and what all of them may cost in example F: macro F gains more.
-SHARES = np.array([0.0, 0.5, 1.0])
-_WORTH = 0.006
-# How far offsets move for each surplus prediction in so many rows and occurrences, and how far at the most.
-_STEP, _STEP_ROWS, _STEP_MORE, _MOST_OFFSET = 0.03, 1000.0, 20.0, 0.15
-# Rows after which half of the labels' frequencies, and half of the recent example F, is forgotten.
-_FREQUENCY_HALF_LIFE, _F1_HALF_LIFE = 1000.0, 500.0
 
 
 class ScoreHistogram(NamedTuple):
@@ -128,8 +112,15 @@ def new_histogram() -> ScoreHistogram:
 
 
 def bins(scores: FloatArray) -> FloatArray:
-    """Find the bins that scores fall into; what lies outside counts as the outermost."""
-    return np.clip((scores - _LOW) * (1.0 / _WIDTH), 0, _BINS - 1).astype(np.int32)
+    """Find the bins that scores fall into; what lies outside counts as the outermost, and NaN as the lowest."""
+    return np.fmin(np.fmax((scores - _LOW) * (1.0 / _WIDTH), 0), _BINS - 1).astype(np.int32)
+
+
+def added_histograms(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
+    """Add what two models have counted."""
+    return ScoreHistogram(
+        a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
+    )
 
 
 def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:
@@ -220,83 +211,6 @@ def soft_clip(values: FloatArray, margin: float = 1e-3) -> FloatArray:
     return np.where(values < margin, low, np.where(values > 1.0 - margin, high, values))
 
 
-class Histograms(NamedTuple):
-    """Counts of scores less each of `SHARES` of the offsets."""
-
-    none: ScoreHistogram
-    half: ScoreHistogram
-    full: ScoreHistogram
-
-
-class Monitor(NamedTuple):
-    """What monitored rows have shown.
-
-    Attributes
-    ----------
-    histograms : Histograms
-        Counts of the scores less none, half or all of the offsets.
-    offsets : (l,) array
-        How far a label's scores are too high.
-    present : (l,) array
-        How often labels were present.
-    rows : float
-        Rows that ``present`` comes from, forgotten ones less.
-    f1 : (3,) array
-        Sums of the rows' F, with each share of the offsets.
-    f1_rows : float
-        Rows that ``f1`` comes from, forgotten ones less.
-    """
-
-    histograms: Histograms
-    offsets: Annotated[FloatArray, "l|0"]
-    present: Annotated[FloatArray, "l|0", ">=0"]
-    rows: Annotated[float, ">=0"]
-    f1: Annotated[FloatArray, "3"]
-    f1_rows: Annotated[float, ">=0"]
-
-
-def new_monitor(n_labels: int) -> Monitor:
-    """Make a monitor that has seen nothing."""
-    empty = Histograms(*(new_histogram() for _ in SHARES))
-    return Monitor(empty, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
-
-
-def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
-    """Add labels that were absent so far."""
-    n_new = n_labels - len(watched.offsets)
-    return watched._replace(offsets=np.pad(watched.offsets, (0, n_new)), present=np.pad(watched.present, (0, n_new)))
-
-
-def reordered_monitor(watched: Monitor, labels: IntArray) -> Monitor:
-    """Put labels in another order."""
-    return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
-
-
-def counted_anew(watched: Monitor) -> Monitor:
-    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    return watched._replace(histograms=Histograms(*(new_histogram() for _ in SHARES)))
-
-
-def added_monitors(one: Monitor, other: Monitor) -> Monitor:
-    """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
-    histograms = [
-        ScoreHistogram(
-            a.seen + b.seen, a.present + b.present, a.best + b.best, a.rows + b.rows, a.empty_rows + b.empty_rows
-        )
-        for a, b in zip(one.histograms, other.histograms, strict=True)
-    ]
-    rows = one.rows + other.rows
-    share = other.rows / rows if rows else 0.0
-    return Monitor(
-        Histograms(*histograms),
-        one.offsets + share * (other.offsets - one.offsets),
-        one.present + other.present,
-        rows,
-        one.f1 + other.f1,
-        one.f1_rows + other.f1_rows,
-    )
-
-
 def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArray:
     """Take a share of the row's best score, and the labels' offsets, from all scores.
 
@@ -311,36 +225,6 @@ def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArra
     lowered = scores - _OF_BEST * np.maximum(scores.max(axis=1, keepdims=True), 0.0)
     lowered -= offsets
     return lowered
-
-
-def best_share(watched: Monitor) -> int:
-    """Find the place of the share of the offsets with the best example F on recent rows."""
-    return int(np.argmax(watched.f1 / max(watched.f1_rows, 1.0) + _WORTH * SHARES))
-
-
-def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
-    """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known."""
-    n, known = len(scores), ~np.isnan(labels)
-    present = np.where(known, labels > 0, False)
-    keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
-    frequency, rows = keep * watched.present + present.sum(axis=0), keep * watched.rows + n
-    lowered, chosen_share = adjusted(scores), best_share(watched)
-    histograms, f1, offsets = [], np.zeros(len(SHARES)), watched.offsets
-    for place, (share, before) in enumerate(zip(SHARES, watched.histograms, strict=True)):
-        z = lowered - share * watched.offsets
-        counted = add_scores(before, z, labels)
-        # Rows are judged by what was known before them, if anything was.
-        chosen = choose(make_rule("cardinality", before if before.rows else counted, None), z) & known
-        histograms.append(counted)
-        sizes = chosen.sum(axis=1) + present.sum(axis=1)
-        f1[place] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
-        if place == chosen_share:
-            surplus = chosen.sum(axis=0) - present.sum(axis=0)
-            offsets = offsets + _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
-    offsets = np.clip(offsets, -_MOST_OFFSET, _MOST_OFFSET)
-    keep = 0.5 ** (n / _F1_HALF_LIFE)
-    counts = Histograms(*histograms)
-    return Monitor(counts, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
 
 
 class LabelHistograms(NamedTuple):
@@ -466,8 +350,9 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     np.clip(place, 0, last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below
-    place *= np.diff(steps).take(below)
-    place += steps.take(below)
+    # NaN has no place and stays NaN.
+    place *= np.diff(steps).take(below, mode="clip")
+    place += steps.take(below, mode="clip")
     return np.minimum(place, 1.0, out=place)
 
 

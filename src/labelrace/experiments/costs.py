@@ -59,10 +59,10 @@ def _sums(size: _Size, each: Callable[[_Size], float] = lambda size: 0.0) -> Cos
     return Cost(seconds, 8 * (m**2 + m * labels + min(labels, 10_000) ** 2))
 
 
-def _neighbours(size: _Size, window: float = 1000, again: float = 1.0, per_label: float = 2e-8) -> Cost:
-    """Products of rows with those of the window, and of these with one another if tables are read anew."""
+def _neighbours(size: _Size, window: float = 1000, per_label: float = 2e-8) -> Cost:
+    """Products of rows with those of the window, to predict and to learn."""
     n, _, z, labels, y, *_ = size
-    products = 1e-9 * z * (n * window + again * size.batches * window**2)
+    products = 2e-9 * z * n * window
     return Cost(
         products + 1e-8 * (n * window + size.batches * window * y) + per_label * n * labels, 16 * window * (z + y)
     )
@@ -102,8 +102,8 @@ _COSTS: dict[str, Callable[[_Size], Cost]] = {
     "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 3e-7 * s.b**2 * s.l**2 / s.n),
     "bmad": lambda size: Cost(4e-7 * size.n * size.l + _naive_bayes(size._replace(l=20)).seconds, 480 * size.m),
     "mlknn": _neighbours,
-    "mlknn-prequential": lambda size: _neighbours(size, again=0.0),
-    "mwc": lambda size: _neighbours(size, 2000, 0.0, 5e-7),
+    "mlknn-prequential": _neighbours,
+    "mwc": lambda size: _neighbours(size, 2000, 5e-7),
     "mlht": lambda size: _tree(size, 1e-9 + size.value / 20, 100),
     "mlht-moa": lambda size: _tree(size, 1e-8, 100),
     "eaht": lambda size: Cost(*(10 * part for part in _tree(size, 1e-9 + size.value / 20, 100))),

@@ -240,7 +240,7 @@ def run_extreme(
     Parameters
     ----------
     labels : sequence of int, default=(1000, 10000, 100000, 1000000)
-        Numbers of labels of the synthetic streams.
+        Numbers of labels of the synthetic streams; none of these if empty.
     budgets : sequence of str, default=("10MB", "50MB", "250MB")
         What ``max_memory`` of ``race-hashed`` is.
     rows : int, default=6000
@@ -271,6 +271,8 @@ def run_extreme(
         found, unreadable = _many_labelled(data, datasets or ())
         sources += [partial(_dataset, name, file, rows) for name, file in found]
         notes += unreadable
+    if not sources:
+        raise ValueError("datasets must be some with more than 1,000 labels, or labels some numbers: got no stream.")
     results: list[Measured] = []
     with threadpool_limits(limits=1):
         for make_stream in sources:

@@ -18,18 +18,6 @@ from labelrace.features.text import count_items, count_words, hash_names
 from labelrace.features.vocabulary import Hashes
 from labelrace.typing import Array, FloatArray, SparseMatrix
 
-__all__ = [
-    "Block",
-    "Moments",
-    "add_moments",
-    "block_of",
-    "encoded",
-    "finished",
-    "merged_moments",
-    "moments_since",
-    "refuse_contradiction",
-]
-
 Encoder = Callable[[list[str]], Any]
 
 # Standard deviations at which numbers are clipped.
@@ -146,10 +134,8 @@ def add_moments(moments: Moments, cells: Cells) -> Moments:
     numbers = np.clip(numbers[~np.isnan(numbers)], -1e100, 1e100)
     if not len(numbers):
         return moments
-    n, mean = float(len(numbers)), float(numbers.mean())
-    step, total = mean - moments.mean, moments.n + n
-    square = moments.square + float(np.square(numbers - mean).sum()) + step**2 * moments.n * n / total
-    return Moments(total, moments.mean + step * n / total, square)
+    mean = float(numbers.mean())
+    return merged_moments(moments, Moments(float(len(numbers)), mean, float(np.square(numbers - mean).sum())))
 
 
 def merged_moments(one: Moments, other: Moments) -> Moments:

@@ -18,22 +18,6 @@ import pyarrow as pa
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = [
-    "Cells",
-    "Table",
-    "as_dates",
-    "as_lists",
-    "as_numbers",
-    "as_text",
-    "as_texts",
-    "is_missing",
-    "json_list",
-    "parse_date",
-    "read_table",
-    "shown",
-    "stacked",
-]
-
 Cells: TypeAlias = list[Any] | Array
 Dates: TypeAlias = npt.NDArray[np.datetime64]
 

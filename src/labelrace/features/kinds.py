@@ -13,8 +13,6 @@ import numpy as np
 from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, is_missing, json_list, parse_date
 from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
-__all__ = ["DATE_PATTERNS", "KINDS", "Column", "check_overrides", "column_of", "find_separator"]
-
 KINDS = ("text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty")
 
 _ID_NAME = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|number|no|nr|#)$|[a-z](Id|ID)$|^id", re.IGNORECASE)

@@ -31,8 +31,6 @@ from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
-__all__ = ["FeatureState", "TableFeatures", "merged", "since"]
-
 _LEFT_OUT = ("identifier", "dropped", "empty")
 
 
@@ -351,27 +349,22 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def columns_(self) -> tuple[Column, ...]:
         """What each column was taken for."""
-        return self._attribute().columns
+        return self._checked_state().columns
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the table."""
-        return len(self._attribute().columns)
+        return len(self._checked_state().columns)
 
     @property
     def feature_names_in_(self) -> Array:
         """Names of the columns of the table."""
-        return np.array([column.name for column in self._attribute().columns], dtype=object)
+        return np.array([column.name for column in self._checked_state().columns], dtype=object)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself."""
         names = self._checked_state().vocabulary.names
         return np.array(names or ["nothing"], dtype=object)
-
-    def _attribute(self) -> FeatureState:
-        if "_state" not in self.__dict__:
-            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return self._state
 
     def _checked_state(self) -> FeatureState:
         if "_state" not in self.__dict__:

@@ -20,8 +20,6 @@ import scipy.sparse
 from labelrace.core.linalg import canonical
 from labelrace.typing import SparseMatrix
 
-__all__ = ["WordCounts", "count_items", "count_words", "hash_names", "looks_like_html", "strip_html"]
-
 # Characters of a text that are read. What is longer is no text for people.
 MOST_CHARACTERS = 2**17
 

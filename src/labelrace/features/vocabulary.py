@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["Keys", "Vocabulary", "checked", "empty", "find", "learn", "merged", "since"]
-
 Hashes = npt.NDArray[np.uint64]
 
 # Counters of the filter. Two for each word: its count is the smaller one.

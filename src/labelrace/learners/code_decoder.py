@@ -10,14 +10,14 @@ cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ Y�
 ``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
 has and no others, and a label that appears later costs a row of zeros.
 
-*The best labels, exactly.* The part of a label's variance that the codes explain is at most all of it: ``c_jᵀ (G_c +
-ridge)⁻¹ c_j ≤ N_j`` with ``c_j = C_j - N_j ū``, so by Cauchy and Schwarz
-
-    score_j ≤ N_j/n + sqrt(N_j) sqrt((û - ū) (G_c + ridge)⁻¹ (û - ū)ᵀ).
-
-Labels are looked at in the order of their counts, block by block, until no other can be among the best. The order
-survives forgetting. Labels that have been counted since it was made are few and are kept apart; it is made anew when
-these are more than a sixteenth of all, so that a label's occurrence costs the same however many labels there are.
+*The best labels, exactly.* With an intercept beside the codes, ``a = (1, û)``, and ``M`` the sum of ``aᵀa`` with the
+ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at most ``|a| |A_j|``, lengths by
+``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit explains more than all; and
+the sum of the lengths that the rows with the label had when they were learned, as ``M`` only grows, but for what fades,
+and with it ``A_j``. The second is kept beside the count. Labels are looked at in the order of the smaller one until no
+other can be among the best. The order survives forgetting. Labels that have been counted since it was made are few and
+are kept apart; it is made anew when these are more than a sixteenth of all, so that a label's occurrence costs the same
+however many labels there are.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "Derived", "Queries", "State", "all_scores", "best", "coefficients", "derive", "forget", "from_frequencies",
-    "from_predictions", "grow", "init", "pair_scores", "queries", "update",
+    "Derived", "Queries", "State", "added", "all_scores", "best", "coefficients", "derive", "forget",
+    "from_frequencies", "from_predictions", "grow", "init", "pair_scores", "queries", "reordered", "update",
 ]  # fmt: skip
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
-# have one code, and scores of rows with another would be nothing but the round-off of single precision.
-_RIDGE = 1e-3
+# have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
+# than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
+_RIDGE, _LEAST_RIDGE = 1e-3, 1.0
 # Occurrences of labels that are remembered: candidates are taken from these first.
 _RECENT = 4096
 # Labels that are kept apart at the least before the order is made anew, and their share of all.
@@ -46,6 +47,8 @@ _FEW_APART, _SHARE_APART = 4096, 16
 _LEAST_SCALE = 1e-12
 # Labels of the first block that is searched, and of the largest.
 _FIRST_BLOCK, _LARGEST_BLOCK = 512, 8192
+# What bounds are multiplied by, for the rounding of single precision.
+_ROUNDING = 1.0001
 # Scores computed at once.
 _CELLS = 1 << 22
 
@@ -65,10 +68,10 @@ class State(NamedTuple):
         What ``sums`` and ``counts`` are to be multiplied by.
     sums : (l, k) Table, in single precision
         Sums of the predicted codes of the rows that have a label.
-    counts : (l, 1) Table, in single precision
-        Number of those rows.
+    counts : (l, 2) Table, in single precision
+        Number of those rows, and sum of their lengths, divided by the root of the scale only.
     order : (r,) array
-        Labels by falling count, as it was when the order was made.
+        Labels by falling bound, as it was when the order was made.
     apart : (s,) array
         Labels that have occurred since then, rising.
     recent : (t,) array
@@ -80,7 +83,7 @@ class State(NamedTuple):
     rows: Annotated[float, ">=0"]
     scale: Annotated[float, ">0"]
     sums: Annotated[Array, "l c", "float", "table"]
-    counts: Annotated[Array, "l 1", "float", "table"]
+    counts: Annotated[Array, "l 2", "float", "table"]
     order: Annotated[IntArray, "_r", "<l"]
     apart: Annotated[IntArray, "_s", "<l"]
     recent: Annotated[IntArray, "_t", "<l"]
@@ -96,6 +99,8 @@ class Derived(NamedTuple):
     sums: Table
     counts: Table
     pool: IntArray
+    pool_sums: Array
+    pool_counts: Array
     lists: tuple[IntArray, IntArray]
     is_listed_before: BoolArray
 
@@ -120,26 +125,29 @@ def init(n_labels: int, n_components: int) -> State:
     """Make a decoder that has seen nothing."""
     k, none = n_components, np.zeros(0, np.intp)
     return State(
-        np.zeros((k, k)), np.zeros(k), 0.0, 1.0, _table(n_labels, k), _table(n_labels, 1), none, none, none
+        np.zeros((k, k)), np.zeros(k), 0.0, 1.0, _table(n_labels, k), _table(n_labels, 2), none, none, none
     )  # fmt: skip
 
 
-def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0) -> State:
-    """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1."""
+def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths: FloatArray | None = None) -> State:
+    """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1.
+
+    ``lengths`` are those of `queries` before, if there are any.
+    """
     state = forget(state, keep)
+    state = state._replace(gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U))
+    # What was long before is longer by what has faded; no row is longer than 1 where it is one of those learned.
+    lengths = _solved(state).lengths(U) if lengths is None else np.minimum(lengths / np.sqrt(keep), 1.0)
     touched, places = np.unique(Y.indices, return_inverse=True)
     touched = touched.astype(np.intp)
-    of_labels = scipy.sparse.csr_array((Y.data.astype(float), places, Y.indptr), shape=(Y.shape[0], len(touched)))
-    more = [of_labels.T @ U, of_labels.T @ np.ones((len(U), 1))]
+    of_labels = scipy.sparse.csr_array((Y.data.astype(float), places, Y.indptr), shape=(Y.shape[0], len(touched))).T
+    counted = np.stack([np.full(len(U), 1.0 / state.scale), lengths / np.sqrt(state.scale)], axis=1)
     sums, counts = (
-        _added(Table.of(table), touched, added / state.scale)
-        for table, added in zip((state.sums, state.counts), more, strict=True)
+        _added(Table.of(table), touched, of_labels @ more)
+        for table, more in ((state.sums, U / state.scale), (state.counts, counted))
     )
     recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_RECENT:].astype(np.intp)
-    state = state._replace(
-        gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U), recent=recent
-    )
-    return _ordered(state._replace(sums=sums, counts=counts), touched)
+    return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
 
 
 def _added(table: Table, places: IntArray, more: FloatArray) -> Any:
@@ -153,10 +161,18 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = np.union1d(state.apart, touched).astype(np.intp)
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    counts = np.asarray(state.counts)[:, 0]
-    counted = np.flatnonzero(counts > 0)
-    order = counted[np.argsort(-counts[counted], kind="stable")]
-    return state._replace(order=order, apart=np.zeros(0, np.intp))
+    return state._replace(order=_by_bound(np.asarray(state.counts)), apart=np.zeros(0, np.intp))
+
+
+def _bounds(counts: Array) -> Array:
+    """Compute bounds of labels from their counts, (L, 2), but for the root of the scale."""
+    return np.minimum(np.sqrt(counts[:, 0]), counts[:, 1])
+
+
+def _by_bound(counts: Array) -> IntArray:
+    """Sort the labels that have occurred by falling bound."""
+    counted = np.flatnonzero(counts[:, 0] > 0)
+    return np.asarray(counted[np.argsort(-_bounds(counts[counted]), kind="stable")])
 
 
 def forget(state: State, keep: float) -> State:
@@ -168,7 +184,11 @@ def forget(state: State, keep: float) -> State:
     )
     if faded.scale >= _LEAST_SCALE:
         return faded
-    sums, counts = (Table.taking(np.asarray(table) * np.float32(faded.scale)) for table in (faded.sums, faded.counts))
+    factors = np.float32(faded.scale), np.sqrt([faded.scale**2, faded.scale]).astype(np.float32)
+    sums, counts = (
+        Table.taking(np.asarray(table) * factor)
+        for table, factor in zip((faded.sums, faded.counts), factors, strict=True)
+    )
     return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
 
 
@@ -178,20 +198,59 @@ def grow(state: State, n_labels: int) -> State:
     return state._replace(sums=tables[0], counts=tables[1])
 
 
+def reordered(state: State, labels: IntArray) -> State:
+    """Put labels in another order; the new first is the old ``labels[0]``."""
+    if np.array_equal(labels, np.arange(len(labels))):
+        return state
+    places = np.argsort(labels)
+    tables: Any = [Table.taking(Table.of(table).rows(labels)) for table in (state.sums, state.counts)]
+    return state._replace(
+        sums=tables[0],
+        counts=tables[1],
+        order=places[state.order],
+        apart=np.sort(places[state.apart]),
+        recent=places[state.recent],
+    )
+
+
+def added(one: State, other: State, kept: float) -> State:
+    """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
+    tables: Any = [
+        Table.taking(
+            (np.asarray(a) * (kept * one.scale) ** power + np.asarray(b) * (kept * other.scale) ** power).astype(
+                np.float32
+            )
+        )
+        for a, b, power in ((one.sums, other.sums, 1.0), (one.counts, other.counts, np.array([1.0, 0.5])))
+    ]
+    half = _RECENT // 2
+    return State(
+        kept * (one.gram + other.gram),
+        kept * (one.total + other.total),
+        kept * (one.rows + other.rows),
+        1.0,
+        tables[0],
+        tables[1],
+        _by_bound(np.asarray(tables[1])),
+        np.zeros(0, np.intp),
+        np.concatenate([one.recent[-half:], other.recent[-half:]]),
+    )
+
+
 def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float) -> State:
     """Make a decoder of the scores that another model gives to some rows, as if there were ``rows`` of them.
 
     ``blocks`` yields the first label and the scores, clipped to [0, 1], of some labels at a time.
     """
     weight = rows / len(U)
-    sums, counts = np.zeros((n_labels, U.shape[1]), np.float32), np.zeros((n_labels, 1), np.float32)
+    made = init(0, U.shape[1])._replace(gram=weight * (U.T @ U), total=weight * U.sum(axis=0), rows=rows)
+    sums, counts = np.zeros((n_labels, U.shape[1]), np.float32), np.zeros((n_labels, 2), np.float32)
+    counted = np.stack([np.ones(len(U)), _solved(made).lengths(U)], axis=1)
     for first, scores in blocks:
         sums[first : first + scores.shape[1]] = weight * (scores.T @ U)
-        counts[first : first + scores.shape[1], 0] = weight * scores.sum(axis=0)
-    made = init(0, U.shape[1])._replace(gram=weight * (U.T @ U), total=weight * U.sum(axis=0), rows=rows)
+        counts[first : first + scores.shape[1]] = weight * (scores.T @ counted)
     tables: Any = [Table.taking(sums), Table.taking(counts)]
-    order = np.argsort(-counts[:, 0], kind="stable")
-    return made._replace(sums=tables[0], counts=tables[1], order=order[counts[order, 0] > 0])
+    return made._replace(sums=tables[0], counts=tables[1], order=_by_bound(counts))
 
 
 def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
@@ -202,33 +261,54 @@ def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
     made = init(0, codes.shape[1])._replace(
         gram=gram, total=np.asarray(of_labels.sum(axis=0)).ravel(), rows=float(rows)
     )
-    tables: Any = [Table.taking(part.astype(np.float32)) for part in (of_labels.toarray(), frequencies[:, None])]
-    return made._replace(sums=tables[0], counts=tables[1], order=np.argsort(-frequencies, kind="stable"))
+    counts = np.stack([frequencies, np.sqrt(frequencies)], axis=1)
+    tables: Any = [Table.taking(part.astype(np.float32)) for part in (of_labels.toarray(), counts)]
+    return made._replace(sums=tables[0], counts=tables[1], order=_by_bound(counts))
+
+
+class _Solved(NamedTuple):
+    """The inverse of the codes' covariance times the rows, the mean code, and the rows."""
+
+    inverse: FloatArray
+    mean: FloatArray
+    rows: float
+
+    def lengths(self, U: FloatArray) -> FloatArray:
+        """Compute the lengths of rows, an intercept beside their codes."""
+        apart = U - self.mean
+        squares = np.einsum("ij,ij->i", apart @ self.inverse, apart)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) + 1.0 / self.rows))
+
+
+def _solved(state: State) -> _Solved:
+    """Invert the codes' covariance."""
+    n, k = max(state.rows, 1e-300), len(state.total)
+    mean = state.total / n
+    centred = state.gram - np.outer(mean, state.total)
+    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + _LEAST_RIDGE
+    return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
 def derive(state: State) -> Derived:
     """Invert the codes' covariance, and sort the labels that are kept apart."""
-    n, k = max(state.rows, 1e-300), len(state.total)
-    mean = state.total / n
-    centred = state.gram - np.outer(mean, state.total)
-    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + 1e-12
-    inverse = np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float)
+    inverse, mean, n = _solved(state)
     pool = np.unique(state.recent)
     counts = Table.of(state.counts)
     listed = np.zeros(counts.shape[0], bool)
     listed[pool] = True
     apart = state.apart[~listed[state.apart]]
     listed[apart] = True
-    apart = apart[np.argsort(-counts.rows(apart)[:, 0], kind="stable")]
+    apart = apart[np.argsort(-_bounds(counts.rows(apart)), kind="stable")]
     sums = Table.of(state.sums)
-    return Derived(inverse, mean, n, state.scale, sums, counts, pool, (apart, state.order), listed)
+    parts = pool, sums.rows(pool), counts.rows(pool)[:, 0]
+    return Derived(inverse, mean, n, state.scale, sums, counts, *parts, (apart, state.order), listed)
 
 
 def queries(derived: Derived, U: FloatArray) -> Queries:
     """Prepare rows by their predicted codes."""
     apart = U - derived.mean
     weights = apart @ derived.inverse
-    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weights, apart), 0.0))
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weights, apart), 0.0) + 1.0 / derived.rows)
     shifts = derived.scale * (1.0 / derived.rows - weights @ derived.mean)
     scaled = derived.scale * weights
     return Queries(scaled.astype(np.float32), shifts.astype(np.float32), lengths)
@@ -281,21 +361,25 @@ def best(derived: Derived, asked: Queries, n_best: int, n_exact: int) -> tuple[I
     if n_labels <= n_best:
         scores = _scores(derived, asked, np.arange(n_labels))
         return _sorted(np.tile(np.arange(n_labels), (n, 1)), scores, n_best)
-    labels = np.tile(derived.pool, (n, 1))
-    labels, scores = _sorted(labels, _scores(derived, asked, derived.pool), n_best)
+    labels, scores = _best_of_pool(derived, asked, n_best)
     if labels.shape[1] < n_best:
         labels, scores = _filled(derived, labels, scores, n_best)
-    if not n_exact and (labels >= 0).all():
-        return labels, scores
-    for place, listed in enumerate(derived.lists):
-        labels, scores = _searched(derived, asked, listed, place == 1, labels, scores, n_exact)
-    return labels, scores
+    if (labels < 0).any():
+        n_exact = n_best
+    return _with_exact(derived, asked, labels, scores, min(n_exact, n_best)) if n_exact else (labels, scores)
+
+
+def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArray, Array]:
+    """Find the best of the labels that occurred recently."""
+    scores = asked.weights @ derived.pool_sums.T
+    scores += asked.shifts[:, None] * derived.pool_counts
+    return _sorted(np.broadcast_to(derived.pool, scores.shape), scores, n_best)
 
 
 def _sorted(labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
     """Keep the best labels of each row, best first."""
     if n_best < scores.shape[1]:
-        chosen = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
+        chosen = np.argpartition(scores, scores.shape[1] - n_best, axis=1)[:, -n_best:]
         labels, scores = np.take_along_axis(labels, chosen, axis=1), np.take_along_axis(scores, chosen, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(labels, order, axis=1), np.take_along_axis(scores, order, axis=1)
@@ -314,28 +398,39 @@ def _filled(derived: Derived, labels: IntArray, scores: Array, n_best: int) -> t
     return _sorted(np.hstack([labels, np.tile(others, rows)]), np.hstack([scores, np.tile(more, rows)]), n_best)
 
 
-def _searched(
-    derived: Derived, asked: Queries, listed: IntArray, skips: bool, labels: IntArray, scores: Array, n_exact: int
+def _with_exact(
+    derived: Derived, asked: Queries, labels: IntArray, scores: Array, n_exact: int
 ) -> tuple[IntArray, Array]:
-    """Let labels of a list, which has them by falling count, take the places of worse ones, as far as they can."""
-    n_best = labels.shape[1]
-    start, size = 0, _FIRST_BLOCK
-    active = np.arange(len(labels))
+    """Put the ``n_exact`` best of all labels among those of the pool."""
+    n_labels = derived.sums.shape[0]
+    found = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
+    for place, listed in enumerate(derived.lists):
+        found = _searched(derived, asked, listed, place == 1, *found)
+    # What a search has found has the number of all labels added.
+    is_found = found[0] >= n_labels
+    joined = np.hstack([labels, found[0] - n_labels]), np.hstack([scores, np.where(is_found, found[1], -np.inf)])
+    return _sorted(*joined, labels.shape[1])
+
+
+def _searched(
+    derived: Derived, asked: Queries, listed: IntArray, skips: bool, labels: IntArray, scores: Array
+) -> tuple[IntArray, Array]:
+    """Let labels of a list, which has them by falling bound, take the places of worse ones, as far as they can."""
+    n_labels, n_best = derived.sums.shape[0], labels.shape[1]
+    reach = _ROUNDING * np.sqrt(derived.scale) * asked.lengths
+    start, size, active = 0, _FIRST_BLOCK, np.arange(len(labels))
     while start < len(listed) and len(active):
-        most = derived.scale * float(derived.counts.rows(listed[start : start + 1])[0, 0])
-        bound = most / derived.rows + np.sqrt(most) * asked.lengths[active]
-        worst = np.where((labels[active] < 0).any(axis=1), -np.inf, scores[active, max(min(n_exact, n_best), 1) - 1])
-        active, worst = active[bound >= worst], worst[bound >= worst]
         block = listed[start : start + size]
-        if skips:
-            block = block[~derived.is_listed_before[block]]
-        start, size = start + size, min(2 * size, _LARGEST_BLOCK)
-        if not len(active) or not len(block):
-            continue
-        found = _scores(derived, asked.some(active), block)
-        better = np.flatnonzero((found > worst[:, None]).any(axis=0))
-        if len(better):
-            more = np.tile(block[better], (len(active), 1))
+        bounds, worst = _bounds(derived.counts.rows(block)), scores[active, -1]
+        can_be = reach[active] * bounds[0] >= worst
+        active, worst = active[can_be], worst[can_be]
+        if len(active):
+            least = float((worst / reach[active]).min())
+            block = block[(bounds >= least) & ~(derived.is_listed_before[block] & skips)]
+            found = _scores(derived, asked.some(active), block)
+            better = np.flatnonzero((found > worst[:, None]).any(axis=0))
+            more = np.tile(block[better] + n_labels, (len(active), 1))
             joined = np.hstack([labels[active], more]), np.hstack([scores[active], found[:, better]])
             labels[active], scores[active] = _sorted(*joined, n_best)
+        start, size = start + size, min(2 * size, _LARGEST_BLOCK)
     return labels, scores

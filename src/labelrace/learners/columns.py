@@ -43,8 +43,9 @@ __all__ = [
 ]
 
 
-# Columns from which on it is remembered of what kinds they are; nobody writes into such arrays.
-_MANY = 1000
+# Of what kinds columns are is asked several times a batch, and nobody writes into these arrays. Arrays that are no more
+# are not noticed (an interrupt within a callback would be lost); all is forgotten from time to time instead.
+_MOST_KNOWN = 256
 _KNOWN: dict[int, tuple[weakref.ref[IntArray], tuple[bool, bool]]] = {}
 
 
@@ -59,14 +60,12 @@ def all_nominal(n_values: IntArray) -> bool:
 
 
 def _kinds(n_values: IntArray) -> tuple[bool, bool]:
-    """Tell whether all columns are numeric, and whether all are nominal; of long arrays it is known after once."""
-    if len(n_values) < _MANY:
-        return not n_values.any(), bool(n_values.all())
+    """Tell whether all columns are numeric, and whether all are nominal, which is remembered."""
     found = _KNOWN.get(id(n_values))
     if found is None or found[0]() is not n_values:
-        kinds = (not n_values.any(), bool(n_values.all()))
-        key = id(n_values)
-        found = _KNOWN[key] = (weakref.ref(n_values, lambda _: _KNOWN.pop(key, None)), kinds)
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        found = _KNOWN[id(n_values)] = (weakref.ref(n_values), (not n_values.any(), bool(n_values.all())))
     return found[1]
 
 
@@ -296,8 +295,12 @@ def dense(matrix: AnyMatrix) -> FloatArray:
 
 def with_ones(H: AnyMatrix) -> AnyMatrix:
     """Put a column of ones behind ``H``, for sums over all rows."""
-    ones = np.ones((H.shape[0], 1))
-    return scipy.sparse.hstack([H, ones], format="csr") if scipy.sparse.issparse(H) else np.hstack([H, ones])
+    n, k = H.shape
+    if scipy.sparse.issparse(H):
+        return scipy.sparse.hstack([H, np.ones((n, 1))], format="csr")
+    joined = np.ones((n, k + 1))
+    joined[:, :k] = H
+    return joined
 
 
 def add_missing(counted: FloatArray | None, absent: AnyMatrix | None, H: AnyMatrix) -> FloatArray | None:

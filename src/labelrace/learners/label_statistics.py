@@ -20,6 +20,7 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "Candidates",
+    "Leaf",
     "Statistics",
     "best_splits",
     "branches",
@@ -57,6 +58,27 @@ class Statistics(NamedTuple):
     low: Annotated[FloatArray, "c d", "inf"]
     high: Annotated[FloatArray, "c d", "inf"]
     counts: Annotated[FloatArray, "c i"]
+
+
+class Leaf(NamedTuple):
+    """What decides when and how a leaf splits; in a state, of all leaves, stacked.
+
+    Attributes
+    ----------
+    mass : (l,) array
+        Rows with each label, those that the leaf began with included.
+    rows : float
+        Rows, likewise.
+    tried : float
+        The leaf's weight when a split was last tried.
+    statistics : Statistics
+        Of the features, over the rows that came since the leaf began.
+    """
+
+    mass: Annotated[FloatArray, "l"]
+    rows: Annotated[FloatArray, ""]
+    tried: Annotated[FloatArray, "", "inf"]
+    statistics: Statistics
 
 
 def empty(n_values: IntArray, n_columns: int) -> Statistics:

@@ -182,7 +182,7 @@ def grown_scale(scale: Scale, n_values: IntArray, width: float) -> Scale:
 def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> AnyMatrix:
     """Turn rows into points whose Euclidean distance is wanted, dense or sparse.
 
-    ``n_values`` counts the values of nominal features, new ones included: more than two become an indicator each.
+    ``n_values`` counts the values of nominal features, new ones included: more than two become indicators.
     """
     # The inverse of less would be infinite.
     varies = scale.width > 1.0 / _FARTHEST
@@ -199,8 +199,8 @@ def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> A
         return result
     result = result[:, np.setdiff1d(np.arange(len(n_values)), many)]
     codes = columns.dense(X[:, many])
-    # Two indicators differ where two codes do: each counts a half.
-    parts = [np.sqrt(0.5) * (codes[:, [i]] == np.arange(n_values[j])) for i, j in enumerate(many)]
+    # Where two codes differ, two indicators do. Each is there twice, as a half: four quarters are one exactly.
+    parts = [0.5 * (codes[:, [i]] == np.tile(np.arange(n_values[j]), 2)) for i, j in enumerate(many)]
     if sparse:
         return scipy.sparse.hstack([result, *parts], format="csr")
     return np.hstack([result, *parts])

@@ -231,17 +231,20 @@ def density_odds(moments: Moments, rows: FloatArray, smoothing: float) -> Densit
 def _by_class(sums: FloatArray) -> FloatArray:
     """Separate class 0 from class 1: ``(2, d, k)``."""
     ones = sums[:, :-1]
-    return np.stack([sums[:, -1:] - ones, ones])
+    classes = np.empty((2, *ones.shape))
+    np.subtract(sums[:, -1:], ones, out=classes[0])
+    classes[1] = ones
+    return classes
 
 
 def _predict_density(odds: DensityOdds, X: AnyMatrix) -> FloatArray:
     add_up = _density_sparse if scipy.sparse.issparse(X) else _density_dense
     with np.errstate(over="ignore", invalid="ignore"):
         result = add_up(odds, X, None)
-        # A missing value makes its row of the result NaN: most batches need not be searched for one.
-        if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
-            result = add_up(odds, X, absent)
+        # Most batches need not be searched for missing values: one would make its row of the result NaN.
         if not np.isfinite(result).all():
+            if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
+                result = add_up(odds, X, absent)
             for row in np.flatnonzero(~np.isfinite(result).all(axis=1)):
                 result[row] = _bounded_odds(odds, columns.dense(X[[row]])[0])
     return result

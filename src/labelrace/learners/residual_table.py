@@ -28,16 +28,16 @@ from labelrace.core.hashed_codes import mixed
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "scores", "weights_of"]
+__all__ = ["added", "init", "learn", "merged", "scores", "weights_of"]
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
 # Share of a slot's weight that a step must have to take it.
 _TAKES = 0.5
 # Scores up to which an absent label is no error.
-_SLACK = 0.03
+_SLACK = 0.06
 # Slots that are looked at together.
-_CELLS = 1 << 18
+_CELLS = 1 << 16
 
 
 def init(n_slots: int) -> Any:
@@ -181,3 +181,21 @@ def weights_of(table: Table, features: IntArray, labels: IntArray) -> Array:
     slots = _slots(table.shape[0], z, labels[None, :])
     words, owned = _read(table, slots)
     return np.asarray(words * owned)
+
+
+def merged(one: Any, other: Any) -> Any:
+    """Join two tables of as many slots: the mean of weights of one pair, and of others the larger, by three quarters.
+
+    A weight that only one table has is worth something between its half, where the other one had no use for it, and all
+    of it, where the other never saw the pair: half-way between, as learners are joined.
+    """
+    words = [np.asarray(table)[:, 0] for table in (one, other)]
+    bits = [part.view(np.uint32) for part in words]
+    is_same = (bits[0] & _TAG) == (bits[1] & _TAG)
+    is_same &= (words[0] != 0) & (words[1] != 0)
+    is_first = np.abs(words[0]) >= np.abs(words[1])
+    joint = np.where(is_same, 0.5 * (words[0] + words[1]), 0.75 * np.where(is_first, *words)).astype(np.float32)
+    tags = np.where(is_first, *bits) & _TAG
+    # A slot that nobody has used stays without a tag.
+    whole = np.where(joint == 0, 0, (joint.view(np.uint32) & ~_TAG) | tags).astype(np.uint32)
+    return Table.taking(whole.view(np.float32)[:, None])

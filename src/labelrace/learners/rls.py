@@ -42,19 +42,14 @@ from labelrace import parameters
 from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
-from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.steps import Row, Work, check_finite, learn_block
+from labelrace.learners.steps import Row, Work, check_finite, learn_blocks
 from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["RLS", "Derived", "RLSState", "Start"]
 
-# What the chosen penalty is multiplied by.
-_MARGIN = 1.25
-# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
-_DENSE = 0.1
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
 # What is left of `gained` at the least before it is multiplied out.
@@ -219,7 +214,7 @@ class RLS(Bank[RLSState]):
         """Make learners with zero weights that scale columns as these do, and have their penalty."""
         empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
         empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
-        return _as_tables(empty, empty.weights, empty.gained) if not state.scaling.length else empty
+        return _with_arrays(empty, weights=empty.weights, gained=empty.gained)
 
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
@@ -267,9 +262,7 @@ class RLS(Bank[RLSState]):
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            alpha = (
-                _MARGIN * best_alpha(values, vectors, H, clip=self.binary) if self.alpha is None else float(self.alpha)
-            )
+            alpha = best_alpha(values, vectors, H, clip=self.binary) if self.alpha is None else float(self.alpha)
             inverse = inverse_of(values, vectors, alpha)
             pull = inverse @ H
             empty = self._zeros(scaled, H.shape[1], alpha)
@@ -286,9 +279,7 @@ class RLS(Bank[RLSState]):
             in_use=float(np.count_nonzero(empty.gained[touched, 0])),
             first_rows=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
-        if not scaled.length:
-            learned = _as_tables(learned, empty.weights, empty.gained)
-        return Start(learned, inverse)
+        return Start(_with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
 
     def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
         """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
@@ -362,8 +353,7 @@ class RLS(Bank[RLSState]):
         founded = state._replace(
             first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
-        is_table = not state.scaling.length
-        return _as_tables(founded, None, gained) if is_table else founded._replace(gained=gained)
+        return _with_arrays(founded, gained=gained)
 
     def factor(self, n_rows: int) -> float:
         """Compute the share of the past that is kept after a number of rows."""
@@ -379,33 +369,24 @@ class RLS(Bank[RLSState]):
 
     def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
-        size = SPARSE_BLOCK if scipy.sparse.issparse(Z) else BLOCK
         if state.fading < _LEAST_FADING:
             state = _multiplied_out(state)
-        Z, touched = products.without_empty_columns(Z)
+        n_rows, (Z, touched) = Z.shape[0], products.without_empty_columns(Z)
         before = rows_of(state.weights, touched), rows_of(state.gained, touched)
         weights, gained = before[0].copy(), before[1] * state.fading
-        if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
-            Z = Z.toarray()
         unused = gained[:, 0] == 0.0
         work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for start in range(0, Z.shape[0], size):
-                # Slices of sparse rows are slow to make, also of all.
-                z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
-                learn_block(work, state.alpha, z, h, young, keep=self.factor(len(h)), binary=self.binary)
+        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         check_finite(*(() if self.binary else (weights,)), work.intercepts)
-        fading = max(state.fading * self.factor(Z.shape[0]), _LEAST_FADING**2)
+        fading = max(state.fading * self.factor(n_rows), _LEAST_FADING**2)
         gained /= fading
-        learned = state._replace(
+        return state._replace(
             intercepts=work.intercepts.astype(float),
             intercept_gained=work.intercept_gained,
             fading=fading,
             in_use=state.in_use + float(np.count_nonzero(gained[unused, 0])),
-        )
-        return learned._replace(
             weights=replaced_rows(state.weights, touched, weights, before[0]),
             gained=replaced_rows(state.gained, touched, gained, before[1]),
         )
@@ -436,23 +417,18 @@ class RLS(Bank[RLSState]):
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
-        weights = np.asarray(state.weights) @ A.astype(self._dtype)
-        projected = state._replace(
-            intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool), weights=weights
-        )
-        return _as_tables(projected, weights, None) if not state.scaling.length else projected
+        projected = state._replace(intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool))
+        return _with_arrays(projected, weights=np.asarray(state.weights) @ A.astype(self._dtype))
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
         n_new = n_components - len(state.intercepts)
-        weights = np.pad(np.asarray(state.weights), ((0, 0), (0, n_new)))
         grown = state._replace(
-            weights=weights,
             intercepts=np.pad(state.intercepts, (0, n_new)),
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
-        return _as_tables(grown, weights, None) if not state.scaling.length else grown
+        return _with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -464,15 +440,16 @@ class RLS(Bank[RLSState]):
             return state
         state = state._replace(scaling=scaling.reset(state.scaling, features), warm_up=state.warm_up.without(features))
         if state.scaling.length:
-            weights: Any = np.array(state.weights)
-            gained: Any = np.array(state.gained)
+            weights, gained = np.array(state.weights), np.array(state.gained)
             weights[features], gained[features] = 0.0, 0.0
             return state._replace(weights=weights, gained=gained)
         # Also where they are arrays, as in a model that was just loaded.
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
-        weights = Table.of(state.weights).replaced(features, zeros[0])
-        gained = Table.of(state.gained).replaced(features, zeros[1])
-        return state._replace(weights=weights, gained=gained)
+        tables: Any = (
+            Table.of(state.weights).replaced(features, zeros[0]),
+            Table.of(state.gained).replaced(features, zeros[1]),
+        )
+        return state._replace(weights=tables[0], gained=tables[1])
 
     def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
         """Put targets and features in another order; a buffer of first rows must have been used up."""
@@ -482,16 +459,14 @@ class RLS(Bank[RLSState]):
         places = np.concatenate([design, len(design) + np.arange(n_random)])
         if scaled.length:
             scaled = scaling.reordered(scaled, design)
-        weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
         moved = state._replace(
             scaling=scaled._replace(n_values=scaled.n_values[features]),
-            weights=weights,
-            gained=gained,
             intercepts=state.intercepts[targets],
             first_rows=state.first_rows[targets],
             young=state.young[targets],
         )
-        return _as_tables(moved, weights, gained) if not scaled.length else moved
+        weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
+        return _with_arrays(moved, weights=weights, gained=gained)
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
@@ -507,20 +482,18 @@ class RLS(Bank[RLSState]):
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
         weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
         weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
-        grown = state._replace(scaling=scaled, weights=weights, gained=gained)
-        return _as_tables(grown, weights, gained) if not state.scaling.length else grown
+        return _with_arrays(state._replace(scaling=scaled), weights=weights, gained=gained)
 
 
-def _as_tables(state: RLSState, weights: Array | None, gained: Array | None) -> RLSState:
-    """Put arrays that nobody else has into a state as tables."""
+def _with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array | None = None) -> RLSState:
+    """Put arrays that nobody else has into a state: as tables, where data is sparse."""
     if weights is not None:
-        state = state._replace(weights=Table.taking(weights))  # type: ignore[arg-type]
+        state = state._replace(weights=weights if state.scaling.length else Table.taking(weights))  # type: ignore[arg-type]
     if gained is not None:
-        state = state._replace(gained=Table.taking(gained))  # type: ignore[arg-type]
+        state = state._replace(gained=gained if state.scaling.length else Table.taking(gained))  # type: ignore[arg-type]
     return state
 
 
 def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
-    gained, state = np.asarray(state.gained) * state.fading, state._replace(fading=1.0)
-    return _as_tables(state, None, gained) if not state.scaling.length else state._replace(gained=gained)
+    return _with_arrays(state._replace(fading=1.0), gained=np.asarray(state.gained) * state.fading)

@@ -36,7 +36,7 @@ from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved"]
+__all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved", "why_apart"]
 
 
 class Fading(NamedTuple):
@@ -147,6 +147,18 @@ class Joint(NamedTuple):
         for share in shares:
             change = self._weights(share, places) - self.known[places]
             yield start + np.asarray(here @ change) + self._intercepts(share)
+
+
+def why_apart(one: RLSState, other: RLSState) -> str | None:
+    """Return why the columns of two banks are not the same; None if they are."""
+    a, b = one.scaling, other.scaling
+    if bool(a.length) != bool(b.length):
+        return "one took its features for sparse, the other for dense; let both start from one model"
+    if not np.array_equal(a.n_values, b.n_values):
+        return "they know different values of nominal features; let both start from one model"
+    if a.length and not np.array_equal(a.directions, b.directions):
+        return "their random features differ; let both start from one model or random_state"
+    return None
 
 
 def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:

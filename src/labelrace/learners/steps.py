@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import products, scaling
 from labelrace.learners.penalty import INTERCEPT
+from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Row", "Work", "check_finite", "follow_scaling", "hinged", "learn_block", "learn_row", "marginal"]
+__all__ = ["Row", "Work", "check_finite", "follow_scaling", "hinged", "learn_blocks", "learn_row", "marginal"]
+
+# Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
+_DENSE = 0.1
 
 
 class Row(NamedTuple):
@@ -35,27 +41,48 @@ class Work(NamedTuple):
     intercept_gained: FloatArray
 
 
-def learn_block(
-    work: Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray, *, keep: float, binary: bool
+def learn_blocks(
+    work: Work,
+    alpha: float,
+    Z: AnyMatrix,
+    H: Array,
+    young: IntArray,
+    *,
+    keep: Callable[[int], float],
+    binary: bool,
 ) -> None:
-    """Write what a block teaches into the arrays.
+    """Write what rows teach into the arrays, block by block.
 
     Parameters
     ----------
     work : Work
     alpha : float
         The penalty.
-    z : (n, m) array or sparse array
+    Z : (n, m) array or sparse array
         The rows.
-    h : (n, k) array
+    H : (n, k) array
         Their targets.
     young : array of int
         Targets of the young generation, which has a precision of its own.
-    keep : float
-        What is kept of the precision gained before.
+    keep : function from a number of rows to float
+        What is kept of the precision gained before them.
     binary : bool
         Whether targets are labels: 0, 1, or NaN where not known.
     """
+    size = SPARSE_BLOCK if scipy.sparse.issparse(Z) else BLOCK
+    if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
+        Z = Z.toarray()
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for start in range(0, Z.shape[0], size):
+            # Slices of sparse rows are slow to make, also of all.
+            z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
+            _learn_block(work, alpha, z, h, young, keep=keep(len(h)), binary=binary)
+
+
+def _learn_block(
+    work: Work, alpha: float, z: AnyMatrix, h: Array, young: IntArray, *, keep: float, binary: bool
+) -> None:
+    """Write what a block teaches into the arrays; ``keep`` is what is kept of the precision gained before it."""
     errors = h - z @ work.weights
     errors -= work.intercepts
     if binary:
@@ -89,7 +116,7 @@ def learn_block(
 
 
 def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray, *, keep: float) -> Work:
-    """Compute what one row teaches, as `learn_block` does it, in new arrays.
+    """Compute what one row teaches, as a block does, in new arrays.
 
     Of one row ``M`` is a number, and the precision it leaves is ``d + z² / (M - z²/d)``. ``errors`` are those of the
     row, hinged where they are to be.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Self
 
@@ -22,23 +22,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from labelrace import limits, parameters
+from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.linalg import sparse_marks
 from labelrace.core.locks import one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import inputs, labels, naming, persistence
-from labelrace.models.fitted import Fitted, beyond_bounds
+from labelrace.models import inputs, labels, persistence
+from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.models.signature import DeclaredParameters
 from labelrace.models.writing import Writable
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
-__all__ = ["OnlineClassifier", "read_only"]
-
-# Scores computed at once where not all of them are kept: 2²² are 32 MB.
-_CELLS = 2**22
+__all__ = ["OnlineClassifier"]
 
 
 def _is_online(model: OnlineClassifier) -> bool:
@@ -137,6 +133,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         one_at_a_time(self._writers, assign)
         return self
 
+    def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
+        """Do so where something is known."""
+        return self._exchange(lambda _: change(self._checked_fitted()))
+
     def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
         """Check a batch, grow where it brings something new, and learn it."""
         if before is None:
@@ -168,7 +168,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._exchange(lambda _: self._checked_fitted().grown(self._schema_with(new)))
+        return self._change(lambda fitted: fitted.grown(self._schema_with(new)))
 
     def _schema_with(self, new: int | Sequence[str]) -> Schema:
         """Return the schema with further labels."""
@@ -190,19 +190,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        given = np.asarray(columns)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise ValueError(f"columns must be a list of whole numbers, got {columns!r:.80}.")
-        places = given.astype(np.intp)
-
-        def reset(_: Fitted | None) -> Fitted:
-            fitted = self._checked_fitted()
-            n_features = fitted.schema.n_features
-            if places.size and not (places.min() >= 0 and places.max() < n_features):
-                raise ValueError(f"columns must be numbers of the {n_features} features, got {columns!r:.80}.")
-            return fitted.replaced(fitted.schema, fitted.algorithm.reset_features(fitted.state, places))
-
-        return self._exchange(reset)
+        return self._change(lambda known: known.reset(inputs.feature_places(columns, known.schema.n_features)))
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
@@ -215,23 +203,14 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._exchange(lambda _: self._renamed(names))
 
-    def _renamed(self, names: Mapping[str, str]) -> Fitted:
-        fitted = self._checked_fitted()
-        if not isinstance(names, Mapping):
-            raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
-        schema = fitted.schema
-        known = [] if schema.label_names is None else list(schema.label_names)
-        unknown = [old for old in names if old not in known]
-        if unknown:
-            raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
-        renamed = [str(names.get(name, name)) for name in known]
-        if len(set(renamed)) < len(renamed):
-            raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
-        return fitted.replaced(schema._replace(label_names=naming.as_array(renamed)), fitted.state)
+        def renamed(fitted: Fitted) -> Fitted:
+            new = labels.renamed(fitted.schema.label_names, names)
+            return fitted.replaced(fitted.schema._replace(label_names=new), fitted.state)
 
-    def merge(self, other: OnlineClassifier) -> Self:
+        return self._change(renamed)
+
+    def merge(self, other: OnlineClassifier, *, columns: IntArray | None = None) -> Self:
         """Take in what another model has learned from other rows.
 
         Labels and features are joined by name, or by column if they have none. For models whose state is sums the
@@ -243,6 +222,9 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         ----------
         other : classifier of the same class
             Is not changed. Where the order of rows matters, as for new labels, its rows are taken for the later ones.
+        columns : (m,) array, default=None
+            Which of this model's columns, or of further ones, each feature of the other model is, where features have
+            no names but that is known.
 
         Returns
         -------
@@ -253,25 +235,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         MergeError
             Where merging makes no sense, with the reason.
         """
-        return self.merge_columns(other, None)
-
-    def merge_columns(self, other: OnlineClassifier, columns: IntArray | None) -> Self:
-        """Merge a model whose features have no names but are known to be certain columns; see `merge`.
-
-        Parameters
-        ----------
-        other : classifier of the same class
-        columns : (m,) array or None
-            Which of this model's columns, or of further ones, each feature of the other model is.
-
-        Returns
-        -------
-        self
-        """
         if type(other) is not type(self):
             self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        return self._exchange(lambda _: self._merged(self._checked_fitted(), other._checked_fitted(), columns))
+        return self._change(lambda fitted: self._merged(fitted, other._checked_fitted(), columns))
 
     def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
         """Join what two models know."""
@@ -311,20 +278,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         (n, l) array of 0 and 1
             Of the type of the labels learned; a sparse array where these were sparse, or sets of names.
         """
-        return self._predicted(*self._rows(X))
-
-    def _predicted(self, fitted: Fitted, rows: AnyMatrix) -> AnyMatrix:
-        """Predict label sets in the form of those learned."""
-        if not fitted.schema.sparse_labels:
-            present, dtype = fitted.algorithm.predict(fitted.derived, rows), fitted.schema.label_dtype
-            # Types of one byte need no copy.
-            return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
-        sets = fitted.algorithm.predict_sets(fitted.derived, rows)
-        if sets is not None:
-            return sets.astype(fitted.schema.label_dtype)
-        parts = [sparse_marks(part) for part in self._predicted_blocks(fitted, rows)]
-        sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
-        return sets.astype(fitted.schema.label_dtype)
+        fitted, rows = self._rows(X)
+        return fitted.predict(rows)
 
     def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
         """Predict label sets by name.
@@ -340,15 +295,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             For each row the names of its labels, or their columns if labels have no names.
         """
         fitted, rows = self._rows(X)
-        sets = fitted.algorithm.predict_sets(fitted.derived, rows)
-        if sets is not None:
-            return [set(fitted.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
-        predicted = []
-        for part in self._predicted_blocks(fitted, rows):
-            places, found = np.nonzero(part)
-            ends = np.searchsorted(places, np.arange(1, len(part)))
-            predicted += [set(fitted.schema.names_of(group)) for group in np.split(found, ends)]
-        return predicted
+        return fitted.predict_labels(rows)
 
     def predict_top(self, X: MatrixLike, k: int = 5) -> list[list[tuple[Any, float]]]:
         """List the most likely labels of each row with their probabilities.
@@ -367,13 +314,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         parameters.check_whole("k", k, 1)
         fitted, rows = self._rows(X)
-        found = fitted.algorithm.predict_best(fitted.derived, rows, min(k, fitted.schema.n_labels))
-        if found is not None:
-            return _named(fitted.schema, *found)
-        best: list[list[tuple[Any, float]]] = []
-        for block in _blocks(rows, fitted.schema.n_labels):
-            best += _most_likely(fitted, block, min(k, fitted.schema.n_labels))
-        return best
+        return fitted.predict_top(rows, k)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Compute a score for every label; higher is more likely.
@@ -383,8 +324,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         (n, l) array
         """
         fitted, rows = self._rows(X)
-        _refuse_large(rows, fitted.schema.n_labels, "decision_function")
-        return _finite(fitted.algorithm.scores(fitted.derived, rows))
+        return fitted.scores(rows)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Estimate the probability of every label.
@@ -396,8 +336,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         (n, l) array
         """
         fitted, rows = self._rows(X)
-        _refuse_large(rows, fitted.schema.n_labels, "predict_proba")
-        return _finite(fitted.algorithm.probabilities(fitted.derived, rows))
+        return fitted.probabilities(rows)
 
     def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
         """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
@@ -420,7 +359,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names, allow_missing=True).matrix
         if np.isnan(truth.data if scipy.sparse.issparse(truth) else truth).any():
             raise ValueError("y must hold no missing labels (NaN) for a score: leave out the rows that have some.")
-        predicted = self._predicted(fitted, rows)
+        predicted = fitted.predict(rows)
         if truth.shape[1] > known.n_labels:
             predicted = scipy.sparse.csr_array(predicted)
             predicted.resize(truth.shape)
@@ -431,21 +370,16 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
 
     def predict_row(self, row: AnyMatrix) -> list[bool]:
-        """Decide the labels of one row that is known to be in order: a (1, m) array of floats, nothing is checked."""
+        """Decide the labels of one row that is known to have the model's columns: a (1, m) array of finite floats."""
         fitted = self._checked_fitted()
-        present: list[bool] = fitted.algorithm.predict(fitted.derived, row)[0].tolist()
+        rows = inputs.in_range(row, fitted.schema)
+        present: list[bool] = fitted.algorithm.predict(fitted.derived, rows)[0].tolist()
         return present
 
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self._checked_fitted()
         return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm))
-
-    @staticmethod
-    def _predicted_blocks(fitted: Fitted, rows: AnyMatrix) -> Iterator[Array]:
-        """Predict some rows at a time, so that there is never an array of all rows and labels."""
-        for block in _blocks(rows, fitted.schema.n_labels):
-            yield fitted.algorithm.predict(fitted.derived, block)
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -494,12 +428,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     @property
     def n_features_in_(self) -> int:
         """Number of features."""
-        return self._schema_or_attribute_error().n_features
+        return self._checked_fitted().schema.n_features
 
     @property
     def feature_names_in_(self) -> Array:
         """Names of the features; not there if they have none."""
-        names = self._schema_or_attribute_error().feature_names
+        names = self._checked_fitted().schema.feature_names
         if names is None:
             raise AttributeError("feature_names_in_: the features have no names")
         return names
@@ -507,20 +441,15 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     @property
     def classes_(self) -> Array:
         """Columns of the labels, from 0."""
-        return np.arange(self._schema_or_attribute_error().n_labels)
+        return np.arange(self._checked_fitted().schema.n_labels)
 
     @property
     def label_names_(self) -> Array | None:
         """Names of the labels, or None if they have none."""
-        return self._schema_or_attribute_error().label_names
-
-    def _schema_or_attribute_error(self) -> Schema:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return self._fitted.schema
+        return self._checked_fitted().schema.label_names
 
     def _checked_fitted(self) -> Fitted:
-        """Return what is known, or raise that nothing is."""
+        """Return what is known, or raise that nothing is; to ``hasattr`` the error is one of a missing attribute."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
@@ -547,7 +476,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             return
         # What the algorithm does not compare was used in the first batch, and would be saved with the model.
         others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
-        is_other = any(not _are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
+        is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
         if is_other or self._algorithm(fitted.seed) != fitted.algorithm:
             raise ValueError(
                 "The parameters must be those that learning began with: set them back, or start anew with fit."
@@ -566,65 +495,3 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.supports_missing_values
         return tags
-
-
-def read_only(array: Array) -> Array:
-    """Return a view that cannot be written to: what a model shows of its state must not change it."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    """Compare two values of a parameter, which may be arrays or lists of arrays."""
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
-    return bool(np.array_equal(np.asarray(one), np.asarray(other)))
-
-
-def _blocks(rows: AnyMatrix, n_labels: int) -> Iterator[AnyMatrix]:
-    """Cut rows into blocks with a bounded number of scores."""
-    size = max(1, _CELLS // n_labels)
-    for start in range(0, rows.shape[0], size):
-        yield rows[start : start + size]
-
-
-def _refuse_large(rows: AnyMatrix, n_labels: int, method: str) -> None:
-    """Refuse to make an array of all rows and labels that would be too large."""
-    what = f"{method}'s array of {rows.shape[0]:,} rows and {n_labels:,} labels"
-    hint = "use predict_top for the best labels of each row or predict_labels for its set, give fewer rows, or"
-    limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
-
-
-def _finite(found: FloatArray) -> FloatArray:
-    """Refuse scores and probabilities that are not numbers, and return others."""
-    if not np.isfinite(found).all():
-        raise beyond_bounds()
-    return found
-
-
-def _most_likely(fitted: Fitted, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
-    """List the ``k`` most likely labels of some rows with their probabilities."""
-    scores, likely = fitted.algorithm.scores_and_probabilities(fitted.derived, rows)
-    order = _most_likely_first(likely, scores, k)
-    return _named(fitted.schema, order, np.take_along_axis(likely, order, axis=1))
-
-
-def _named(schema: Schema, labels: Array, likely: FloatArray) -> list[list[tuple[Any, float]]]:
-    """Put the names of labels beside their probabilities, row by row."""
-    _finite(likely)
-    names = (schema.names_of(row) for row in labels)
-    return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
-
-
-def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> Array:
-    """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
-    if k < likely.shape[1]:
-        least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]
-        # Above the least probability all are taken, and of those that have it the ones with the highest scores.
-        rank = np.where(likely > least, np.inf, np.where(likely == least, scores, -np.inf))
-        best = np.sort(np.argpartition(-rank, k - 1, axis=1)[:, :k], axis=1)
-    else:
-        best = np.tile(np.arange(k), (len(likely), 1))
-    keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))
-    return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)

@@ -56,7 +56,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M"]
     sets: LabelSets
     n_labels: Annotated[float, "=l"]
@@ -344,7 +344,7 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        given = np.asarray(self.encoder, dtype=float)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        given = parameters.numbers("encoder", self.encoder, 2)
+        if not given.size:
             raise ValueError(f"encoder must be a matrix of finite numbers, got {self.encoder!r}.")
         return CompressedLabeling(k, how[0], tuple(tuple(row) for row in given.tolist()), how[1])

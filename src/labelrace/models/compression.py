@@ -62,7 +62,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l"]
 
 

@@ -185,8 +185,8 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        given = np.asarray(self.encoder, dtype=float)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        given = parameters.numbers("encoder", self.encoder, 2)
+        if not given.size:
             raise ValueError(f"encoder must be a name or a matrix of finite numbers, got {self.encoder!r}.")
         rows = tuple(tuple(row) for row in given.tolist())
         return CompressedSensing(self.n_components, rows, *how)

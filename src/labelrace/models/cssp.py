@@ -173,10 +173,10 @@ class CSSPClassifier(CompressionClassifier):
 
     def _algorithm(self, seed: int) -> CSSP:
         parameters.check_choice("coding", self.coding, CODINGS)
-        uniforms = None if self.uniforms is None else tuple(parameters.vector("uniforms", self.uniforms).tolist())
+        uniforms = None if self.uniforms is None else tuple(parameters.numbers("uniforms", self.uniforms, 1).tolist())
         if uniforms is not None and not all(0 < u < 1 for u in uniforms):
             raise ValueError(f"uniforms must be numbers between 0 and 1, both left out, got {self.uniforms!r}.")
-        selected = None if self.selected is None else tuple(map(int, parameters.vector("selected", self.selected)))
+        selected = None if self.selected is None else tuple(map(int, parameters.numbers("selected", self.selected, 1)))
         if selected is not None and (not selected or min(selected) < 0 or len(set(selected)) < len(selected)):
             raise ValueError(f"selected must be distinct columns of labels, got {self.selected!r}.")
         own_seed = 0 if uniforms is not None or selected is not None else seed

@@ -31,7 +31,7 @@ from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls
+from labelrace.learners import candidates, columns, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
@@ -130,7 +130,7 @@ class LabelRace(BankAlgorithm[State]):
             (),
         )
 
-    def _become(self, compressed: hashed.State) -> State:
+    def become(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
         return self._empty(compressed.learners.scaling.n_values, 0)._replace(compressed=(compressed,))
 
@@ -139,7 +139,7 @@ class LabelRace(BankAlgorithm[State]):
         if state.compressed:
             [before] = state.compressed
             learned = self.in_codes.update(before, X, Y, None if derived is None else derived.compressed)
-            return state if learned is before else self._become(learned)
+            return state if learned is before else self.become(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
@@ -149,7 +149,7 @@ class LabelRace(BankAlgorithm[State]):
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])
             if not self.fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
-                return self._become(
+                return self.become(
                     self.in_codes.update(self.in_codes.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
                 )
             begun = self._begin(state, X[first], Y[first])
@@ -225,7 +225,7 @@ class LabelRace(BankAlgorithm[State]):
     def _compressed(self, state: State) -> State:
         """Compress the labels, by what the model says of recent rows."""
         learners, X = state.learners, compressing.as_matrix(state.recent, state.learners)
-        return self._become(compressing.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
+        return self.become(compressing.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off the histograms."""
@@ -278,7 +278,9 @@ class LabelRace(BankAlgorithm[State]):
         return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; not of compressed labels."""
+        """Put labels and features in another order."""
+        if state.compressed:
+            return self.become(self.in_codes.reordered(state.compressed[0], labels, features))
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
             learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
@@ -301,19 +303,19 @@ class LabelRace(BankAlgorithm[State]):
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         if state.compressed:
-            return self._become(self.in_codes.reset_features(state.compressed[0], columns))
+            return self.become(self.in_codes.reset_features(state.compressed[0], columns))
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
         if state.compressed:
-            return self._become(self.in_codes.grow_features(state.compressed[0], n_values))
+            return self.become(self.in_codes.grow_features(state.compressed[0], n_values))
         return super().grow_features(state, n_values)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         if state.compressed:
-            return self._become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
+            return self.become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
         if not self.fits(int(state.learners.in_use), n_labels) and state.learners.rows:
             # Weights of the new labels, which would not fit, are never made.
             return self.grow_labels(self._compressed(state), n_labels, rng)
@@ -410,11 +412,16 @@ class LabelRaceClassifier(OnlineClassifier):
         return LabelRace(bank, in_codes.aim, in_codes.detects_drift, in_codes.max_memory, in_codes.n_components)
 
     def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        # Not at the top: joining knows this method, whose states it joins.
-        from labelrace.models import joining
+        # Not at the top: these know this method, whose states they join.
+        from labelrace.models import hashed_merge, joining
 
         if one.algorithm != other.algorithm:
             raise MergeError("The models cannot be merged: their parameters differ.")
+        if one.state.compressed and other.state.compressed:
+            one, other = hashed_merge.aligned_codes(one, other, columns)
+            algorithm: LabelRace = one.algorithm
+            both = hashed_merge.merged(algorithm.in_codes.bank, *one.state.compressed, *other.state.compressed)
+            return one.replaced(one.schema, algorithm.become(both))
         return joining.merged(one, other, columns)
 
     def _rows_to_half(self) -> float | None:
@@ -450,7 +457,8 @@ class LabelRaceClassifier(OnlineClassifier):
         decisions = fitted.algorithm.scores(fitted.derived, X)[0]
         decoder = None
         if fitted.derived.compressed is not None:
-            decoder = hashed.linear_form(fitted.derived.compressed, np.flatnonzero(z), wanted)
+            inner = fitted.derived.compressed
+            decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
         return explain(fitted.schema, learners, decoder, z, decisions, wanted, n_features)
 
     @property

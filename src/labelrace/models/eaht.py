@@ -30,6 +30,7 @@ from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
 from labelrace.learners import columns
+from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Shape
 from labelrace.models import mlht
 from labelrace.models.base import OnlineClassifier
@@ -57,8 +58,8 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
-    leaves: Annotated[mlht.Leaf, "stacked L"]
+    shape: Annotated[Shape, "T=@n_trees"]
+    leaves: Annotated[Leaf, "stacked L"]
     learners: Any
     rows: Annotated[float, ">=0"]
     errors: Annotated[FloatArray, "T 3 32"]
@@ -82,13 +83,18 @@ class EaHT(Algorithm[State]):
 
     state_type = State
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return self.trees.n_trees
+
     def field_types(self) -> Mapping[str, Any]:
         """Return the type of the leaf learners' state."""
         return self.trees.field_types()
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of trees that have seen nothing."""
-        n_trees = self.trees.n_trees
+        n_trees = self.n_trees
         forest = self.trees.init(schema, rng)
         return State(*forest, 0.0, np.zeros((n_trees, 3, _KEPT)), np.zeros(n_trees, dtype=np.intp))
 
@@ -103,7 +109,7 @@ class EaHT(Algorithm[State]):
             watched = [drift.empty() if tree in spoiled else seen for tree, seen in enumerate(watched)]
         # Drawn anew from the number of rows, so that a loaded model draws the same.
         rng = np.random.default_rng([self.seed, int(state.rows)])
-        often = rng.poisson(1.0, (self.trees.n_trees, X.shape[0]))
+        often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
         rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
         growing, shared = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
         forest = self.trees.frozen(growing, shared)
@@ -164,7 +170,7 @@ class EaHTClassifier(OnlineClassifier):
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
         What leaves predict: see `MLHTClassifier`.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: see `MLHTClassifier`.
@@ -192,7 +198,7 @@ class EaHTClassifier(OnlineClassifier):
     """
 
     n_trees: int = 10
-    leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes"
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
     entropy: Literal["rows", "occurrences", "intended"] = "rows"
     grace_period: float = 200
     delta: float = 1e-7
@@ -201,8 +207,8 @@ class EaHTClassifier(OnlineClassifier):
 
     @classmethod
     def moa(cls, **others: Any) -> Self:
-        """Make an ensemble of trees that split as in MOA, with the majority label set in the leaves."""
-        return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
+        """Make an ensemble of trees that split as in MOA, with pruned label sets in the leaves."""
+        return cls(**{"leaf": "pruned_sets", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> EaHT:
         parameters.check_whole("n_trees", self.n_trees, 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, rls
-from labelrace.models.hashed import LinearForm
+from labelrace.learners.candidates import LinearForm
 from labelrace.typing import Array, FloatArray, IntArray
 
 __all__ = ["Explanation", "explain"]

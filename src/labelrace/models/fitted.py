@@ -1,22 +1,32 @@
 """Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
 
 Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
-it as it was, and what another thread reads is always whole.
+it as it was, and what another thread reads is always whole. Rows that come here are checked, and in order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from labelrace import limits
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.linalg import sparse_marks
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, MergeError
-from labelrace.typing import Array, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Fitted", "aligned", "beyond_bounds", "joint_schema"]
+__all__ = ["Fitted", "aligned", "joint_schema"]
+
+# What comes of sums that no rows can have: a file may hold any.
+_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+
+# Scores computed at once where not all of them are kept: 2²² are 32 MB.
+_CELLS = 2**22
 
 
 class Fitted:
@@ -56,8 +66,8 @@ class Fitted:
         """What predicting needs."""
         try:
             return self.algorithm.derive(self.state)
-        except np.linalg.LinAlgError as error:
-            raise beyond_bounds() from error
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
 
     def replaced(self, schema: Schema, state: Any) -> Fitted:
         """Return the same algorithm with another schema and state."""
@@ -80,8 +90,77 @@ class Fitted:
         available = vars(grown).get("derived")
         try:
             return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
-        except np.linalg.LinAlgError as error:
-            raise beyond_bounds() from error
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
+
+    def reset(self, features: IntArray) -> Fitted:
+        """Forget features whose columns stand for others from now on."""
+        return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
+
+    def predict(self, rows: AnyMatrix) -> AnyMatrix:
+        """Predict label sets in the form of those learned."""
+        if not self.schema.sparse_labels:
+            present, dtype = self.algorithm.predict(self.derived, rows), self.schema.label_dtype
+            # Types of one byte need no copy.
+            return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
+        sets = self.algorithm.predict_sets(self.derived, rows)
+        if sets is None:
+            parts = [sparse_marks(self.algorithm.predict(self.derived, block)) for block in self._blocks(rows)]
+            sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
+        return sets.astype(self.schema.label_dtype)
+
+    def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
+        """Predict label sets by name."""
+        sets = self.algorithm.predict_sets(self.derived, rows)
+        if sets is not None:
+            return [set(self.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
+        predicted = []
+        for block in self._blocks(rows):
+            places, found = np.nonzero(self.algorithm.predict(self.derived, block))
+            ends = np.searchsorted(places, np.arange(1, block.shape[0]))
+            predicted += [set(self.schema.names_of(group)) for group in np.split(found, ends)]
+        return predicted
+
+    def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+        """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
+        k = min(k, self.schema.n_labels)
+        found = self.algorithm.predict_best(self.derived, rows, k)
+        if found is not None:
+            return self._named(*found)
+        return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+
+    def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+        scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
+        order = _most_likely_first(likely, scores, k)
+        return self._named(order, np.take_along_axis(likely, order, axis=1))
+
+    def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
+        """Put the names of labels beside their probabilities, row by row."""
+        names = (self.schema.names_of(row) for row in labels)
+        return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+
+    def _blocks(self, rows: AnyMatrix) -> Iterator[AnyMatrix]:
+        """Cut rows into blocks, so that there is never an array of all rows and labels."""
+        size = max(1, _CELLS // self.schema.n_labels)
+        for start in range(0, rows.shape[0], size):
+            yield rows[start : start + size]
+
+    def scores(self, rows: AnyMatrix) -> FloatArray:
+        """Compute a score for every label."""
+        self._refuse_large(rows, "decision_function")
+        return _finite(self.algorithm.scores(self.derived, rows))
+
+    def probabilities(self, rows: AnyMatrix) -> FloatArray:
+        """Estimate the probability of every label."""
+        self._refuse_large(rows, "predict_proba")
+        return _finite(self.algorithm.probabilities(self.derived, rows))
+
+    def _refuse_large(self, rows: AnyMatrix, method: str) -> None:
+        """Refuse to make an array of all rows and labels that would be too large."""
+        n_labels = self.schema.n_labels
+        what = f"{method}'s array of {rows.shape[0]:,} rows and {n_labels:,} labels"
+        hint = "use predict_top for the best labels of each row or predict_labels for its set, give fewer rows, or"
+        limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
 
     def emptied(self) -> Fitted:
         """Return the model that has learned nothing, but knows what its first batch settled; it merges with this one.
@@ -119,7 +198,27 @@ class Fitted:
             raise MergeError(f"The models cannot be merged exactly: {reason}.")
 
 
-def beyond_bounds() -> DivergenceError:
+def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArray:
+    """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
+    if k < likely.shape[1]:
+        least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]
+        # Above the least probability all are taken, and of those that have it the ones with the highest scores.
+        rank = np.where(likely > least, np.inf, np.where(likely == least, scores, -np.inf))
+        best = np.sort(np.argpartition(-rank, k - 1, axis=1)[:, :k], axis=1)
+    else:
+        best = np.tile(np.arange(k), (len(likely), 1))
+    keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))
+    return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)
+
+
+def _finite(found: FloatArray) -> FloatArray:
+    """Refuse scores and probabilities that are not numbers, and return others."""
+    if not np.isfinite(found).all():
+        raise _beyond_bounds()
+    return found
+
+
+def _beyond_bounds() -> DivergenceError:
     """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
     return DivergenceError(
         "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "

@@ -8,8 +8,8 @@ predict them (`labelrace.learners.rls`).
 *Decoder.* Least squares from the codes that were predicted before a row was learned
 (`labelrace.learners.code_decoder`). It finds the best labels of a row without looking at all.
 
-*Residual table.* For ``R`` candidates of a row, the best by the decoder and when learning its true labels, a hash table
-of weights corrects the score (`labelrace.learners.residual_table`).
+*Residual table.* For ``R`` candidates of a row (`labelrace.learners.candidates`), the best by the decoder and when
+learning its true labels, a hash table of weights corrects the score (`labelrace.learners.residual_table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
 all labels (`labelrace.core.thresholds`): labels that are not among the candidates are not predicted, and are counted.
@@ -33,29 +33,28 @@ from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thre
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
-from labelrace.learners import code_decoder, residual_table, rls
+from labelrace.exceptions import MergeError
+from labelrace.learners import candidates, code_decoder, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
+from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.table import Table
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models.base import OnlineClassifier
+from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "HashedRACEClassifier",
     "HashedRace",
-    "LinearForm",
     "Sizes",
     "State",
     "algorithm_of",
-    "linear_form",
     "sizes_for",
 ]
 
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
-# Labels of each row that are the best of all labels, exactly.
-_EXACT = 16
 # Share of the past that is kept when there was a drift.
 _KEPT = 0.02
 # Share of the past that a chunk leaves at the least.
@@ -63,8 +62,6 @@ _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
 _FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
 _FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
-# Candidates of a row, and of few labels: there codes are short, and rank worse.
-_CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
 
 
 class Sizes(NamedTuple):
@@ -82,11 +79,11 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
     Sizes(n_components=128, n_slots=16777216)
     >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
-    Sizes(n_components=16, n_slots=23000)
+    Sizes(n_components=16, n_slots=22000)
     """
     cells = max_memory / 4.0
-    # A column has two precisions of eight bytes beside its weights, and a label its count.
-    cells -= 4.0 * n_columns + n_labels
+    # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
+    cells -= 4.0 * n_columns + 2.0 * n_labels
     each = n_columns + n_labels
     if n_components is None:
         n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
@@ -117,7 +114,7 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
-    table: Annotated[Array, "_slots 1", "float", "table"]
+    table: Annotated[Array, "slots 1", "float", "table"]
     counts: ScoreHistogram
     n_missed: Annotated[float, ">=0"]
     drift: DriftState
@@ -131,13 +128,6 @@ class Derived(NamedTuple):
     decoder: code_decoder.Derived
     table: Table
     rule: Rule
-
-
-class Candidates(NamedTuple):
-    """Candidates of rows, (n, c), and their scores, adjusted for thresholds."""
-
-    labels: IntArray
-    scores: FloatArray
 
 
 @dataclass(frozen=True)
@@ -218,7 +208,7 @@ class HashedRace(BankAlgorithm[State]):
             learners=start.state._replace(warm_up=buffer), decoder=code_decoder.update(state.decoder, U, filled)
         )
         derived = self.derive(state)
-        found = self._scored(derived, code_decoder.queries(derived.decoder, U), None)
+        found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
         return self._monitored(state, found, Y)._replace(drift=drift.empty())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
@@ -237,9 +227,10 @@ class HashedRace(BankAlgorithm[State]):
         U = self.bank.predict_transformed(derived.learners, Z).astype(float)
         asked = code_decoder.queries(derived.decoder, U)
         n = X.shape[0]
-        some = monitoring.sample((n, self._n_candidates(Y.shape[1])))
+        some = monitoring.sample((n, candidates.count(Y.shape[1])))
         before = state
-        state = self._monitored(state, self._scored(derived, asked.some(some), Z[some]), Y[some])
+        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some])
+        state = self._monitored(state, found, Y[some])
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state, Z = self._forgotten(state, X), None
             Z = self.bank.transform(self.bank.derive(state.learners), X)
@@ -248,17 +239,19 @@ class HashedRace(BankAlgorithm[State]):
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z)
         return state._replace(
-            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep), table=table
+            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths), table=table
         )
 
     def _learned_table(
         self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
     ) -> Array:
         """Let the table learn the candidates of rows, the true labels among them."""
-        labels, base = code_decoder.best(derived.decoder, asked, self._n_candidates(Y.shape[1]), 0)
-        labels, base, targets = _with_true(derived.decoder, asked, labels, base, Y)
+        labels, base, targets = candidates.to_learn(derived.decoder, asked, Y)
         Z = scipy.sparse.csr_array(Z)
-        touched, precision = np.unique(Z.indices), np.zeros(Z.shape[1])
+        precision = np.zeros(Z.shape[1])
+        # Marking columns is quicker than sorting indices.
+        precision[Z.indices] = 1.0
+        touched = np.flatnonzero(precision)
         precision[touched] = self.bank.precision(state.learners, touched)
         table: Any = residual_table.learn(Table.of(state.table), Z, labels, base, targets, precision)
         return table
@@ -271,34 +264,22 @@ class HashedRace(BankAlgorithm[State]):
         said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
         return _without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
 
-    def _n_candidates(self, n_labels: int) -> int:
-        return min(n_labels, _MORE_CANDIDATES if n_labels <= _FEW_LABELS else _CANDIDATES)
-
-    def _scored(
-        self, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix | None, n_exact: int = _EXACT
-    ) -> Candidates:
-        """Find the candidates of rows and their scores; without ``Z``, as if the table were empty."""
-        n_labels = derived.decoder.sums.shape[0]
-        n_best = min(n_labels, max(self._n_candidates(n_labels), n_exact))
-        labels, scores = code_decoder.best(derived.decoder, asked, n_best, n_exact)
-        if Z is not None:
-            scores = scores + residual_table.scores(derived.table, Z, labels)
-        return Candidates(labels, thresholds.adjusted(scores))
-
-    def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = _EXACT) -> Candidates:
+    def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
             Z = self.bank.transform(derived.learners, part)
             U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-            parts.append(self._scored(derived, code_decoder.queries(derived.decoder, U), Z, n_exact))
+            asked = code_decoder.queries(derived.decoder, U)
+            parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, n_exact))
         return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
-        labels = _targets(found.labels, Y)
-        n_missed = np.bincount(_rows_of(Y)[Y.data == 1], minlength=Y.shape[0]) - (labels == 1).sum(axis=1)
+        labels = candidates.targets(found.labels, Y)
+        n_present = np.bincount(candidates.rows_of(Y)[Y.data == 1], minlength=Y.shape[0])
+        n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (len(labels) / thresholds.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
         return state._replace(
@@ -337,7 +318,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
-        found = self.candidates(derived, X, max(k, _EXACT))
+        found = self.candidates(derived, X, max(k, candidates.EXACT))
         order = np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
         likely = thresholds.probabilities(derived.rule, np.take_along_axis(found.scores, order, axis=1))
         return np.take_along_axis(found.labels, order, axis=1), likely
@@ -347,7 +328,7 @@ class HashedRace(BankAlgorithm[State]):
         Z = self.bank.transform(derived.learners, X)
         U = self.bank.predict_transformed(derived.learners, Z).astype(float)
         asked = code_decoder.queries(derived.decoder, U)
-        found = self._scored(derived, asked, Z)
+        found = candidates.scored(derived.decoder, derived.table, asked, Z)
         scores = code_decoder.all_scores(derived.decoder, asked).astype(float)
         np.put_along_axis(scores, found.labels, -np.inf, axis=1)
         ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
@@ -369,8 +350,16 @@ class HashedRace(BankAlgorithm[State]):
         return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
+        """Return why two models cannot be merged exactly; `labelrace.models.hashed_merge` merges them well."""
         return "what they have learned depends on the order of the rows"
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""
+        return state._replace(
+            learners=self.bank.reordered(state.learners, None, features),
+            decoder=code_decoder.reordered(state.decoder, labels),
+            table=residual_table.init(len(state.table)),
+        )
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what the learners know of features whose columns stand for others now; the table learns on."""
@@ -381,20 +370,6 @@ class HashedRace(BankAlgorithm[State]):
         return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
 
 
-class LinearForm(NamedTuple):
-    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of some columns of ``z``."""
-
-    beta: FloatArray
-    constants: FloatArray
-    weights: FloatArray
-
-
-def linear_form(derived: Derived, columns: IntArray, labels: IntArray) -> LinearForm:
-    """Write the scores of some labels as linear functions of codes and columns."""
-    beta, constants = code_decoder.coefficients(derived.decoder, labels)
-    return LinearForm(beta, constants, residual_table.weights_of(derived.table, columns, labels).astype(float))
-
-
 def _without_zeros(Y: AnyMatrix) -> AnyMatrix:
     """Leave out labels that are stored and absent."""
     Y = scipy.sparse.csr_array(Y)
@@ -403,50 +378,6 @@ def _without_zeros(Y: AnyMatrix) -> AnyMatrix:
     Y = Y.copy()
     Y.eliminate_zeros()
     return Y
-
-
-def _rows_of(Y: AnyMatrix) -> IntArray:
-    return np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-
-
-def _targets(labels: IntArray, Y: AnyMatrix) -> FloatArray:
-    """Look candidates up in the labels of their rows: 1, 0, or NaN where it is not known."""
-    n, n_labels = Y.shape
-    keys = _rows_of(Y) * n_labels + Y.indices
-    asked = np.arange(n)[:, None] * n_labels + labels
-    if not len(keys):
-        return np.zeros(labels.shape)
-    if not Y.has_sorted_indices:
-        order = np.argsort(keys)
-        keys, values = keys[order], Y.data[order]
-    else:
-        values = Y.data
-    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[place] == asked, values[place], 0.0)
-
-
-def _with_true(
-    decoder: code_decoder.Derived, asked: code_decoder.Queries, labels: IntArray, base: Array, Y: AnyMatrix
-) -> tuple[IntArray, Array, FloatArray]:
-    """Put true labels that are no candidates in the places of the last ones; return labels, scores and targets."""
-    targets = _targets(labels, Y)
-    rows = _rows_of(Y)
-    present = np.flatnonzero(Y.data == 1)
-    keys = rows[present] * Y.shape[1] + Y.indices[present]
-    found = (np.arange(len(labels))[:, None] * Y.shape[1] + labels)[targets == 1]
-    missed = present[~np.isin(keys, found)]
-    rows, new = rows[missed], Y.indices[missed].astype(np.intp)
-    # The first missed label of a row goes last, the second before it, and so on, over labels that are absent.
-    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    fits = rank < (targets != 1).sum(axis=1)[rows]
-    rows, new, rank = rows[fits], new[fits], rank[fits]
-    free = np.argsort((targets == 1) | np.zeros(labels.shape, bool), axis=1, kind="stable")
-    n_free = (targets != 1).sum(axis=1)
-    places = free[rows, n_free[rows] - 1 - rank]
-    labels, base = labels.copy(), base.copy()
-    labels[rows, places], targets[rows, places] = new, 1.0
-    base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, new)
-    return labels, base, targets
 
 
 class HashedRACEClassifier(OnlineClassifier):
@@ -512,6 +443,15 @@ class HashedRACEClassifier(OnlineClassifier):
 
     def _algorithm(self, seed: int) -> HashedRace:
         return algorithm_of(self, self.half_life, seed)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: it knows this method, whose states it merges.
+        from labelrace.models import hashed_merge
+
+        if one.algorithm != other.algorithm:
+            raise MergeError("The models cannot be merged: their parameters differ.")
+        one, other = hashed_merge.aligned_codes(one, other, columns)
+        return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
 
     @property
     def n_components_(self) -> int:

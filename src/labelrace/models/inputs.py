@@ -31,7 +31,9 @@ __all__ = [
     "categorical_values",
     "check_codes",
     "check_finite",
+    "feature_places",
     "first_batch",
+    "in_range",
     "known_rows",
     "next_batch",
     "one_row",
@@ -70,7 +72,6 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
     _check_sparse(X)
     rows, schema = _next_features(X, schema, owner)
-    _refuse_huge(rows)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
@@ -92,17 +93,21 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
         return _cut(_checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner))
     if _has_new_columns(X, schema, owner):
         X = X.tocsr()[:, : schema.n_features]
-    return _cut(_checked_array(X, schema, owner))
+    is_fine = _is_plainly_fine(X)
+    matrix = _checked_array(X, schema, owner, is_fine)
+    return matrix if is_fine else _cut(matrix)
+
+
+def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
+    """Check the values of rows to be predicted whose columns are in order."""
+    check_codes(X, schema.n_values)
+    return _cut(X)
 
 
 def _is_huge(X: AnyMatrix) -> bool:
     """Tell whether there are numbers above the largest that are learned."""
     values = X.data if scipy.sparse.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        # A sum of squares bounds every number, and BLAS is quick at it.
-        if np.vdot(values, values) <= _LARGEST**2:
-            return False
-        return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > _LARGEST)
+    return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > _LARGEST)
 
 
 def _refuse_huge(X: AnyMatrix) -> None:
@@ -120,6 +125,16 @@ def _cut(X: AnyMatrix) -> AnyMatrix:
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array((np.clip(X.data, -_LARGEST, _LARGEST), X.indices, X.indptr), shape=X.shape)
     return np.clip(X, -_LARGEST, _LARGEST)
+
+
+def feature_places(columns: Any, n_features: int) -> IntArray:
+    """Check the columns of features that are known."""
+    given = np.asarray(columns)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"columns must be a list of whole numbers, got {columns!r:.80}.")
+    if given.size and not (given.min() >= 0 and given.max() < n_features):
+        raise ValueError(f"columns must be numbers of the {n_features} features, got {columns!r:.80}.")
+    return given.astype(np.intp)
 
 
 def _check_sparse(X: Any) -> None:
@@ -166,7 +181,9 @@ def _next_features(X: Any, schema: Schema, owner: Owner) -> tuple[AnyMatrix, Sch
         matrix, names = naming.aligned(rows, _names(schema))
         if len(names) > schema.n_features:
             schema = _grown(schema, matrix, naming.as_array(names), owner)
-        return _checked(matrix, schema, owner), schema
+        _checked(matrix, schema, owner)
+        _refuse_huge(matrix)
+        return matrix, schema
     n_features = X.shape[-1] if scipy.sparse.issparse(X) else 0
     if n_features > schema.n_features:
         if schema.feature_names is not None:
@@ -177,8 +194,13 @@ def _next_features(X: Any, schema: Schema, owner: Owner) -> tuple[AnyMatrix, Sch
         matrix = _as_floats(X, owner)
         schema = _grown(schema, matrix, None, owner)
         check_codes(matrix, schema.n_values)
+        _refuse_huge(matrix)
         return matrix, schema
-    return _checked_array(X, schema, owner), schema
+    is_fine = _is_plainly_fine(X)
+    matrix = _checked_array(X, schema, owner, is_fine)
+    if not is_fine:
+        _refuse_huge(matrix)
+    return matrix, schema
 
 
 def _grown(schema: Schema, X: AnyMatrix, names: Array | None, owner: Owner) -> Schema:
@@ -210,18 +232,14 @@ def _names(schema: Schema) -> Array:
     return schema.feature_names
 
 
-def _checked_array(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
+def _checked_array(X: Any, schema: Schema, owner: Owner, is_fine: bool) -> AnyMatrix:
     """Check rows without names, or of a data frame, against what is known."""
-    if _is_plainly_fine(X, schema):
-        checked = X if isinstance(X, np.ndarray) else canonical(X)
-    else:
-        checked = _as_floats(X, owner)
-        _check_frame_names(X, schema, owner)
-        if checked.shape[1] != schema.n_features:
-            raise ValueError(
-                f"X has {checked.shape[1]} features, but {owner.name} is expecting {schema.n_features} features as "
-                "input."
-            )
+    checked = _as_floats(X, owner, is_fine)
+    _check_frame_names(X, schema, owner)
+    if checked.shape[1] != schema.n_features:
+        raise ValueError(
+            f"X has {checked.shape[1]} features, but {owner.name} is expecting {schema.n_features} features as input."
+        )
     check_codes(checked, schema.n_values)
     return checked
 
@@ -235,24 +253,23 @@ def _checked(matrix: AnyMatrix, schema: Schema, owner: Owner) -> AnyMatrix:
     return matrix
 
 
-def _is_plainly_fine(X: Any, schema: Schema) -> bool:
-    """Tell at a glance that a batch is in order: finite floats, as many columns as ever, no names to compare.
+def _is_plainly_fine(X: Any) -> bool:
+    """Tell at a glance that features are floats, dense or in compressed rows, of a size that is learned.
 
-    Most batches are; scikit-learn's checks, thorough and slow, are for the others.
+    Most are; scikit-learn's checks, thorough and slow, are for the others.
     """
     is_sparse = scipy.sparse.issparse(X) and X.format == "csr"
-    if not (is_sparse or type(X) is np.ndarray) or X.dtype != np.float64 or schema.feature_names is not None:
+    if not (is_sparse or type(X) is np.ndarray) or X.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
         return False
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] != schema.n_features:
-        return False
-    # A sum of squares is finite only if every number is, and BLAS is quick at it.
+    # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
     values = X.data if is_sparse else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.vdot(values, values)))
+    return bool(np.vdot(values, values) <= _LARGEST**2)
 
 
-def _as_floats(X: Any, owner: Owner) -> AnyMatrix:
-    """Turn ``X`` into floats, dense or in compressed rows."""
+def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
+    """Turn ``X`` into floats, dense or in compressed rows; ``is_fine`` is `_is_plainly_fine`, if that is known."""
+    if _is_plainly_fine(X) if is_fine is None else is_fine:
+        return canonical(X) if scipy.sparse.issparse(X) else X
     _refuse_text(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(float), np.nan)

@@ -85,7 +85,7 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
     inputs: Inputs
 

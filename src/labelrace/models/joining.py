@@ -143,15 +143,8 @@ def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted
 
 def _refuse_apart(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
-    a, b = one.learners.scaling, other.learners.scaling
-    reason = None
+    reason = rls_merge.why_apart(one.learners, other.learners)
     if one.compressed or other.compressed:
-        reason = "labels are compressed; raise max_memory"
-    elif bool(a.length) != bool(b.length):
-        reason = "one took its features for sparse, the other for dense; let both start from one model"
-    elif not np.array_equal(a.n_values, b.n_values):
-        reason = "they know different values of nominal features; let both start from one model"
-    elif a.length and not np.array_equal(a.directions, b.directions):
-        reason = "their random features differ; let both start from one model or random_state"
+        reason = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")

@@ -56,7 +56,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l+@n_extra"]
     width: Annotated[float, ">=0"]
 
@@ -226,8 +226,8 @@ class KCCAClassifier(CompressionClassifier):
 
 def _checked(frequencies: Any, phases: Any, count: int) -> tuple[Rows, tuple[float, ...]]:
     """Check random features that are given."""
-    rows, shifts = np.asarray(frequencies, dtype=float), np.asarray(phases, dtype=float)
-    if rows.ndim != 2 or rows.shape[1] != count or shifts.shape != (count,):
+    rows, shifts = parameters.numbers("frequencies", frequencies, 2), parameters.numbers("phases", phases, 1)
+    if rows.shape[1] != count or shifts.shape != (count,):
         raise ValueError(
             f"frequencies and phases must be of shapes (labels, {count}) and ({count},) for n_random_features={count}, "
             f"got {rows.shape} and {shifts.shape}."

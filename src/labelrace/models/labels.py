@@ -6,7 +6,7 @@ model does not know: they come behind those that it knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from labelrace.models import naming
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels"]
+__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels", "renamed"]
 
 
 _TWO = "a row for each of X and a column for each label"
@@ -45,7 +45,9 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
         _refuse_other_rows(named.matrix, n_rows)
         return Labels(named.matrix, naming.as_array(named.names), True, np.dtype(np.int8))
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
-    if allow_missing and np.isnan(matrix.data if scipy.sparse.issparse(matrix) else matrix).all() and n_rows:
+    known = matrix.data if scipy.sparse.issparse(matrix) else matrix
+    # What a sparse matrix does not store is known to be absent.
+    if allow_missing and n_rows and known.size == np.prod(matrix.shape) and np.isnan(known).all():
         raise ValueError("y contains NaN only: a first batch must have at least one known label.")
     columns_of_y = _label_columns(Y)
     if columns_of_y is None and names is not None and len(names) != matrix.shape[1]:
@@ -230,3 +232,17 @@ def added_names(new: Any, n_known: int, known: Array | None) -> tuple[int, Array
     if len({*names, *known}) < count + len(known):
         raise ValueError("new must be names that are distinct and that the model does not know yet.")
     return n_known + count, naming.as_array([*known, *names])
+
+
+def renamed(known: Array | None, names: Mapping[str, str]) -> Array:
+    """Give labels other names; ``names`` are from old to new ones."""
+    if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+        raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
+    before = [] if known is None else list(known)
+    unknown = [old for old in names if old not in before]
+    if unknown:
+        raise ValueError(f"names must be of labels that the model knows, got {unknown[0]!r}.")
+    after = [names.get(name, name) for name in before]
+    if len(set(after)) < len(after):
+        raise ValueError(f"names must be distinct and new, got {names!r:.80}.")
+    return naming.as_array(after)

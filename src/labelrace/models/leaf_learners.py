@@ -1,5 +1,7 @@
 """What the leaves of a multi-label Hoeffding tree predict by: the most frequent label set, or naive Bayes.
 
+Leaves that take label sets for classes are in `models.pruned_sets`.
+
 A leaf learner is a frozen dataclass of pure functions. Its state is a NamedTuple of arrays of all leaves, stacked;
 while a batch is learned each leaf has its own part, which children copy by sharing it.
 """
@@ -19,7 +21,7 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.learners.neighbours import Rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["BayesLeaves", "LeafLearner", "MajorityLeaves"]
+__all__ = ["BayesLeaves", "LabelSets", "LeafLearner", "Majority", "MajorityLeaves"]
 
 
 # Log odds beyond which probabilities are no longer told apart.
@@ -109,7 +111,7 @@ class Majority(NamedTuple):
     began: Annotated[FloatArray, "L"]
 
 
-class _Sets(NamedTuple):
+class LabelSets(NamedTuple):
     """The distinct label sets, and which one each row of a batch has."""
 
     n_values: IntArray
@@ -138,7 +140,7 @@ class MajorityLeaves(LeafLearner):
         leader = np.full(n_leaves, -1)
         return Majority(n_values, none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
 
-    def unpacked(self, state: Majority, X: AnyMatrix, Y: AnyMatrix) -> tuple[_Sets, list[Any]]:
+    def unpacked(self, state: Majority, X: AnyMatrix, Y: AnyMatrix) -> tuple[LabelSets, list[Any]]:
         """Find the label sets of a batch, new ones behind those that are known."""
         known = neighbours.as_matrix(state.sets, Y.shape[1])
         both = scipy.sparse.vstack([known, Y], format="csr")
@@ -152,12 +154,12 @@ class MajorityLeaves(LeafLearner):
             dtype=np.intp,
         )
         _, first = np.unique(of_row, return_index=True)
-        shared = _Sets(columns.widest_values(state.n_values, X), both[first], of_row[known.shape[0] :])
+        shared = LabelSets(columns.widest_values(state.n_values, X), both[first], of_row[known.shape[0] :])
         room = len(first) - state.seen.shape[1]
         leaves = zip(state.seen, state.leader, state.began, strict=True)
         return shared, [(np.pad(seen, (0, room)), int(leader), float(began)) for seen, leader, began in leaves]
 
-    def packed(self, shared: _Sets, parts: list[Any]) -> Majority:
+    def packed(self, shared: LabelSets, parts: list[Any]) -> Majority:
         """Stack the leaves."""
         seen, leader, began = zip(*parts, strict=True)
         return Majority(
@@ -169,16 +171,23 @@ class MajorityLeaves(LeafLearner):
             np.array(began),
         )
 
-    def fresh(self, shared: _Sets) -> Any:
+    def fresh(self, shared: LabelSets) -> Any:
         """Make a leaf that has seen nothing."""
         return np.zeros(shared.sets.shape[0]), -1, 0.0
 
-    def n_values(self, shared: _Sets) -> IntArray:
+    def n_values(self, shared: LabelSets) -> IntArray:
         """Return the number of values of each nominal feature."""
         return shared.n_values
 
     def learned(
-        self, part: Any, mass: FloatArray, rows: FloatArray, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: _Sets
+        self,
+        part: Any,
+        mass: FloatArray,
+        rows: FloatArray,
+        X: AnyMatrix,
+        Y: AnyMatrix,
+        places: IntArray,
+        shared: LabelSets,
     ) -> Any:
         """Count label sets, row by row, as the lead depends on their order."""
         seen, leader, began = part

@@ -54,7 +54,7 @@ class State(NamedTuple):
     intercepts: Annotated[FloatArray, "l"]
     intercept_gained: Annotated[FloatArray, "l"]
     rows: Annotated[float, ">=0"]
-    watch: Watch
+    watch: Annotated[Watch, "o=l"]
 
 
 class Derived(NamedTuple):

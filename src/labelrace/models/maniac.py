@@ -59,12 +59,12 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
-    first_labels: Annotated[float, ">0", "<l+1"]
+    first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M"]
-    layers: tuple[Layer, ...]
-    back: tuple[Layer, ...]
+    layers: Annotated[tuple[Layer, ...], "chain l y"]
+    back: Annotated[tuple[Layer, ...], "chain y l"]
     occurs: Annotated[BoolArray, "l"]
-    decoder: decoder.State
+    decoder: Annotated[decoder.State, "k=y+1"]
 
 
 class Code(NamedTuple):

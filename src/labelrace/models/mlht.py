@@ -7,9 +7,10 @@ expects, and with a copy of their parent's leaf learner.
 
 Two forms are offered. *As in MOA*, to the split: a leaf's weight is its number of label occurrences, and entropy is
 that of their distribution (or MOA's intended multi-label entropy of the same shares); leaves predict their most
-frequent label set. *By rows*, the default: entropy is that of each label's share of rows, as Clare and King define it,
-which takes a count of rows and statistics of all rows; gain is a share of the leaf's entropy; leaves hold naive Bayes
-for each label, which predicts where it has been right more often than the label's share.
+frequent label set, or one of few by a tree of their own (`models.pruned_sets`). *By rows*, the default: entropy is that
+of each label's share of rows, as Clare and King define it, which takes a count of rows and statistics of all rows; gain
+is a share of the leaf's entropy; leaves hold naive Bayes for each label, which predicts where it has been right more
+often than the label's share.
 
 Rows between two attempts are learned at once. A row costs ``m · |y|`` (by rows also ``m · l`` for naive Bayes), an
 attempt ``10 · m · l`` normal probabilities, predicting the depth of the tree and the leaf learner. The state is
@@ -36,37 +37,17 @@ from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, label_statistics, tree
-from labelrace.learners.label_statistics import Statistics
+from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Growing, Shape, Split
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.leaf_learners import BayesLeaves, LeafLearner, MajorityLeaves
+from labelrace.models.pruned_sets import ClassLeaves, PrunedSetLeaves
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Derived", "HoeffdingTree", "Leaf", "MLHTClassifier", "State", "checked_tree"]
+__all__ = ["Derived", "HoeffdingTree", "MLHTClassifier", "State", "checked_tree"]
 
 # What children begin with is no whole number, and sums of it are rounded.
 _ROUNDING = 1e-9
-
-
-class Leaf(NamedTuple):
-    """What decides when and how a leaf splits; in a state, of all leaves, stacked.
-
-    Attributes
-    ----------
-    mass : (l,) array
-        Rows with each label, those that the leaf began with included.
-    rows : float
-        Rows, likewise.
-    tried : float
-        The leaf's weight when a split was last tried.
-    statistics : Statistics
-        Of the features, over the rows that came since the leaf began.
-    """
-
-    mass: Annotated[FloatArray, "l"]
-    rows: Annotated[FloatArray, ""]
-    tried: Annotated[FloatArray, "", "inf"]
-    statistics: Statistics
 
 
 class State(NamedTuple):
@@ -85,7 +66,7 @@ class State(NamedTuple):
     """
 
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Shape
+    shape: Annotated[Shape, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L"]
     learners: Any
 
@@ -333,10 +314,11 @@ class MLHTClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    leaf : {"naive_bayes", "majority", "meka"}, default="naive_bayes"
+    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
         What leaves predict: each label by naive Bayes or by its share, whichever has been right more often; or the most
         frequent label set; or that as MEKA's leaves have it, which lose the first row and predict no label until a set
-        has come twice.
+        has come twice; or the most frequent label set for a leaf's first 1000 rows and then one of up to ten frequent
+        ones, chosen by a Hoeffding tree that takes them for classes.
     entropy : {"rows", "occurrences", "intended"}, default="rows"
         Of which shares entropy is taken: of each label's share of the rows; of the distribution of the label
         occurrences, as MOA does; or of each label's share of the label occurrences, as MOA means to.
@@ -362,7 +344,7 @@ class MLHTClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    leaf: Literal["naive_bayes", "majority", "meka"] = "naive_bayes"
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
     entropy: Literal["rows", "occurrences", "intended"] = "rows"
     grace_period: float = 200
     delta: float = 1e-7
@@ -379,10 +361,13 @@ class MLHTClassifier(OnlineClassifier):
 
 def checked_tree(leaf: Any, entropy: Any, grace_period: Any, delta: Any, tau: Any, n_trees: int = 1) -> HoeffdingTree:
     """Check the parameters of a tree and make its algorithm."""
-    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority", "meka"))
+    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
     parameters.check_choice("entropy", entropy, ("rows", "occurrences", "intended"))
     parameters.check_number("grace_period", grace_period, 0, open_low=True)
     parameters.check_number("delta", delta, 0, 1, open_low=True)
     parameters.check_number("tau", tau, 0)
+    numbers = float(grace_period), float(delta), float(tau)
     learner: LeafLearner = BayesLeaves() if leaf == "naive_bayes" else MajorityLeaves(leaf == "meka")
-    return HoeffdingTree(learner, entropy, float(grace_period), float(delta), float(tau), n_trees)
+    if leaf == "pruned_sets":
+        learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
+    return HoeffdingTree(learner, entropy, *numbers, n_trees)

@@ -10,10 +10,10 @@ row of the window with its neighbours in the window, without itself. *Prequentia
 neighbours in the window as it was before the row's batch; the first batch, which has none, with its own. They are sums
 over all rows.
 
-Distances are computed once for all labels. A batch of n rows costs ``n · W · m`` to predict and ``n · W · m`` to learn:
-the window's tables are read from lists of each row's neighbours, which are kept while rows come and go
-(`learners.neighbour_lists`). The state is W rows and their labels and, for the window's tables, 4 k + 8 neighbours of
-each row.
+Distances are computed once for all labels. A batch of n rows costs ``n · W · m`` to predict and ``n · W · m`` to learn.
+The tables of a full window are read from lists of each row's neighbours, which are kept while rows come and go
+(`learners.neighbour_lists`); those of one that fills up cost ``W² · m`` when they are first asked for after a batch.
+The state is W rows and their labels and, for the window's tables, 2 k + 4 neighbours of each row.
 
 References
 ----------
@@ -60,7 +60,7 @@ class State(NamedTuple):
     present, absent : (l, k + 1) arrays
         Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     lists : Lists
-        Neighbours of the window's rows; tables of the window only.
+        Neighbours of the rows of a full window; for tables of the window only.
     """
 
     n_values: Annotated[IntArray, "m", "values"]
@@ -120,13 +120,13 @@ class MLkNN(Algorithm[State]):
         return NeighbourLists(self.k, self.newest_first, self.window)
 
     @property
-    def room(self) -> int:
-        """Neighbours that a list can hold."""
-        return self.neighbour_lists.room
+    def list_length(self) -> int:
+        """Neighbours in each list."""
+        return self.neighbour_lists.length
 
     def listed(self, n_rows: int) -> int:
         """Count the lists that a window of so many rows has."""
-        return 0 if self.prequential else n_rows
+        return 0 if self.prequential or n_rows < self.window else n_rows
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
@@ -155,19 +155,21 @@ class MLkNN(Algorithm[State]):
             present, absent = present + more[0], absent + more[1]
         rows = neighbours.newest(state.X, X, self.window)
         labels = neighbours.newest(state.Y, Y, self.window)
-        after = State(
-            n_values, state.scale, rows, labels, state.rows + X.shape[0], present, absent, self.neighbour_lists.empty()
-        )
-        return after if self.prequential else after._replace(lists=self._lists(state, after, X.shape[0]))
+        seen = state.rows + X.shape[0]
+        after = State(n_values, state.scale, rows, labels, seen, present, absent, self.neighbour_lists.empty())
+        return after._replace(lists=self._lists(state, after, X.shape[0])) if self._is_listed(after) else after
+
+    def _is_listed(self, state: State) -> bool:
+        return self.listed(len(state.Y.indptr) - 1) > 0  # type: ignore[arg-type]
 
     def _lists(self, before: State, after: State, n_rows: int) -> Lists:
-        """Bring the neighbours of the window's rows up to date with a batch of so many rows."""
-        points, held = self._points(after), len(before.lists.reach)
-        size = points.shape[0]
+        """Bring the neighbours of a full window's rows up to date with a batch of so many rows."""
+        keeper, points = self.neighbour_lists, self._points(after)
         # Sparse rows have another origin, so that distances from dense ones would have other rounding errors.
-        if (before.X.dense is None) == (after.X.dense is None) and n_rows < size:
-            return self.neighbour_lists.update(before.lists, points, n_rows, held + n_rows - size)
-        return self.neighbour_lists.update(self.neighbour_lists.empty(), points, size)
+        is_same_form = (before.X.dense is None) == (after.X.dense is None)
+        if len(before.lists.reach) and is_same_form and n_rows < self.window:
+            return keeper.update(before.lists, points, n_rows, n_rows)
+        return keeper.update(keeper.empty(), points, self.window)
 
     def _points(self, state: State) -> AnyMatrix:
         """Turn the window into points."""
@@ -189,7 +191,7 @@ class MLkNN(Algorithm[State]):
         places = self._places(state)
         present, absent = state.present, state.absent
         if not self.prequential:
-            counts = self._counted(self.neighbour_lists.nearest(state.lists, places.points), places.labels)
+            counts = self._counts_within(state, places)
             present, absent = count_tables(counts, places.labels, self.k)
         s = self.smoothing
         with_label, without = present.sum(axis=1), absent.sum(axis=1)
@@ -197,6 +199,12 @@ class MLkNN(Algorithm[State]):
         one = prior * ((s + present) / (s * (self.k + 1) + with_label[:, None]))
         zero = (1.0 - prior) * ((s + absent) / (s * (self.k + 1) + without[:, None]))
         return places._replace(present=present, absent=absent, confidence=one / (one + zero))
+
+    def _counts_within(self, state: State, places: Derived) -> AnyMatrix:
+        """Count each label among the neighbours of the window's rows, without themselves."""
+        if self._is_listed(state):
+            return self._counted(self.neighbour_lists.nearest(state.lists, places.points), places.labels)
+        return self._counts(places.points, places.labels, places.points, np.arange(places.points.shape[0]))
 
     def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
         """Count each label among the neighbours of rows, (n, l), sparse where labels are."""
@@ -265,8 +273,13 @@ def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, F
     """
     n, n_labels = Y.shape
     if isinstance(counts, np.ndarray):
-        place, size = np.arange(n_labels) * (k + 1) + counts.astype(np.intp), n_labels * (k + 1)
-        place[(Y if isinstance(Y, np.ndarray) else Y.toarray()) > 0] += size
+        size = n_labels * (k + 1)
+        # Small numbers are added faster.
+        dtype: Any = np.uint16 if 2 * size < 2**16 else np.intp
+        place: Any = columns.dense(Y).astype(dtype)
+        place *= dtype(size)
+        place += counts
+        place += np.arange(0, size, k + 1, dtype=dtype)
         absent, present = np.bincount(place.ravel(), minlength=2 * size).astype(float).reshape(2, n_labels, k + 1)
         return present, absent
 

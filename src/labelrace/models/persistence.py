@@ -1,7 +1,7 @@
 """Models on disk: safetensors with a JSON header, never a pickle.
 
 A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
-``decoder.gram``. Names are the bytes of their text and where each ends. The header tells the format's version, the
+``decoder.gram``. Names are the bytes of their text and how many each has. The header tells the format's version, the
 class and the parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the
 NamedTuple have them (`labelrace.models.shapes`). A checksum over all of it tells a damaged file; the shapes and ranges
 that fields declare tell one that was made to do harm.
@@ -10,6 +10,7 @@ that fields declare tell one that was made to do harm.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import struct
@@ -239,11 +240,16 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     # The names that were given are mostly those that are known, and then the same objects.
     is_given = header["parameters"].get("label_names") == header["label_names"]
     label_names = parameters.get("label_names") if is_given else _decode(header["label_names"], tensors)
+    feature_names = _decode(header["feature_names"], tensors)
+    source = _decode(header.get("source"), tensors)
+    # What has been decoded is there twice otherwise, while arrays are checked.
+    for name in [name for name in tensors if name.endswith(".utf8")]:
+        del tensors[name]
     model = _class(header["class"])(**parameters)
-    schema, seed = _schema(header, tensors, label_names), header["seed"]
+    schema, seed = _schema(header, tensors["n_values"], feature_names, label_names), header["seed"]
     check_whole("seed", seed, 0)
     if "source" in header:
-        model.source_ = _checked_source(_decode(header["source"], tensors), schema.n_features)
+        model.source_ = _checked_source(source, schema.n_features)
     algorithm = model._algorithm(seed)
     reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
     state = reader.read(algorithm.state_type, "state", algorithm.field_types())
@@ -252,9 +258,11 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     return model
 
 
-def _schema(header: dict[str, Any], tensors: dict[str, Array], label_names: list[str] | None) -> Schema:
+def _schema(
+    header: dict[str, Any], n_values: Array, feature_names: list[str] | None, label_names: list[str] | None
+) -> Schema:
     """Read what a file says of labels and features."""
-    n_values, n_labels = tensors["n_values"], header["n_labels"]
+    n_labels = header["n_labels"]
     check_whole("n_labels", n_labels, 1)
     check_flag("sparse_labels", header["sparse_labels"])
     if n_values.ndim != 1 or not len(n_values) or (n_values < 0).any():
@@ -264,7 +272,7 @@ def _schema(header: dict[str, Any], tensors: dict[str, Array], label_names: list
         raise ValueError(f"labels cannot be of type {label_dtype}")
     return Schema(
         n_values.astype(np.intp, casting="same_kind"),
-        _as_names(_decode(header["feature_names"], tensors), len(n_values)),
+        _as_names(feature_names, len(n_values)),
         n_labels,
         _as_names(label_names, n_labels),
         header["sparse_labels"],
@@ -297,9 +305,15 @@ def _class(name: str) -> Any:
 def _as_names(names: list[str] | None, count: int) -> Array | None:
     if names is None:
         return None
-    if len(names) != count or len(set(names)) != count or not all(isinstance(name, str) for name in names):
+    if len(names) != count or not all(isinstance(name, str) for name in names) or not _are_distinct(names):
         raise ValueError(f"there are not {count} names")
     return naming.as_array(names)
+
+
+def _are_distinct(names: list[str]) -> bool:
+    """Tell whether no name is there twice: by hashes, which take a fifth of a set's memory, while these differ."""
+    hashes = np.sort(np.fromiter(map(hash, names), np.int64, len(names)))
+    return bool((hashes[1:] != hashes[:-1]).all()) or len(set(names)) == len(names)
 
 
 def _flatten(state: Any, path: str) -> tuple[dict[str, Any], list[str], dict[str, int]]:
@@ -373,7 +387,7 @@ class _StateReader:
                 if mark.startswith("stacked "):
                     self._stack = mark.split()[1]
                 elif mark.startswith("own "):
-                    self._shapes = self._shapes.own(path, mark.split()[1])
+                    self._shapes = self._shapes.own(path, *mark.split()[1:])
                 else:
                     self._shapes.equate(place, mark)
             made = self.read(kind, place)
@@ -382,9 +396,7 @@ class _StateReader:
             self._stack, self._shapes = before
             return made
         if get_origin(kind) is tuple:
-            for mark in marks:
-                self._shapes.choose(place, mark, self._parts[place])
-            return tuple(self.read(get_args(kind)[0], f"{place}.{i}") for i in range(self._parts[place]))
+            return self._several(get_args(kind)[0], marks, place, self._parts[place])
         if type(None) in get_args(kind):
             [kind] = [option for option in get_args(kind) if option is not type(None)]
             if place in self._absent:
@@ -398,6 +410,27 @@ class _StateReader:
         if is_table:
             return Table.taking(found)
         return float(found) if kind is float else found
+
+    def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
+        """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
+        if not marks:
+            return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
+        if marks[0].startswith("each "):
+            if count != self._shapes.size(place, marks[0].split()[1]):
+                raise ValueError(f"{place} has {count} parts, not one for {marks[0]}")
+            return tuple(self._field(kind, marks[1:], place, str(i)) for i in range(count))
+        if not marks[0].startswith("chain "):
+            self._shapes.choose(place, marks[0], count)
+            return self._several(kind, [], place, count)
+        _, first, last = marks[0].split()
+        size, parts = self._shapes.size(place, first), []
+        for i in range(count):
+            self._shapes.equate(f"{place}.{i}", f"_i={size}")
+            parts.append(self.read(kind, f"{place}.{i}"))
+            size = self._shapes.size(f"{place}.{i}", "_o")
+        if not parts or size != self._shapes.size(place, last):
+            raise ValueError(f"{place} does not lead from {first} to {last}")
+        return tuple(parts)
 
     def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
         """Compare the type and the shape of an array."""
@@ -449,11 +482,12 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
 
 
 def _encode_names(path: str, names: Any, tensors: dict[str, Array]) -> Any:
-    """Write text as its bytes, one name behind the other, and where each ends; the JSON header has its limits."""
+    """Write text as its bytes, one name behind the other, and how many each has; the JSON header has its limits."""
     text = "".join(names)
     size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
     tensors[f"{path}.utf8"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-    tensors[f"{path}.ends"] = np.cumsum(np.fromiter(map(size, names), np.int64, len(names)), dtype=np.int64)
+    sizes = np.fromiter(map(size, names), np.int64, len(names))
+    tensors[f"{path}.sizes"] = sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))
     return {"names": path}
 
 
@@ -468,15 +502,15 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
     if "array" in value:
         return tensors[value["array"]]
     if "names" in value:
-        return _decode_names(tensors[f"{value['names']}.utf8"], tensors[f"{value['names']}.ends"])
+        return _decode_names(*(tensors[f"{value['names']}.{part}"] for part in ("utf8", "sizes")))
     if "dict" in value:
         return {key: _decode(item, tensors) for key, item in value["dict"].items()}
     return [_decode(item, tensors) for item in value["list"]]
 
 
-def _decode_names(utf8: Array, ends: Array) -> list[str]:
-    text, stops = utf8.astype(np.uint8, casting="no").data, ends.astype(np.int64, casting="no")
-    if (np.diff(stops, prepend=0) < 0).any() or (stops[-1] if len(stops) else 0) != len(text):
-        raise ValueError("the ends of names do not fit their text")
-    starts = np.concatenate([[0], stops[:-1]])
-    return [str(text[start:stop], "utf-8", "surrogatepass") for start, stop in zip(starts, stops, strict=True)]
+def _decode_names(utf8: Array, sizes: Array) -> list[str]:
+    text = utf8.astype(np.uint8, casting="no").data
+    if sizes.dtype.kind != "u" or sizes.sum(dtype=np.int64) != len(text):
+        raise ValueError("the sizes of names do not fit their text")
+    stops = itertools.accumulate(map(int, sizes), initial=0)
+    return [str(text[start:stop], "utf-8", "surrogatepass") for start, stop in itertools.pairwise(stops)]

@@ -28,7 +28,7 @@ from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.sgd import SGD
-from labelrace.models.base import OnlineClassifier, read_only
+from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -365,17 +365,17 @@ class RACEClassifier(OnlineClassifier):
     @property
     def encoder_(self) -> FloatArray:
         """The hyperplanes ``A``, (l, k)."""
-        return read_only(self._checked_fitted().state.encoder.A)
+        return _read_only(self._checked_fitted().state.encoder.A)
 
     @property
     def encoder_bias_(self) -> FloatArray:
         """The bias ``b``, (k,)."""
-        return read_only(self._checked_fitted().state.encoder.bias)
+        return _read_only(self._checked_fitted().state.encoder.bias)
 
     @property
     def decoder_(self) -> FloatArray:
         """The decoder ``β``, (k, l)."""
-        return read_only(self._checked_fitted().derived.beta)
+        return _read_only(self._checked_fitted().derived.beta)
 
     @property
     def n_components_(self) -> int:
@@ -401,13 +401,13 @@ class RACEClassifier(OnlineClassifier):
         """
         if rows is None:
             return super().add_labels(new)
-        return self._exchange(lambda _: self._with_rows(new, np.asarray(rows, dtype=float)))
+        return self._exchange(lambda _: self._with_rows(new, parameters.numbers("rows", rows, 2)))
 
     def _with_rows(self, new: int | Any, rows: FloatArray) -> Fitted:
         """Add labels whose rows of the encoder are given."""
         fitted, schema = self._checked_fitted(), self._schema_with(new)
         count, n_components = schema.n_labels - fitted.schema.n_labels, fitted.state.encoder.A.shape[1]
-        if rows.shape != (count, n_components) or not np.isfinite(rows).all():
+        if rows.shape != (count, n_components):
             raise ValueError(f"rows must be {count} finite rows of {n_components} numbers, got {rows.shape}.")
         return fitted.replaced(schema, fitted.algorithm.grow_rows(fitted.state, rows))
 
@@ -448,3 +448,10 @@ def _check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, Float
     if len(bias) > n_labels:
         raise ValueError(f"projection must have at most as many pseudo labels as labels, {n_labels}, got {len(bias)}.")
     return A, bias
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    """Return a view that cannot be written to: what a model shows of its state must not change it."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -16,7 +16,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``n_labels: Annotated[float, "=l"]``                   entries are the size of ``l``
 ``indptr: Annotated[IntArray, "_n+1", "starts _z"]``   entries never fall, from 0 to the size of ``_z``
 ``ends: Annotated[IntArray, "_n", "ends _z"]``         entries never fall, from 0 or more to the size of ``_z``
-``scale: Annotated[float, ">0"]``                      entries are above 0; ``">=0"`` allows for 0
+``scale: Annotated[float, ">0"]``                      entries are above 0; ``">=0"``: 0 or more, ``">=1"``: 1 or more
 ``bounds: Annotated[FloatArray, "k", "inf"]``          infinite entries are allowed; ``"nan"`` allows for NaN, too
 ``weights: Annotated[Array, "m k", "float"]``          floats of single or double precision
 ``orders: Annotated[IntArray, "_e l", "orders"]``      each row is an order of the numbers from 0
@@ -29,10 +29,13 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
                                                        first that is not 0; ``"t~k"`` if ``t`` is not known so far
 ``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
+``trees: Annotated[tuple[Tree, ...], "each L", …]``    as many parts as the size of ``L``, to which further marks apply
+``layers: Annotated[tuple[Layer, ...], "chain l k"]``  the ``_o`` of each is the ``_i`` of the next, from ``l`` to ``k``
 ``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `Table`, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
-                                                       ``"own m"`` is one with the same features
+                                                       ``"own m"`` is one with the same features; in ``"own m C"``
+                                                       what it calls ``l`` is the size of ``C``
 ====================================================== ===============================================================
 
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
@@ -57,8 +60,8 @@ __all__ = ["Shapes"]
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
-# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks.
-_NEEDED = ("k", "c", "h", "L", "T", "K")
+# What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks, slots of a table.
+_NEEDED = ("k", "c", "h", "L", "T", "K", "slots")
 
 
 class _Entry(NamedTuple):
@@ -119,10 +122,10 @@ class Shapes:
         """Note an array that may be missing and is."""
         self._entries[f"{path}.{name}"] = _Entry(path, name, np.zeros(0), (), is_there=False)
 
-    def own(self, path: str, name: str) -> Shapes:
-        """Make the shapes of a state with names of its own, and as many numeric features as a name stands for."""
-        n_values = self._n_values if name == "m" else np.zeros(self._size(path, name), dtype=np.intp)
-        return Shapes(Schema(n_values, None, self._sizes["l"], None), self._settings)
+    def own(self, path: str, name: str, labels: str = "l") -> Shapes:
+        """Make the shapes of a state with names of its own, with as many numeric features and labels as names say."""
+        n_values = self._n_values if name == "m" else np.zeros(self.size(path, name), dtype=np.intp)
+        return Shapes(Schema(n_values, None, self.size(path, labels), None), self._settings)
 
     def equate(self, path: str, mark: str) -> None:
         """Let a name, which may belong to the NamedTuple at the path, stand for the size of another."""
@@ -134,7 +137,7 @@ class Shapes:
         if chosen.isidentifier():
             self._same[self._own(path, name)] = chosen
         else:
-            self._sizes[self._own(path, name)] = self._size(path, chosen)
+            self._sizes[self._own(path, name)] = self.size(path, chosen)
 
     def choose(self, place: str, mark: str, n_parts: int) -> None:
         """Refuse a tuple that is not in the place of what a size stands for, and that in its place."""
@@ -192,9 +195,10 @@ class Shapes:
         """Ask the algorithm for a size, which may depend on another."""
         name, known = re.fullmatch(r"@(\w+)(?:\((\w+)\))?", part).groups()  # type: ignore[union-attr]
         found = getattr(self._settings, name)
-        return int(found if known is None else found(self._size(path, known)))
+        return int(found if known is None else found(self.size(path, known)))
 
-    def _size(self, path: str, axis: str) -> int:
+    def size(self, path: str, axis: str) -> int:
+        """Return the size of an axis at a path; what is not known counts nothing."""
         return self._sum(path, axis, {})[0]
 
     def _add_values(self, place: str, n_values: IntArray) -> None:
@@ -217,8 +221,8 @@ class Shapes:
         if none:
             raise ValueError(f"{none[0]} is 0")
         for path, size, axis in self._bounds:
-            if size > self._size(path, axis):
-                raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self._size(path, axis)}")
+            if size > self.size(path, axis):
+                raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self.size(path, axis)}")
         for place, entry in self._entries.items():
             if isinstance(entry.array, Table):
                 continue  # filled on demand, by what its maker has checked
@@ -228,12 +232,8 @@ class Shapes:
 
     def _why_wrong(self, entry: _Entry) -> str | None:
         array, marks = entry.array, entry.marks
-        if array.dtype.kind == "f":
-            allowed = np.abs(array) <= _LARGEST if array.dtype == np.float64 else np.isfinite(array)
-            if "inf" in marks or "nan" in marks:
-                allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
-            if not allowed.all():
-                return "holds numbers that are not finite, or too large"
+        if array.dtype.kind == "f" and not _are_small(array, marks):
+            return "holds numbers that are not finite, or too large"
         for mark in marks:
             word, _, rest = mark.partition(" ")
             if word in ("with", "instead"):
@@ -242,7 +242,7 @@ class Shapes:
                     return f"does not fit {entry.path}.{rest}"
             elif word == "tree":
                 near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.Shape._fields}
-                reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self._size(entry.path, rest))
+                reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self.size(entry.path, rest))
                 if reason:
                     return reason
             elif entry.is_there:
@@ -262,28 +262,39 @@ class Shapes:
             return "does not hold floats"
         if mark == ">0" and not (array > 0).all():
             return "holds numbers that are not above 0"
-        if mark == ">=0" and (array < 0).any():
-            return "holds numbers below 0"
+        if mark in (">=0", ">=1") and (array < float(mark[2:])).any():
+            return f"holds numbers below {mark[2:]}"
         if mark == "orders" and (not array.size or (np.sort(array, axis=-1) != np.arange(array.shape[-1])).any()):
             return "holds rows that are no orders"
         if mark == "ranks" and not _are_ranks(array, self._grown):
             return "holds what cannot be the ranks of values"
-        if mark.startswith("=") and (array != self._size(path, mark[1:])).any():
-            return f"is not {self._size(path, mark[1:])}"
+        if mark.startswith("=") and (array != self.size(path, mark[1:])).any():
+            return f"is not {self.size(path, mark[1:])}"
         if mark.startswith("<="):
             top = self._sizes.get(self._find(path, mark[2:]))
             return None if top is None or ((array >= 0) & (array <= top)).all() else f"is not from 0 to {top}"
         if mark.startswith(("<", "-1<")):
-            least, most = (-1 if mark.startswith("-") else 0), self._size(path, mark.split("<")[1])
+            least, most = (-1 if mark.startswith("-") else 0), self.size(path, mark.split("<")[1])
             if array.size and not least <= array.min() <= array.max() < most:
                 return f"holds numbers that are not from {least} to below {most}"
         if word in ("starts", "ends"):
-            end, rises = self._size(path, rest), not (np.diff(array) < 0).any()
+            end, rises = self.size(path, rest), not (np.diff(array) < 0).any()
             if len(array) == 0:
                 return f"does not rise to {end}" if word == "starts" or end else None
             if not rises or array[-1] != end or (array[0] != 0 if word == "starts" else array[0] < 0):
                 return f"does not rise to {end}"
         return None
+
+
+def _are_small(array: Array, marks: Any) -> bool:
+    """Tell whether entries are finite, or what marks allow, and such that sums of their squares are finite, too."""
+    largest = _LARGEST if array.dtype == np.float64 else np.finfo(array.dtype).max
+    if "inf" not in marks and "nan" not in marks:
+        # Without an array of the same size, which the check of a large model would need beside it.
+        return not array.size or bool(-largest <= array.min() and array.max() <= largest)
+    allowed = np.abs(array) <= largest
+    allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
+    return bool(allowed.all())
 
 
 def _are_ranks(ranks: IntArray, n_values: IntArray) -> bool:

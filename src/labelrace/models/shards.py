@@ -68,7 +68,7 @@ def added(one: Any, other: Any, places: IntArray | None = None) -> Any:
     """Add what two shards have gained; ``places`` are those of the other one's features, if they have no names."""
     if isinstance(one, Gain):
         return joining.added(one, other, places)
-    return copy.copy(one).merge_columns(other, places)
+    return copy.copy(one).merge(other, columns=places)
 
 
 def joined(start: OnlineClassifier, total: Any, X: Any = None, y: Any = None, places: IntArray | None = None) -> Any:
@@ -90,7 +90,7 @@ def joined(start: OnlineClassifier, total: Any, X: Any = None, y: Any = None, pl
     """
     model = copy.copy(start)
     if not isinstance(total, Gain):
-        model.merge_columns(total, places)
+        model.merge(total, columns=places)
         return model if X is None else model.partial_fit(X, y)
     fitted, batch = _fitted(start), None
     if X is not None:

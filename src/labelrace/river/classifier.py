@@ -78,7 +78,8 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     Attributes
     ----------
     classifier : classifier
-        The classifier that learns; its features and labels have their names. To save it, or to explain predictions.
+        What has been learned so far; its features and labels have their names. To save it, or to explain predictions.
+        Another one takes its place with every batch.
 
     Examples
     --------
@@ -141,14 +142,17 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             return
         if len(self._pending) == self._n_learned:
             return
+        classifier, known = copy.copy(self.classifier), self._pending[: self._n_learned]
+        learned, refused = self._learned(classifier, known, self._pending[self._n_learned :])
         # Rows that cannot be learned are not tried again; those learned already stay.
-        pending, self._pending = self._pending, self._pending[: self._n_learned]
-        learned, refused = self._learned(pending[: self._n_learned], pending[self._n_learned :])
+        after: dict[str, Any] = {"classifier": classifier, "_pending": known}
         if learned and self._in_first_batch:
-            self._in_first_batch = len(learned) < self.batch_size
-            self._n_due = min(2 * len(learned), self.batch_size)
-            self._pending = learned if self._in_first_batch else []
-            self._n_learned = len(self._pending)
+            is_first = len(learned) < self.batch_size
+            kept = learned if is_first else []
+            after |= {"_pending": kept, "_n_learned": len(kept), "_in_first_batch": is_first}
+            after |= {"_n_due": min(2 * len(learned), self.batch_size)}
+        # In one step: wherever an interrupt comes, rows have been learned or are pending.
+        self.__dict__.update(after)
         if refused:
             (row, error), *others = refused
             more = f" Nor can {len(others)} others of the same batch." if others else ""
@@ -156,35 +160,35 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             raise kind(f"Row {row.number} cannot be learned, and is left out: {error}{more}") from error
 
     def _learned(
-        self, known: list[_Example], new: list[_Example]
+        self, classifier: OnlineClassifier, known: list[_Example], new: list[_Example]
     ) -> tuple[list[_Example], list[tuple[_Example, Exception]]]:
         """Learn rows, without those that cannot be; return the rows learned, and the others with the reason.
 
         In the first batch the ``known`` ones are learned anew with them.
         """
         try:
-            self._learn(self.classifier, [*known, *new])
+            self._learn(classifier, [*known, *new])
             return [*known, *new], []
         except _REFUSALS as error:
             if len(new) == 1:
                 return known, [(new[0], error)]
-        reasons = [(row, self._why_not(known, row)) for row in new]
+        reasons = [(row, self._why_not(classifier, known, row)) for row in new]
         refused = [(row, error) for row, error in reasons if error is not None]
         good = [row for row, error in reasons if error is None]
         if refused:
-            learned, others = self._learned(known, good) if good else (known, [])
+            learned, others = self._learned(classifier, known, good) if good else (known, [])
             return learned, refused + others
         # Only together they cannot be learned: one after the other, until there are too many.
         learned = known
         for row in new:
-            learned, others = self._learned(learned if self._in_first_batch else [], [row])
+            learned, others = self._learned(classifier, learned if self._in_first_batch else [], [row])
             refused += others
         return learned, refused
 
-    def _why_not(self, known: list[_Example], row: _Example) -> Exception | None:
+    def _why_not(self, classifier: OnlineClassifier, known: list[_Example], row: _Example) -> Exception | None:
         """Find out why a row cannot be learned by letting a copy of the classifier learn it."""
         try:
-            self._learn(copy.copy(self.classifier), [*known, row])
+            self._learn(copy.copy(classifier), [*known, row])
         except _REFUSALS as error:
             return error
         return None
@@ -238,12 +242,23 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             Features.
         y : data frame of n rows, or series or list of n dicts or sets
             Labels: True and False by name, or as for `learn_one`.
+
+        Raises
+        ------
+        ValueError, DivergenceError
+            Where rows cannot be learned: the first error. All other rows are learned.
         """
         labels = list(_dicts(y) if hasattr(y, "columns") else y)
         if len(labels) != len(X):
             raise ValueError(f"X and y must have the same number of rows, got {len(X)} and {len(labels)}.")
+        errors = []
         for x, of_row in zip(_dicts(X), labels, strict=True):
-            self.learn_one(x, of_row)
+            try:
+                self.learn_one(x, of_row)
+            except _REFUSALS as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def predict_many(self, X: Any) -> Any:
         """Predict the labels of many rows.

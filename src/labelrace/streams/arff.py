@@ -71,7 +71,7 @@ _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
 
 def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileStream:
-    r"""Open an ARFF file as a stream.
+    """Open an ARFF file as a stream.
 
     The header is read at once and, if it is not plain ASCII, the file is scanned for its encoding: UTF-8, or else
     Latin-1. X is sparse if the rows are. Nominal features hold the index of the value in its declaration,
@@ -85,28 +85,6 @@ def open_arff(path: str | os.PathLike[str], labels: LabelSource = None) -> FileS
         Which attributes are labels: the path of a Mulan XML file that names them; a count (n > 0: the last n
         attributes, n < 0: the first); or a list of names. By default the ``.xml`` file beside the ARFF file,
         or MEKA's ``-C`` option in the relation's name. The labels keep the order of the attributes.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line. Errors of the header are raised by this
-        call, errors of rows when they are reached.
-    FileNotFoundError
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> text = "@relation t\n@attribute size numeric\n@attribute hue {red,green}\n@attribute nice {0,1}\n"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.arff")
-    ...     _ = path.write_text(text + "@data\n1.5,green,1\n?,red,0\n")
-    ...     stream = open_arff(path, labels=1)
-    ...     X, Y = next(stream.batches(10))
-    >>> stream
-    FileStream('toy': 2 features (1 categorical), 1 labels)
-    >>> X
-    array([[1.5, 1. ],
-           [nan, 0. ]])
     """
     header = read_header(Path(path))
     layout = _make_layout(header, find_labels(header, labels))

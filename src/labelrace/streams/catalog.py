@@ -130,7 +130,7 @@ def find_dataset(name: str) -> Path:
     folders = data_folders()
     found = {file.stem for folder in folders for file in _data_files(folder)}
     names = ", ".join(sorted(found)[:_MOST_NAMES]) or "no datasets"
-    entry = _entry(name)
+    entry = entry_of(name)
     raise FileNotFoundError(
         f"no dataset named {name!r}: looked in {', '.join(map(str, folders))} and found {names} there. "
         + (f"{_advice(entry)} " if entry else "")
@@ -147,7 +147,7 @@ def find_labels(name: str) -> Path | None:
     path = find_dataset(name)
     if path.suffix.lower() != ".arff":
         return None
-    entry = _entry(name)
+    entry = entry_of(name)
     shared = [path.with_name(file.name) for file in entry.files[1:]] if entry else []
     return next((file for file in (path.with_suffix(".xml"), *shared) if file.is_file()), None)
 
@@ -188,7 +188,7 @@ def fetch(
     >>> fetch("yeast")  # doctest: +SKIP
     PosixPath('/home/ada/.cache/labelrace/yeast.arff')
     """
-    entry = _entry(name)
+    entry = entry_of(name)
     if entry is None:
         raise ValueError(f"There is no dataset {name!r} in the catalog. It has: {', '.join(_near(name))}.")
     if not entry.files:
@@ -225,7 +225,8 @@ def git_blob_id(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
-def _entry(name: str) -> CatalogEntry | None:
+def entry_of(name: str) -> CatalogEntry | None:
+    """Return what the catalog has under a name; None if it has nothing."""
     return next((entry for entry in ENTRIES if plain_name(entry.name) == plain_name(name)), None)
 
 
@@ -257,7 +258,7 @@ def _advice(entry: CatalogEntry) -> str:
 
 
 def _locate(name: str) -> Path | None:
-    entry = _entry(name)
+    entry = entry_of(name)
     names = {name.lower(), *(entry.also if entry else ())}
     for folder in data_folders():
         matches = [file for file in _data_files(folder) if file.stem.lower() in names]

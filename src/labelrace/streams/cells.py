@@ -193,12 +193,23 @@ def has_lone_returns(text: bytes) -> bool:
     return b"\r" in text and text.count(b"\r") != text.count(b"\r\n")
 
 
+def arrow_reader(text: bytes) -> Any:
+    """Copy text into memory of Arrow's own, to be read from there.
+
+    Arrow's threads may let go of it after a table has been read, as late as when the interpreter ends. To free memory
+    of Python's they would then wait for its lock, which ends the thread and aborts the process.
+    """
+    memory = pa.allocate_buffer(len(text))
+    np.frombuffer(memory, np.uint8)[:] = np.frombuffer(text, np.uint8)
+    return pa.BufferReader(memory)
+
+
 def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
     """Return lines of cells as an Arrow table, read by all processors, or None if pyarrow refuses them."""
     block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
     reading = csv.ReadOptions(column_names=names, block_size=block_size)
     try:
-        return csv.read_csv(pa.BufferReader(text), reading, csv.ParseOptions(**parsing), options)
+        return csv.read_csv(arrow_reader(text), reading, csv.ParseOptions(**parsing), options)
     except pa.ArrowInvalid:
         return None
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
+from labelrace import limits
 from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
@@ -184,6 +185,9 @@ def file_stream(
     nominal: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> FileStream:
     """Return the stream of a file, which is called as the file is; `nominal` has the values of its nominal features."""
+    # Before anybody makes a list of the names: a few bytes can claim to be the last of many columns.
+    limits.LABELS.check(len(label_names), f"{path}")
+    limits.FEATURES.check(len(feature_names), f"{path}")
     mask = nominal_mask(len(feature_names), nominal)
     return FileStream(plain_path(path).stem, feature_names, label_names, mask, read, nominal)
 

@@ -75,20 +75,15 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
         raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
-    match path.suffix.lower():
-        case ".gz":
-            return cast("IO[bytes]", gzip.open(path, "rb"))
-        case ".bz2":
-            return cast("IO[bytes]", bz2.open(path, "rb"))
-        case _:
-            return path.open("rb", buffering=0)
+def _opened(path: Path) -> Any:
+    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower())
+    return path.open("rb", buffering=0) if unpack is None else unpack(path, "rb")
 
 
 class _Watched(io.RawIOBase):
     """A file that is read; checks the length of its lines and how much unpacks from it."""
 
-    def __init__(self, raw: IO[bytes], path: Path, has_lines: bool) -> None:
+    def __init__(self, raw: Any, path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path
         self._line, self._most_in_line = 0, limits.LINE.value if has_lines else None
         self._size = path.stat().st_size if plain_path(path) != path else None
@@ -105,7 +100,7 @@ class _Watched(io.RawIOBase):
         return self._raw.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        count: int = self._raw.readinto(buffer)  # type: ignore[attr-defined]
+        count: int = self._raw.readinto(buffer)
         self._unpacked += count
         if self._size is not None and self._unpacked > _SMALL:
             limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")

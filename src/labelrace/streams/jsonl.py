@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
+from labelrace.streams.cells import arrow_reader
 from labelrace.streams.files import Place, byte_blocks, open_data, rows_in, shown, until_error
 from labelrace.streams.table import Refusal, Table, TableBatch, Types
 
@@ -49,12 +50,6 @@ class JsonTable(Table):
 
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
-
-    def types(self) -> dict[str, Any]:
-        """Return the types of the keys in the first block."""
-        types = dict[str, Any]()
-        next(self.batches(1, types, grow=True), None)
-        return types
 
     def batches(
         self, size: int, types: Types | None = None, refusal: Refusal | None = None, *, grow: bool = False
@@ -196,7 +191,7 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
     try:
         text.decode()  # which pyarrow does not check
         return arrow_json.read_json(
-            pa.BufferReader(text),
+            arrow_reader(text),
             arrow_json.ReadOptions(block_size=len(text) + 1),
             arrow_json.ParseOptions(
                 explicit_schema=pa.schema(list(types.items())) if types else None,

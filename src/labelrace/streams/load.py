@@ -52,7 +52,8 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
     Raises
     ------
     DataFormatError
-        If the file cannot be read; errors in rows come when the rows are reached.
+        If the file cannot be read. Errors in rows come when the rows are reached, and name the line; in Parquet and
+        Arrow files the row, the first being row 1.
     FileNotFoundError
 
     Examples

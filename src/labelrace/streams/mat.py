@@ -49,11 +49,6 @@ def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) 
     -------
     Dataset
         With sparse X if ``data`` is sparse. In ``target``, 1 marks a label, and 0 or -1 its absence.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read, is of version 7.3 (which is HDF5), or its arrays do not fit.
     """
     path = Path(path)
     with open_data(path, has_lines=False) as file:

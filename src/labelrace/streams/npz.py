@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,11 +37,6 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     path : path
     labels : None, default=None
         The file itself says what its labels are.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is damaged, or another kind of ``.npz`` file.
     """
     path = Path(path)
     if labels is not None:
@@ -52,7 +48,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
             arrays = dict(content)
         schema = schema_from(_array(arrays, "schema", 1, "u").astype(np.uint8).tobytes(), path)
-        X = _features(arrays, len(schema.features))
+        X = _checked(_features(arrays, len(schema.features)), schema.nominal)
         Y = _sparse(arrays, "Y", np.ones(arrays["Y_indices"].size, dtype=np.int8), len(schema.labels))
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
@@ -83,6 +79,18 @@ def _features(arrays: dict[str, Array], n_features: int) -> AnyMatrix:
     if "X" in arrays:
         return _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
     return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), n_features)
+
+
+def _checked(X: AnyMatrix, nominal: Mapping[int, tuple[str, ...]]) -> AnyMatrix:
+    """Refuse infinite numbers, and codes that stand for none of a nominal feature's values."""
+    if np.isinf(X.data if issparse(X) else X).any():
+        raise ValueError("X holds infinite numbers")
+    by_column = X.tocsc() if issparse(X) and nominal else X
+    for column, texts in nominal.items():
+        codes = by_column[:, [column]].data if issparse(X) else X[:, column]
+        if not (np.isnan(codes) | np.isin(codes, np.arange(len(texts)))).all():
+            raise ValueError(f"nominal column {column} holds what is none of its {len(texts)} values")
+    return X
 
 
 def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> SparseMatrix:

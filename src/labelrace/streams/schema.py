@@ -202,12 +202,16 @@ def label_names_from(labels: int | Sequence[str] | None, n_labels: int, first: i
     """Return the names that were given for the labels, else their numbers."""
     if isinstance(labels, (str, os.PathLike)):
         raise ValueError(f"{path}: labels= must be a list of names, or their number, for a file without names")
-    given = n_labels if labels is None else int(labels) if isinstance(labels, (int, np.integer)) else len(labels)
+    if labels is None or isinstance(labels, (int, np.integer)):
+        names: Sequence[str] = NumberedNames("y", first, n_labels)
+        given = n_labels if labels is None else int(labels)
+    else:
+        names, given = tuple(labels), len(labels)
+    if given < 0 or (isinstance(names, tuple) and len(set(names)) < given):
+        raise ValueError(f"{path}: labels= must be different names, or their number, got {labels!r:.80}")
     if given != n_labels:
         raise ValueError(f"{path}: labels= tells {given} labels, but there are {n_labels}")
-    if labels is None or isinstance(labels, (int, np.integer)):
-        return NumberedNames("y", first, n_labels)
-    return tuple(labels)
+    return names
 
 
 def _names_to_json(names: Sequence[str]) -> Any:
@@ -240,6 +244,9 @@ def _option(value: Any) -> bool | str:
 
 
 def _check(schema: Schema) -> None:
+    for names in (schema.features, schema.labels):
+        if not isinstance(names, NumberedNames) and len(set(names)) < len(names):
+            raise ValueError("a column is there twice")
     for column, texts in schema.nominal.items():
         if not 0 <= column < len(schema.features):
             raise ValueError(f"nominal column {column} is not among {len(schema.features)} features")

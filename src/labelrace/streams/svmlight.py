@@ -76,7 +76,7 @@ def open_svmlight(
     zero_based: ZeroBased = "auto",
     zero_based_labels: ZeroBased = "auto",
 ) -> FileStream:
-    r"""Open an svmlight file as a stream.
+    """Open an svmlight file as a stream.
 
     Labels are comma-separated numbers, possibly none. Features and labels are named by their numbers in the
     file, as in ``x1`` and ``y0``. X is sparse.
@@ -98,25 +98,6 @@ def open_svmlight(
     -----
     If none of these is given and `labelrace.streams.write_dataset` left a schema beside the file, that says
     it all, and nothing is scanned.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read. It names the line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.svm")
-    ...     _ = path.write_text("0,2 1:0.5 3:2\n 2:1\n")
-    ...     stream = open_svmlight(path)
-    ...     X, Y = next(stream.batches(10))
-    >>> stream
-    FileStream('toy': 3 features (0 categorical), 3 labels)
-    >>> Y.toarray()
-    array([[1, 0, 1],
-           [0, 0, 0]], dtype=int8)
     """
     path = Path(path)
     if n_labels is None and labels is not None:
@@ -138,13 +119,13 @@ def open_svmlight(
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
             first_label, n_labels = _columns(found_labels, zero_based_labels, path, "label")
-    numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     label_names = label_names_from(labels, n_labels, first_label, path)
+    numbers = range(first, first + n_features), range(first_label, first_label + n_labels)
     return file_stream(path, NumberedNames("x", first, n_features), label_names, partial(_batches, path, *numbers))
 
 
 def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> FileStream:
-    r"""Open a file of the Extreme Classification repository as a stream. X is sparse.
+    """Open a file of the Extreme Classification repository as a stream. X is sparse.
 
     Parameters
     ----------
@@ -153,25 +134,6 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     labels : sequence of str or None, default=None
         Names of the labels; by default those that `labelrace.streams.write_dataset` left in a schema beside the
         file, or numbers, as in ``y0``.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read, or has not as many rows as it says. It names the line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.txt")
-    ...     _ = path.write_text("2 3 4\n0,3 0:0.5 2:2\n 1:1\n")
-    ...     stream = open_xc(path)
-    ...     X, Y = next(stream.batches(10))
-    >>> stream
-    FileStream('toy': 3 features (0 categorical), 4 labels)
-    >>> X.toarray()
-    array([[0.5, 0. , 2. ],
-           [0. , 1. , 0. ]])
     """
     path = Path(path)
     with open_data(path) as file:

@@ -20,7 +20,7 @@ from scipy.special import ndtri, softmax
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.parameters import check_choice, check_whole
-from labelrace.streams.catalog import plain_name
+from labelrace.streams.catalog import entry_of, plain_name
 from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
@@ -168,23 +168,16 @@ class SyntheticStream:
             yield _draw_rows(self, structure, np.arange(start, min(start + size, self.n_rows)))
 
 
-def _shape(
-    n_rows: int, n_features: int, n_labels: int, cardinality: float, density: float | None, **labels: float
-) -> dict[str, Any]:
-    sizes = {"n_rows": n_rows, "n_features": n_features, "n_labels": n_labels}
-    return {**sizes, "cardinality": cardinality, "density": density, **labels}
-
-
-# Table 1 of the paper. Densities and label frequencies are fitted to the public files of CAL500, delicious, enron and
-# (frequencies) rcv1v2; the densities of NUS-WIDE and rcv1v2 are estimates. The originals of these two have counts of
-# visual words and weights of words, where this has words that are there or not.
-_SHAPES: dict[str, dict[str, Any]] = {
-    "CAL500": _shape(502, 68, 174, 26.044, None, zipf=1.0, most_frequent=0.7),
-    "delicious": _shape(16105, 500, 983, 19.020, 0.0366, zipf=1.0, most_frequent=0.4),
-    "enron": _shape(1702, 1001, 53, 3.378, 0.084, zipf=1.35, most_frequent=0.5),
-    "mediamill": _shape(43907, 120, 101, 4.376, None),
-    "NUS-WIDE": _shape(269648, 500, 81, 1.869, 0.05),
-    "rcv1v2": _shape(6000, 47236, 101, 2.880, 0.0016, zipf=0.9, most_frequent=0.23),
+# Table 1 of the paper; the catalog has the sizes. Densities and label frequencies are fitted to the public files of
+# CAL500, delicious, enron and (frequencies) rcv1v2; the densities of NUS-WIDE and rcv1v2 are estimates. The originals
+# of these two have counts of visual words and weights of words, where this has words that are there or not.
+_SHAPES: dict[str, dict[str, float]] = {
+    "CAL500": {"cardinality": 26.044, "zipf": 1.0, "most_frequent": 0.7},
+    "delicious": {"cardinality": 19.020, "density": 0.0366, "zipf": 1.0, "most_frequent": 0.4},
+    "enron": {"cardinality": 3.378, "density": 0.084, "zipf": 1.35, "most_frequent": 0.5},
+    "mediamill": {"cardinality": 4.376},
+    "NUS-WIDE": {"cardinality": 1.869, "density": 0.05},
+    "rcv1v2": {"cardinality": 2.880, "density": 0.0016, "zipf": 0.9, "most_frequent": 0.23},
 }
 
 
@@ -209,13 +202,13 @@ def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) ->
     SyntheticStream('synthetic like NUS-WIDE': 2000 rows, 500 binary features (5% dense), 81 labels,
     cardinality 1.869, gradual drift)
     """
-    known = {plain_name(full): full for full in _SHAPES}
-    full = known.get(plain_name(name))
-    if full is None:
+    full = next((full for full in _SHAPES if plain_name(full) == plain_name(name)), None)
+    entry = None if full is None else entry_of(full)
+    if full is None or entry is None:
         raise ValueError(f"There is no shape {name!r}. Known shapes: {', '.join(_SHAPES)}.")
-    parameters = {"name": f"synthetic like {full}", **_SHAPES[full], "seed": seed, **changes}
-    if n_rows is not None:
-        parameters["n_rows"] = n_rows
+    rows = entry.rows if n_rows is None else n_rows
+    sizes = {"n_rows": rows, "n_features": entry.features, "n_labels": entry.labels}
+    parameters: dict[str, Any] = {"name": f"synthetic like {full}", **sizes, **_SHAPES[full], "seed": seed, **changes}
     return SyntheticStream(**parameters)
 
 

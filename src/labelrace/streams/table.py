@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
@@ -42,6 +42,8 @@ _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "Fal
 _TRUTHS = {"true": "1", "false": "0"}
 _PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
 _JSON = (".jsonl", ".ndjson")
+# Rows of a record batch that are looked at together.
+_ARROW_ROWS = 1 << 16
 
 
 class TableBatch(NamedTuple):
@@ -67,12 +69,6 @@ class Table(Protocol):
     unit: str = "line"
     noun: str = "column"
 
-    def types(self) -> dict[str, Any]:
-        """Return the Arrow type of each column: that of the file, or what its first block suggests.
-
-        For CSV, columns of numbers are ``float64`` and all others ``string``; those without any value are ``null``.
-        """
-
     def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
         """Yield the rows from the start, about `size` at a time, or more where that is faster.
 
@@ -80,8 +76,8 @@ class Table(Protocol):
         ----------
         size : int
         types : mapping from str to Arrow type, optional
-            The columns to read, and what they hold. By default what `types` returns: a later cell that does not fit
-            is an error, which names the line.
+            The columns to read, and what they hold. By default what the file says, or its first block suggests: a
+            later cell that does not fit is an error, which names the line.
         refusal : callable, optional
             From a column and the text of a cell that does not fit to the message of the error.
         """
@@ -92,7 +88,7 @@ class Table(Protocol):
 
 
 def open_table(path: Path, **options: Any) -> Table:
-    r"""Open a table by its suffix.
+    """Open a table by its suffix.
 
     Parameters
     ----------
@@ -101,15 +97,6 @@ def open_table(path: Path, **options: Any) -> Table:
         behind if it is compressed.
     **options
         Those of the class of the format, such as `CsvTable`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "toy.csv")
-    ...     _ = path.write_text("size,hue\n1.5,red\n\n,blue\n")
-    ...     [(batch.rows.to_pydict(), list(batch.lines)) for batch in open_table(path).batches(100)]
-    [({'size': [1.5, None], 'hue': ['red', 'blue']}, [2, 4])]
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
@@ -121,15 +108,8 @@ def open_table(path: Path, **options: Any) -> Table:
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
-    text = "".join(filter(None, cells))
-    # float() would take other scripts' digits, and pass over underscores.
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        numbers = np.array([float(cell or "nan") for cell in cells])
-    except ValueError:
-        return None
-    return None if np.isinf(numbers).any() else numbers
+    numbers = [finite_number(cell or "nan") for cell in cells]
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def is_number(kind: Any) -> bool:
@@ -315,7 +295,10 @@ class ArrowTable(Table):
             yield from file.iter_batches(batch_size=max(size, 1024), columns=names, use_threads=False)
             return
         for number in range(file.num_record_batches):
-            yield file.get_batch(number).select(names)
+            batch = file.get_batch(number).select(names)
+            # A column without values can be of any length and take no room: never make more of it than some rows.
+            for start in range(0, batch.num_rows, _ARROW_ROWS):
+                yield batch.slice(start, _ARROW_ROWS)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -17,15 +18,26 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import csr_rows, entry_arrays, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
-from labelrace.streams.jsonl import JsonTable
+from labelrace.streams.jsonl import JsonTable, not_a_feature
 from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, list_column, read_schema, schema_from
-from labelrace.streams.table import ArrowTable, CsvTable, Table, Types, is_list, is_number, is_text, not_a_number
-from labelrace.streams.table_scan import Found, label_lists, mixed_column, scan_keys, scan_objects, scan_table
+from labelrace.streams.table import (
+    ArrowTable,
+    CsvTable,
+    Table,
+    Types,
+    as_numbers,
+    is_list,
+    is_number,
+    is_text,
+    not_a_number,
+)
 from labelrace.typing import FloatArray, SparseMatrix
 
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
 
+# Rows that are scanned at once.
+_CHUNK_ROWS = 1024
 _LISTS = pa.list_(pa.string())
 _Values: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -70,11 +82,6 @@ def open_csv(
     missing : sequence of str, default=()
         Cells that mean a missing value, as empty ones do. Among numbers ``nan`` does too.
 
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the line.
-
     Examples
     --------
     >>> import tempfile
@@ -103,7 +110,7 @@ def open_csv(
         is_text = name in given.nominal or guessed.get(name, pa.float64()) != pa.float64()
         types[name] = pa.string() if is_text or name in (given.values or ()) else pa.float64()
     texts = [name for name in choice.features if given.values is None and types[name] == pa.string()]
-    found = scan_table(table, types, texts, given, choice.lists, separator)
+    found = _scan_table(table, types, texts, given, choice.lists, separator)
     for name in texts:
         if not found.values[name]:
             types[name] = pa.float64()  # the first block had no value, and the others numbers
@@ -141,11 +148,6 @@ def open_jsonl(
     feature_names : sequence of str or None, default=None
         The keys of features, in the order of X's columns; by default those found, in the order they appear in.
 
-    Raises
-    ------
-    DataFormatError
-        As by `open_csv`.
-
     Examples
     --------
     >>> import tempfile
@@ -166,9 +168,9 @@ def open_jsonl(
     lists = list_column(given.labels, path)
     names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
     types = {} if lists is None else {lists: _LISTS}
-    found = Found({}, set())
+    found = _Found({}, set())
     if names is None or given.values is None or (lists is not None and given.label_names is None):
-        found, keys = (scan_objects if sparse else scan_keys)(table, types, lists)
+        found, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
         names = keys if names is None else names
     for name in names:
         if name in (given.values or ()):
@@ -200,11 +202,6 @@ def open_arrow(
     labels, label_names, values, nominal
         As for `open_csv`. The schema that `labelrace.streams.write_dataset` leaves is within the file; a label list is
         a list of texts or whole numbers.
-
-    Raises
-    ------
-    DataFormatError
-        If the file cannot be read or does not fit `labels`. It names the row, the first being row 1.
     """
     path = Path(path)
     table = ArrowTable(path)
@@ -218,7 +215,7 @@ def open_arrow(
             f"labels=[{choice.lists!r}]"
         )
     texts = [name for name in choice.features if is_text(types[name]) or name in given.nominal]
-    found = scan_table(table, types, texts if given.values is None else [], given, choice.lists)
+    found = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
     for name in (*choice.features, *choice.labels):
         if name not in (given.values or ()) and not found.values.get(name) and not is_number(types[name]):
             raise DataFormatError(
@@ -226,6 +223,111 @@ def open_arrow(
                 "correct labels="
             )
     return _stream(table, types, given, choice, found)
+
+
+class _Found(NamedTuple):
+    """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
+
+    values: dict[str, tuple[str, ...]]
+    labels: set[str]
+
+
+@dataclass
+class _Kind:
+    """Whether the cells of a CSV column are numbers or texts, as far as they were read."""
+
+    is_number: bool = False
+    texts: set[str] = field(default_factory=set)
+    # Texts such as "nan", which are missing numbers among numbers, and texts among texts.
+    unclear: set[str] = field(default_factory=set)
+
+    def add(self, text: str) -> bool:
+        """Add a cell; return whether both kinds were met."""
+        number = as_numbers((text,))
+        if number is None:
+            self.texts.add(text)
+        elif np.isnan(number[0]):
+            self.unclear.add(text)
+        else:
+            self.is_number = True
+        return self.is_number and bool(self.texts)
+
+
+def _mixed_column(name: str, text: str, others: str = "numbers") -> str:
+    """Return what is wrong with a text in a column that held `others` so far."""
+    cell = text[:40]
+    return (
+        f"column {name!r} holds {others}, but {cell!r} here; correct it, or give nominal=[{name!r}] to read all of it "
+        f"as text, or missing=[{cell!r}] if that means a missing value"
+    )
+
+
+def _scan_table(
+    table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
+) -> _Found:
+    """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given."""
+    lists = lists if given.label_names is None else None
+    wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
+    kinds, labels = {name: _Kind() for name in texts}, set[str]()
+    for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
+        for name, kind in kinds.items():
+            column = rows.column(name).cast(pa.string())
+            new = [text for text in column.unique().drop_null().to_pylist() if text not in kind.texts]
+            if not isinstance(table, CsvTable) or name in given.nominal:
+                kind.texts.update(new)
+                continue
+            for text in new:
+                if kind.add(text):
+                    others = "numbers" if text in kind.texts else "text"
+                    line = lines[pc.index(column, text).as_py()]
+                    raise table.place(line).error(_mixed_column(name, text, others))
+        if lists is not None:
+            labels.update(*_label_lists(rows.column(lists), separator))
+    values = {name: tuple(sorted(kind.texts | kind.unclear)) if kind.texts else () for name, kind in kinds.items()}
+    return _Found(values, labels)
+
+
+def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+    """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
+    keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
+    for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
+        for key, column in zip(rows.schema.names, rows.columns, strict=True):
+            if key != lists or column.null_count < len(column):
+                keys[key] = None
+            if key == lists:
+                labels.update(*_label_lists(column))
+            elif pa.types.is_string(column.type):
+                texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
+            elif pa.types.is_list(column.type) and column.null_count < len(column):
+                first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
+                raise not_a_feature(key, column[first].as_py(), table.place(lines[first]))
+    return _Found({key: tuple(sorted(found)) for key, found in texts.items()}, labels), list(keys)
+
+
+def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+    """Scan as `scan_keys` does, for sparse rows: a text that is not there is the empty one."""
+    counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
+    for lines, rows in table.objects(_CHUNK_ROWS):
+        n_rows += len(rows)
+        for row, line in zip(rows, lines, strict=True):
+            for key, cell in table.cells(row, types, table.place(line), grow=True).items():
+                counts[key] = counts.get(key, 0) + 1
+                if key == lists:
+                    labels.update(cell or ())
+                elif isinstance(cell, list):
+                    raise not_a_feature(key, cell, table.place(line))
+                elif isinstance(cell, str):
+                    texts.setdefault(key, set()).add(cell)
+    values = {key: tuple(sorted(found | ({""} if counts[key] < n_rows else set()))) for key, found in texts.items()}
+    return _Found(values, labels), list(counts)
+
+
+def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
+    """Return the names in a column of label lists, or of texts that the separator cuts into names."""
+    cells = column.to_pylist()
+    if separator is None:
+        return [[str(name) for name in cell or () if name is not None] for cell in cells]
+    return [[name for part in (cell or "").split(separator) if (name := part.strip())] for cell in cells]
 
 
 class _Layout(NamedTuple):
@@ -259,7 +361,7 @@ def _stream(
     types: Types,
     given: Given,
     choice: Choice,
-    found: Found,
+    found: _Found,
     separator: str | None = None,
     *,
     mixed: bool = False,
@@ -291,7 +393,7 @@ def _batches(layout: _Layout, mixed: bool, size: int) -> Iterator[Batch]:
 
 
 def _refusal(layout: _Layout, name: str, text: str) -> str:
-    return (mixed_column if name in layout.choice.features else not_a_number)(name, text)
+    return (_mixed_column if name in layout.choice.features else not_a_number)(name, text)
 
 
 def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batch]:
@@ -300,7 +402,7 @@ def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batc
     try:
         X = _columns(rows, choice.features, layout)
         if choice.lists is not None:
-            Y = _label_matrix(label_lists(rows.column(choice.lists), layout.separator), layout.label_names)
+            Y = _label_matrix(_label_lists(rows.column(choice.lists), layout.separator), layout.label_names)
         else:
             Y = _binary_labels(_columns(rows, choice.labels, layout), layout.label_names)
     except _CellError as wrong:

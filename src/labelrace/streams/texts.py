@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["demo_tickets"]
-
 # The words of each tag. The second half of them takes the place of the first where the topics drift.
 _TOPICS = {
     "billing": "invoice charge amount receipt euro refund iban subscription renewal plan",

@@ -41,7 +41,7 @@ def merged(known: Known, other: Known) -> Known:
     later[places] = np.where(words.rows > 0, known.state.features.vocabulary.n_rows + words.seen, later[places])
     learned = state.features._replace(vocabulary=state.features.vocabulary._replace(seen=later))
     model = copy.copy(known.model)
-    model.merge_columns(other.model, _of_model(places, other.model.n_features_in_))
+    model.merge(other.model, columns=_of_model(places, other.model.n_features_in_))
     return Known(state._replace(features=learned), model, copy.copy(known.features).restore(learned))
 
 

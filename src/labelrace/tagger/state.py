@@ -1,15 +1,20 @@
-"""What a tagger knows beside its model, as a value: rows are tested and learned, and tags change their names."""
+"""What a tagger knows, as values: tags are predicted and explained, rows counted, and tags change their names."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labelrace.features import TableFeatures
 from labelrace.features.table import FeatureState
 from labelrace.tagger.tags import TagCounts, TagNames
+from labelrace.typing import SparseMatrix
 
 __all__ = ["Known", "TaggerState", "f1"]
+
+# Tags to explain where none is predicted.
+_EXPLAINED = 3
 
 
 class TaggerState(NamedTuple):
@@ -67,7 +72,8 @@ class TaggerState(NamedTuple):
 
     def checked_tags(self, tags: Iterable[str]) -> list[str]:
         """Return a list of tags, all of them known."""
-        listed = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+        is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
+        listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
         unknown = [tag for tag in listed if tag not in self.counts]
         if unknown or not listed:
             raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
@@ -75,6 +81,8 @@ class TaggerState(NamedTuple):
 
     def renamed(self, names: Mapping[str, str]) -> TaggerState:
         """Give tags other names."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+            raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
         unknown = [old for old in names if old not in self.counts]
         if unknown:
             raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
@@ -112,6 +120,60 @@ class Known(NamedTuple):
     state: TaggerState
     model: Any
     features: TableFeatures
+
+    def predict(self, rows: SparseMatrix) -> list[set[str]]:
+        """Predict tags, under the names that they have now."""
+        return [self.state.names.current(tags) for tags in self.model.predict_labels(rows)]
+
+    def predict_top(self, rows: SparseMatrix, k: int) -> list[list[tuple[str, float]]]:
+        """List the most likely tags of each row with their probabilities."""
+        names = self.state.names
+        n_more = len(names.aliases) + len(names.retired)
+        return [names.of_likely(row)[:k] for row in self.model.predict_top(rows, k + n_more)]
+
+    def predict_scored(self, rows: SparseMatrix) -> list[dict[str, float]]:
+        """Predict tags with their probabilities, most likely first."""
+        places = {label: place for place, label in enumerate(self.model.label_names_)}
+        scored = []
+        for tags, row in zip(self.model.predict_labels(rows), self.model.predict_proba(rows), strict=True):
+            pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
+            scored.append(dict(self.state.names.of_likely(pairs)))
+        return scored
+
+    def explain(
+        self, row: SparseMatrix, tags: Iterable[str] | None, n_words: int
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Tell which words and values carried which tag; of tags that are not given, those predicted, or likely."""
+        own_labels = list(self.model.label_names_)
+        if tags is None:
+            [likely] = self.predict_top(row, len(own_labels))
+            tags = sorted(self.predict(row)[0]) or [tag for tag, _ in likely[:_EXPLAINED]]
+        names, words = self.state.names, self.state.features.vocabulary.names
+        explained = {}
+        for tag in tags:
+            labels = [label for label in own_labels if names.current([label]) == {tag}]
+            if not labels:
+                raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
+            told = max(self.model.explain(row, labels, n_words), key=lambda one: one.score)
+            explained[tag] = [(words[column], amount) for column, amount in told.features]
+        return explained
+
+    def renamed(self, names: Mapping[str, str]) -> Known:
+        """Give tags other names, in the model too."""
+        changed, model = self.state.renamed(names), copy.copy(self.model)
+        # Tags that came by merging have no label of their own.
+        labels = set(model.label_names_)
+        model.rename_labels({old: new for old, new in names.items() if old in labels})
+        return self._replace(state=changed, model=model)
+
+    def joined(self, tags: Iterable[str], into: str) -> Known:
+        """Join tags into one: one of them, another tag, or a new name."""
+        listed = self.state.checked_tags(tags)
+        if not isinstance(into, str):
+            raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
+        known = self if into in self.state.counts else self.renamed({listed[0]: into})
+        here = [tag for tag in listed if tag in known.state.counts]
+        return known._replace(state=known.state.merged(here, into))
 
 
 def f1(true: set[str], predicted: set[str]) -> float:

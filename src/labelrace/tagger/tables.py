@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from labelrace.exceptions import DataFormatError
 from labelrace.features.cells import Table, read_table
 from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
+from labelrace.tagger.tags import TagSets, as_given, from_table
 
-__all__ = ["batches_of", "file_tables", "one_row", "text_tables"]
+__all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "text_tables", "without_tags"]
 
 
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
@@ -129,3 +130,34 @@ def one_row(row: Any) -> Table:
     if table.n_rows != 1:
         raise ValueError(f"row must be one row, got {table.n_rows}.")
     return table
+
+
+def tagged_batches(
+    X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, delimiter: str | None = None
+) -> Iterator[tuple[Table, TagSets, str | None]]:
+    """Yield the batches of a table without the column of tags, their tags, and what separates these.
+
+    ``y`` are the tags of all rows, or None where the table has them in ``tags``; ``separator`` is what separates them,
+    or None to find it.
+    """
+    if y is not None:
+        table = read_table(X)
+        sets, separator = as_given(y, table.n_rows, separator)
+        for start in range(0, table.n_rows, size):
+            stop = start + size
+            yield without_tags(table.rows(start, stop), tags), sets[start:stop], separator
+        return
+    if tags is None:
+        raise ValueError("y must be the tags of each row, or tags= the name of the column that holds them, got None.")
+    if not isinstance(X, (str, Path)):
+        # All tags are read before anything is learned: an error leaves the tagger as it was.
+        X = read_table(X)
+        from_table(X, tags, separator)
+    for batch in batches_of(X, size, delimiter):
+        sets, separator = from_table(batch, tags, separator)
+        yield without_tags(batch, tags), sets, separator
+
+
+def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
+    """Leave the column of tags, or their columns, out of a table."""
+    return table.without([tags] if isinstance(tags, str) else tags or ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -21,23 +21,20 @@ from labelrace import parameters
 from labelrace.core.locks import one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
-from labelrace.features.cells import Table, read_table
+from labelrace.features.cells import Table
 from labelrace.models import persistence
 from labelrace.models.registry import make_model
+from labelrace.models.signature import DeclaredParameters
 from labelrace.models.writing import Writable
-from labelrace.tagger import merging, storage
+from labelrace.tagger import merging, storage, tables
 from labelrace.tagger.state import Known, TaggerState, f1
-from labelrace.tagger.tables import batches_of, one_row
-from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets, as_given, from_table
+from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets
 from labelrace.typing import Array, SparseMatrix
 
 __all__ = ["Tagger"]
 
-# Tags to explain where none is predicted.
-_EXPLAINED = 3
 
-
-class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
+class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     """Learn to tag the rows of tables, batch by batch, and go on learning.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
@@ -93,35 +90,23 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
     'body: oven'
     """
 
-    _known: Known
-
-    def __init__(
-        self,
-        tags: str | Sequence[str] | None = None,
-        *,
-        text: Any = None,
-        category: Any = None,
-        number: Any = None,
-        date: Any = None,
-        id: Any = None,
-        drop: Any = None,
-        separator: str | None = None,
-        untagged: str = "unknown",
-        model: Any = "race",
-        min_rows: int | None = None,
-        max_features: int = 2**18,
-        encoders: Mapping[str, Any] | None = None,
-        encoders_only: bool = False,
-        batch_size: int = 500,
-        random_state: Any = None,
-    ) -> None:
-        self.tags, self.text, self.category, self.number = tags, text, category, number
-        self.date, self.id, self.drop = date, id, drop
-        self.separator, self.untagged = separator, untagged
-        self.model = model
-        self.min_rows, self.max_features = min_rows, max_features
-        self.encoders, self.encoders_only = encoders, encoders_only
-        self.batch_size, self.random_state = batch_size, random_state
+    tags: str | Sequence[str] | None = field(default=None, kw_only=False)
+    text: Any = None
+    category: Any = None
+    number: Any = None
+    date: Any = None
+    id: Any = None
+    drop: Any = None
+    separator: str | None = None
+    untagged: str = "unknown"
+    model: Any = "race"
+    min_rows: int | None = None
+    max_features: int = 2**18
+    encoders: Mapping[str, Any] | None = None
+    encoders_only: bool = False
+    batch_size: int = 500
+    random_state: Any = None
+    _known: Known = field(init=False)
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
@@ -183,47 +168,23 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         """Yield the batches of a table without the column of tags, their tags, and what separates these."""
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
-        if y is not None:
-            table = read_table(X)
-            tags, separator = as_given(y, table.n_rows, self._separator())
-            for start in range(0, table.n_rows, self.batch_size):
-                part = slice(start, start + self.batch_size)
-                yield self._without_tags(table.rows(part.start, part.stop)), tags[part], separator
-            return
-        if self.tags is None:
-            raise ValueError(
-                "y must be the tags of each row, or tags= the name of the column that holds them, got None."
-            )
-        if not isinstance(X, (str, Path)):
-            # All tags are read before anything is learned: an error leaves the tagger as it was.
-            X = read_table(X)
-            from_table(X, self.tags, self._separator())
-        separator = self._separator()
-        for batch in batches_of(X, self.batch_size, delimiter):
-            tags, separator = from_table(batch, self.tags, self._separator() or separator)
-            yield self._without_tags(batch), tags, separator
-
-    def _separator(self) -> str | None:
-        return self.separator or (self._known.state.separator if self.is_fitted else None)
-
-    def _without_tags(self, table: Table) -> Table:
-        return table.without([self.tags] if isinstance(self.tags, str) else self.tags or ())
+        separator = self.separator or (self._known.state.separator if self.is_fitted else None)
+        return tables.tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
         known = self._known if self.is_fitted else None
         before = known and known.state
-        tagged = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
         predicted = [set[str]() for _ in tags]
         if before is None and not any(tags):
             return predicted
         features = known.features if known else self.new_features()
         state, X, reused = features.learned(before and before.features, table)
         names = before.names if before else TagNames({}, frozenset())
-        truth = [names.current(tags[row] or ()) for row in tagged]
+        tagged, truth = names.tagged(tags, self.untagged)
         tested = TaggerState(state, separator, names) if before is None else before
         if test and known is not None:
-            predicted = _predicted(known, X)
+            predicted = known.predict(X)
             tested = known.state.tested(truth, [predicted[row] for row in tagged])
         if tagged:
             # What it knows is a value, so a copy that goes on leaves the model as it is.
@@ -264,7 +225,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         list of sets of str
         """
         known = self._checked_known()
-        return [tags for matrix in self._matrices(known, X) for tags in _predicted(known, matrix)]
+        return [tags for matrix in self._matrices(known, X) for tags in known.predict(matrix)]
 
     def predict_top(self, X: Any, k: int = 5) -> list[list[tuple[str, float]]]:
         """List the most likely tags of each row with their probabilities, best first.
@@ -280,13 +241,8 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         list of lists of (tag, probability)
         """
         parameters.check_whole("k", k, 1)
-        return self._top(self._checked_known(), X, k)
-
-    def _top(self, known: Known, X: Any, k: int) -> list[list[tuple[str, float]]]:
-        names = known.state.names
-        n_more = len(names.aliases) + len(names.retired)
-        rows = [row for matrix in self._matrices(known, X) for row in known.model.predict_top(matrix, k + n_more)]
-        return [names.of_likely(row)[:k] for row in rows]
+        known = self._checked_known()
+        return [row for matrix in self._matrices(known, X) for row in known.predict_top(matrix, k)]
 
     def predict_proba(self, X: Any) -> list[dict[str, float]]:
         """Estimate the probability of every tag, by name; `predict_top` lists the best only.
@@ -300,7 +256,8 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         list of dicts from tag to probability
         """
         known = self._checked_known()
-        return [dict(row) for row in self._top(known, X, len(known.model.label_names_))]
+        n_tags = len(known.model.label_names_)
+        return [dict(row) for matrix in self._matrices(known, X) for row in known.predict_top(matrix, n_tags)]
 
     def predict_scored(self, X: Any) -> list[dict[str, float]]:
         """Predict the tags of each row, with their probabilities.
@@ -314,15 +271,8 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         list of dicts from tag to probability
             Of the predicted tags only, most likely first.
         """
-        rows = list[dict[str, float]]()
         known = self._checked_known()
-        places = {label: place for place, label in enumerate(known.model.label_names_)}
-        for matrix in self._matrices(known, X):
-            likely = known.model.predict_proba(matrix)
-            for tags, row in zip(known.model.predict_labels(matrix), likely, strict=True):
-                pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
-                rows.append(dict(known.state.names.of_likely(pairs)))
-        return rows
+        return [row for matrix in self._matrices(known, X) for row in known.predict_scored(matrix)]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the mean F measure of the rows: what tags and predicted tags have in common.
@@ -340,10 +290,9 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         """
         known, sums = self._checked_known(), list[float]()
         for table, tags, _ in self.tagged_batches(X, y):
-            predicted = _predicted(known, known.features.transform(table))
-            for names, found in zip(tags, predicted, strict=True):
-                if names is not None or self.untagged == "none":
-                    sums.append(f1(known.state.names.current(names or ()), found))
+            predicted = known.predict(known.features.transform(table))
+            rows, truth = known.state.names.tagged(tags, self.untagged)
+            sums += [f1(names, predicted[row]) for row, names in zip(rows, truth, strict=True)]
         if not sums:
             raise ValueError("X must have rows with tags to compute a score, got none.")
         return float(np.mean(sums))
@@ -369,29 +318,13 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         known = self._checked_known()
         if not hasattr(known.model, "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
-        table = one_row(row)
-        [matrix] = self._matrices(known, table)
-        own_labels = list(known.model.label_names_)
-        [best] = self._top(known, table, len(own_labels))
-        chosen = (
-            list(tags)
-            if tags is not None
-            else sorted(_predicted(known, matrix)[0]) or [tag for tag, _ in best[:_EXPLAINED]]
-        )
-        names, words = known.state.names, known.state.features.vocabulary.names
-        explained = {}
-        for tag in chosen:
-            labels = [label for label in own_labels if names.current([label]) == {tag}]
-            if not labels:
-                raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
-            told = max(known.model.explain(matrix, labels, n_words), key=lambda one: one.score)
-            explained[tag] = [(words[column], amount) for column, amount in told.features]
-        return explained
+        [matrix] = self._matrices(known, tables.one_row(row))
+        return known.explain(matrix, tags, n_words)
 
     def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
         """Yield the features of a table, some rows at a time."""
-        for table in batches_of(X, max(1, int(self.batch_size))):
-            yield known.features.transform(self._without_tags(table))
+        for table in tables.batches_of(X, max(1, int(self.batch_size))):
+            yield known.features.transform(tables.without_tags(table, self.tags))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -430,8 +363,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         known = self._checked_known()
         before = known.state
         learned, X, _ = known.features.learned(before.features, table)
-        tagged = [row for row, names in enumerate(tags) if names is not None or self.untagged == "none"]
-        truth = [before.names.current(tags[row] or ()) for row in tagged]
+        tagged, truth = before.names.tagged(tags, self.untagged)
         return before.learned(truth)._replace(features=learned), X, tagged, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
@@ -443,7 +375,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
     @property
     def state(self) -> TaggerState:
         """Everything that is known beside the model, as a value."""
-        return self._checked_state()
+        return self._checked_known().state
 
     # --- Tags change --------------------------------------------------------------------------------------------------
 
@@ -458,7 +390,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: _renamed(known, names))
+        return self._exchange(lambda known: known.renamed(names))
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
         """Join tags into one; rows that still come with one of them are taken for it.
@@ -473,15 +405,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-
-        def change(known: Known) -> Known:
-            listed = known.state.checked_tags(tags)
-            if into not in known.state.counts:
-                known = _renamed(known, {listed[0]: into})
-            here = [tag for tag in listed if tag in known.state.counts]
-            return known._replace(state=known.state.merged(here, into))
-
-        return self._exchange(change)
+        return self._exchange(lambda known: known.joined(tags, into))
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
         """Retire tags: they are predicted no more, and left out where rows still come with them.
@@ -521,9 +445,7 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger of what its file holds; `labelrace.load` calls this."""
         given, state, model = storage.unpacked(header, tensors, encoders)
-        tagger = cls(**given)
-        tagger._known = Known(state, model, tagger.new_features().restore(state.features))
-        return tagger
+        return cls(**given).exchanged(state, model)
 
     @property
     def is_fitted(self) -> bool:
@@ -533,35 +455,32 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
     @property
     def columns_(self) -> tuple[Column, ...]:
         """What each column of the table was taken for."""
-        return self._checked_state().features.columns
+        return self.state.features.columns
 
     @property
     def separator_(self) -> str | None:
         """What separates the tags of a row where they are one text."""
-        return self._checked_state().separator
+        return self.state.separator
 
     @property
     def tags_(self) -> Mapping[str, TagCounts]:
         """All tags, with how often they were there and how well they were predicted before their rows were learned."""
-        return self._checked_state().counts
+        return self.state.counts
 
     @property
     def quality_(self) -> dict[str, float]:
         """Quality of what was predicted before it was learned, by `prequential_fit`: rows, example F and micro F."""
-        return self._checked_state().quality()
+        return self.state.quality()
 
     @property
     def n_rows_(self) -> int:
         """Rows learned."""
-        return self._checked_state().n_rows
+        return self.state.n_rows
 
     @property
     def model_(self) -> Any:
         """The model inside."""
         return self._checked_known().model
-
-    def _checked_state(self) -> TaggerState:
-        return self._checked_known().state
 
     def _checked_known(self) -> Known:
         if not self.is_fitted:
@@ -572,17 +491,3 @@ class Tagger(Writable, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted
-
-
-def _predicted(known: Known, matrix: SparseMatrix) -> list[set[str]]:
-    """Predict tags, under the names that they have now."""
-    return [known.state.names.current(tags) for tags in known.model.predict_labels(matrix)]
-
-
-def _renamed(known: Known, names: Mapping[str, str]) -> Known:
-    """Give tags other names, in the model too."""
-    changed, model = known.state.renamed(names), copy.copy(known.model)
-    # Tags that came by merging have no label of their own.
-    labels = set(model.label_names_)
-    model.rename_labels({old: new for old, new in names.items() if old in labels})
-    return known._replace(state=changed, model=model)

@@ -74,6 +74,11 @@ class TagNames(NamedTuple):
         """
         return {self.aliases.get(tag, tag) for tag in tags} - self.retired
 
+    def tagged(self, tags: TagSets, untagged: str) -> tuple[list[int], list[set[str]]]:
+        """List the rows whose tags are known, and their tags; ``untagged`` tells what rows without tags mean."""
+        rows = [row for row, names in enumerate(tags) if names is not None or untagged == "none"]
+        return rows, [self.current(tags[row] or ()) for row in rows]
+
     def of_likely(self, row: list[tuple[str, float]]) -> list[tuple[str, float]]:
         """Name the tags of a row as they are called now; one of several has the largest of their probabilities."""
         if not self.aliases and not self.retired:

@@ -1,0 +1,109 @@
+"""Candidates: the few labels of a row that are looked at, where there are too many to look at all.
+
+They are the best ones by the decoder (`labelrace.learners.code_decoder`), some of them the best of all labels exactly,
+the others of those that occurred recently. The table (`labelrace.learners.residual_table`) corrects their scores. It
+learns the better half of them, and the true labels of a row, which take the places of the last ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.core import thresholds
+from labelrace.learners import code_decoder, residual_table
+from labelrace.learners.table import Table
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+__all__ = ["EXACT", "Candidates", "LinearForm", "count", "linear_form", "rows_of", "scored", "targets", "to_learn"]
+
+EXACT = 16
+"""Labels of each row that are the best of all labels, exactly."""
+
+# Candidates of a row, and of few labels: there codes are short, and rank worse.
+_CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
+# Share of them that the table learns, the best.
+_LEARNED = 1.0
+
+
+class Candidates(NamedTuple):
+    """Candidates of rows, (n, c), and their scores, adjusted for thresholds."""
+
+    labels: IntArray
+    scores: FloatArray
+
+
+def count(n_labels: int) -> int:
+    """Return how many candidates a row has."""
+    return min(n_labels, _MORE_CANDIDATES if n_labels <= _FEW_LABELS else _CANDIDATES)
+
+
+def scored(
+    decoder: code_decoder.Derived,
+    table: Table,
+    asked: code_decoder.Queries,
+    Z: AnyMatrix | None,
+    n_exact: int = EXACT,
+) -> Candidates:
+    """Find the candidates of rows and their scores; without ``Z``, as if the table were empty."""
+    n_labels = decoder.sums.shape[0]
+    labels, scores = code_decoder.best(decoder, asked, min(n_labels, max(count(n_labels), n_exact)), n_exact)
+    if Z is not None:
+        scores = scores + residual_table.scores(table, Z, labels)
+    return Candidates(labels, thresholds.adjusted(scores))
+
+
+class LinearForm(NamedTuple):
+    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of some columns of ``z``."""
+
+    beta: FloatArray
+    constants: FloatArray
+    weights: FloatArray
+
+
+def linear_form(decoder: code_decoder.Derived, table: Table, columns: IntArray, labels: IntArray) -> LinearForm:
+    """Write the scores of some labels as linear functions of codes and columns."""
+    beta, constants = code_decoder.coefficients(decoder, labels)
+    return LinearForm(beta, constants, residual_table.weights_of(table, columns, labels).astype(float))
+
+
+def rows_of(Y: AnyMatrix) -> IntArray:
+    """Return the row of each entry of a sparse matrix."""
+    return np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+
+
+def targets(labels: IntArray, Y: AnyMatrix) -> FloatArray:
+    """Look candidates up in the labels of their rows: 1, 0, or NaN where it is not known."""
+    n, n_labels = Y.shape
+    keys: Any = rows_of(Y) * n_labels + Y.indices
+    asked = np.arange(n)[:, None] * n_labels + labels
+    if not len(keys):
+        return np.zeros(labels.shape)
+    values = Y.data
+    if not Y.has_sorted_indices:
+        order = np.argsort(keys)
+        keys, values = keys[order], values[order]
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    return np.where(keys[place] == asked, values[place], 0.0)
+
+
+def to_learn(
+    decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix
+) -> tuple[IntArray, Array, FloatArray]:
+    """Find what the table learns of rows: candidates, the true labels among them, their scores and targets."""
+    labels, base = code_decoder.best(decoder, asked, max(1, int(_LEARNED * count(Y.shape[1]))), 0)
+    known, rows = targets(labels, Y), rows_of(Y)
+    present = np.flatnonzero(Y.data == 1)
+    keys = rows[present] * Y.shape[1] + Y.indices[present]
+    found = (np.arange(len(labels))[:, None] * Y.shape[1] + labels)[known == 1]
+    missed = present[~np.isin(keys, found)]
+    rows, new = rows[missed], Y.indices[missed].astype(np.intp)
+    # The first missed label of a row goes last, the second before it, and so on, over labels that are absent.
+    rank, n_free = np.arange(len(rows)) - np.searchsorted(rows, rows), (known != 1).sum(axis=1)
+    fits = rank < n_free[rows]
+    rows, new, rank = rows[fits], new[fits], rank[fits]
+    places = np.argsort(known == 1, axis=1, kind="stable")[rows, n_free[rows] - 1 - rank]
+    labels[rows, places], known[rows, places] = new, 1.0
+    base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, new)
+    return labels, base, known

@@ -1,0 +1,156 @@
+"""Model files with a fitting checksum whose header or arrays cannot be: each case has once gone wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+import warnings
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import labelrace
+from labelrace.exceptions import DivergenceError, DivergenceWarning, ModelFileError
+from labelrace.models import persistence
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)
+ROWS = [
+    {
+        "text": f"word{i % 7} word{i % 5}",
+        "when": f"2020-01-{i % 28 + 1:02d}",
+        "num": i % 13 * 0.5,
+        "tags": f"t{i % 5};u",
+    }
+    for i in range(40)
+]
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    """Return the bytes of models' files by name, each made when it is first asked for."""
+    folder, made = tmp_path_factory.mktemp("hostile"), {}
+
+    def content(name):
+        if name not in made:
+            if name == "Tagger":
+                model = labelrace.Tagger(tags="tags", random_state=0).fit(ROWS)
+            else:
+                model = labelrace.make_model(name)
+                if "random_state" in model.get_params():
+                    model.set_params(random_state=0)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DivergenceWarning)
+                    model.fit(X, Y)
+            model.source_ = {"feature_names": list("abcd"), "nominal_values": {}}
+            model.save(folder / "model")
+            made[name] = (folder / "model").read_bytes()
+        return made[name]
+
+    return content
+
+
+def load_changed(folder, content, change):
+    """Let a function change the header and the arrays of a file, and load what it made of them."""
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"])
+    tensors = safetensors.numpy.load(content)
+    change(header, tensors)
+    text = json.dumps(header)
+    tensors = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in tensors.items()}
+    checksum = persistence._checksum(text, tensors)
+    (folder / "file").write_bytes(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
+    return labelrace.load(folder / "file")
+
+
+def set_header(path, value):
+    def change(header, tensors):
+        *parents, last = path.split("/")
+        for key in parents:
+            header = header[int(key) if isinstance(header, list) else key]
+        header[int(last) if isinstance(header, list) else last] = value
+
+    return change
+
+
+def set_array(name, new):
+    def change(header, tensors):
+        tensors[name] = new(tensors[name])
+
+    return change
+
+
+def resized(old, new):
+    """Change a size wherever it occurs, so that the arrays still fit one another."""
+
+    def change(header, tensors):
+        for name, array in tensors.items():
+            if old in array.shape:
+                tensors[name] = np.resize(array, [new if size == old else size for size in array.shape])
+
+    return change
+
+
+def empty_watch(header, tensors):
+    tensors["state.watch.monitor.offsets"] = tensors["state.watch.monitor.present"] = np.zeros(0)
+
+
+REFUSED = {
+    "a seed below 0": ("race-cls-fixed", set_header("seed", -1)),
+    "labels that are a text": ("obr", set_header("n_labels", "5")),
+    "labels of a type that they cannot have": ("obr", set_header("label_dtype", "O")),
+    "a source of other features": ("obr", set_header("source", {"dict": {"feature_names": {"list": []}}})),
+    "no features": ("majority", set_array("n_values", lambda array: array[:0])),
+    "no pseudo labels": ("race-reg-adaptive", resized(3, 0)),
+    "other trees than the parameters say": ("eaht", set_header("parameters/n_trees", 3)),
+    "many roots of one tree": ("mlht", set_array("state.shape.roots", lambda roots: np.repeat(roots, 8))),
+    "no root": ("isoup", set_array("state.shape.roots", lambda roots: roots[:0])),
+    "layers that do not fit": ("maniac", set_array("state.layers.0.weights", lambda array: array[:, :1])),
+    "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
+    "offsets of no label": ("adagrad-squared", empty_watch),
+    "a table without slots": ("race-hashed", set_array("state.table", lambda table: table[:0])),
+    "compressed and not": ("race", set_header("parts/state.compressed", 1)),
+    "a type of parameter": ("Tagger", set_header("parameters/separator", {"a": 1})),
+    "no rows in a batch": ("Tagger", set_header("parameters/batch_size", 0)),
+    "a column of no kind": ("Tagger", set_header("columns/0/1", 0.5)),
+    "a column with a truth that is none": ("Tagger", set_header("columns/0/2", "x")),
+    "a pattern of dates": ("Tagger", set_header("columns/1/3", "%d%d")),
+    "an empty separator": ("Tagger", set_header("separator", "")),
+    "moments": ("Tagger", set_header("moments/num", [1.0, 0.0, -1.0])),
+    "aliases": ("Tagger", set_header("aliases", {"a": 1.5})),
+    "counts of a tag": ("Tagger", set_header("tags/u", [1, 2, -3, 4])),
+    "a sum that is not finite": ("Tagger", set_header("sum_f1", float("inf"))),
+    "words out of order": ("Tagger", set_array("words.keys", lambda array: array[::-1])),
+    "fewer counters": ("Tagger", set_array("words.counters", lambda array: array[:5])),
+    "counts of words": ("Tagger", set_array("words.rows", lambda array: array * np.nan)),
+    "texts of words": ("Tagger", set_array("words.lengths", lambda array: -array)),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(tmp_path, contents, what):
+    name, change = REFUSED[what]
+    with pytest.raises(ModelFileError, match="damaged"):
+        load_changed(tmp_path, contents(name), change)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "value"),
+    [
+        ("race-cls-fixed", "state.decoder.basis", 1e200),
+        ("moplms", "state.sums.sum_y", 1e200),
+        ("occ", "state.learners.precision", 0.0),
+        ("mbr", "state.together", 1e200),
+    ],
+)
+def test_numbers_that_lead_to_none_are_an_error(tmp_path, contents, name, array, value):
+    """What no rows can have taught may be within the bounds of each number: then predicting says so."""
+    model = load_changed(tmp_path, contents(name), set_array(array, lambda old: np.full_like(old, value)))
+    with np.errstate(all="ignore"), pytest.raises(DivergenceError, match="finite"):
+        model.decision_function(X)
+
+
+def test_frequencies_above_one(tmp_path, contents):
+    model = load_changed(tmp_path, contents("negative"), set_array("state.counts", lambda counts: counts + 1e9))
+    assert model.predict_proba(X).max() == 1.0
