@@ -65,6 +65,15 @@ def test_a_number_that_claims_many_labels(tmp_path, name, text):
         open_stream(tmp_path / name)
 
 
+def test_a_schema_that_claims_many_features(tmp_path):
+    (tmp_path / "data.jsonl").write_text('{"x1": 1, "l": 1}\n')
+    many = {"prefix": "x", "first": 1, "length": 10**8}
+    schema = {"labelrace_schema": 1, "features": many, "labels": ["l"], "nominal": {}, "options": {}}
+    (tmp_path / "data.jsonl.schema.json").write_text(json.dumps(schema))
+    with pytest.raises(LimitError, match="LABELRACE_MAX_BYTES"):
+        open_stream(tmp_path / "data.jsonl")
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes on this system")
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "table.csv")
