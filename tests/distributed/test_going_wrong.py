@@ -67,9 +67,9 @@ def test_memory_that_is_used_up_names_the_share_and_what_to_do(client):
     scheduler = client.cluster.scheduler
     before, scheduler.allowed_failures = scheduler.allowed_failures, 0
     try:
-        parts = [dask.delayed(part) for part in PARTS[:60]] + [dask.delayed(exhaust)()]
+        parts = [dask.delayed(part) for part in PARTS[:30]] + [dask.delayed(exhaust)()]
         model = labelrace.LabelRaceClassifier(random_state=0)
-        with pytest.raises(DistributedError, match=r"piece 60 of the source.*memory.*Give smaller pieces"):
+        with pytest.raises(DistributedError, match=r"piece 30 of the source.*memory.*Give smaller pieces"):
             fit(model, parts, client=client, rounds=2, shares=3)
         assert model.is_fitted
     finally:
@@ -82,6 +82,7 @@ def test_workers_that_do_not_fit_are_refused_at_the_start(client):
 
         labelrace.__version__ = version
 
+    client.wait_for_workers(2, timeout=120)
     client.run(pretend, "0.0.1", workers=[next(iter(client.scheduler_info()["workers"]))])
     with pytest.raises(DistributedError, match=r"The worker tcp://\S+ has labelrace 0\.0\.1, this process has"):
         fit(labelrace.make_model("majority"), PARTS, client=client)
