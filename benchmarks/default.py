@@ -13,7 +13,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
+
+from shapes import SHAPES, Shape
 
 from labelrace import LabelRaceClassifier, RACEClassifier
 from labelrace.streams.dataset import Batch
@@ -22,33 +24,6 @@ from labelrace.streams.synthetic import SyntheticStream
 REPEATS = 6
 # Rows up to which batches have 100 rows, and rows of a stream at the most.
 SHORT, MOST_ROWS = 4000, 10_000
-
-
-class Shape(NamedTuple):
-    """What a dataset looks like; ``density`` is the share of non-zeros of binary features, None for dense numbers."""
-
-    n_rows: int
-    n_features: int
-    n_labels: int
-    cardinality: float
-    density: float | None = None
-
-
-# From the datasets' descriptions in Mulan's collection; densities are rounded.
-SHAPES = {
-    "yeast": Shape(2417, 103, 14, 4.2),
-    "scene": Shape(2407, 294, 6, 1.1),
-    "mediamill": Shape(43907, 120, 101, 4.4),
-    "NUS-WIDE": Shape(269648, 500, 81, 1.9),
-    "genbase": Shape(662, 1186, 27, 1.3, 0.02),
-    "medical": Shape(978, 1449, 45, 1.2, 0.01),
-    "corel5k": Shape(5000, 499, 374, 3.5, 0.017),
-    "bibtex": Shape(7395, 1836, 159, 2.4, 0.037),
-    "bookmarks": Shape(87856, 2150, 208, 2.0, 0.058),
-    "tmc2007": Shape(28596, 49060, 22, 2.2, 0.0007),
-    "rcv1v2": Shape(6000, 47236, 101, 2.9, 0.0015),
-    "EUR-Lex": Shape(19348, 5000, 3993, 5.3, 0.047),
-}
 
 
 def stream_of(shape: Shape) -> SyntheticStream:

@@ -168,14 +168,15 @@ def transition(name: str, memory: str) -> None:
         print(f"{place:5}  " + "  ".join(f"{cell:>15}" for cell in cells))
 
 
+# By what the system says of the process: what `resource` says would count the process that started it, too.
 _LOADING = """
-import resource, sys, time, labelrace
+import sys, time, labelrace
 labelrace.HashedRACEClassifier  # its modules are no part of the model
-now = lambda: int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
-at_rest, start = now(), time.process_time()
+size = lambda name: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 976.5625
+at_rest, start = size("VmRSS"), time.process_time()
 model = labelrace.load(sys.argv[1])
-spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 * 1.024
-print(f"load: {spent:.2f} s; the process grows by {now() - at_rest:.0f} MB, at its peak by {peak - at_rest:.0f} MB")
+spent, peak = time.process_time() - start, size("VmHWM") - at_rest
+print(f"load: {spent:.2f} s; the process grows by {size('VmRSS') - at_rest:.0f} MB, at its peak by {peak:.0f} MB")
 """
 
 

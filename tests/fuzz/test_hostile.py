@@ -110,6 +110,7 @@ REFUSED = {
     "part of a first label": ("plst", set_array("state.first_labels", lambda array: array * 0 + 0.5)),
     "offsets of no label": ("adagrad-squared", empty_watch),
     "a table without slots": ("race-hashed", set_array("state.table", lambda table: table[:0])),
+    "a label twice in a set": ("cl", set_array("state.sets.labels", np.zeros_like)),
     "compressed and not": ("race", set_header("parts/state.compressed", 1)),
     "a type of parameter": ("Tagger", set_header("parameters/separator", {"a": 1})),
     "no rows in a batch": ("Tagger", set_header("parameters/batch_size", 0)),

@@ -146,7 +146,13 @@ class Calls(RuleBasedStateMachine):
             assert not np.isnan(scores).any()
             assert ((likely >= 0) & (likely <= 1)).all()
         np.testing.assert_array_equal(found[0][0], found[1][0])
-        assert self.model.predict(X).shape == (5, self.n_labels)
+        # The sets are the same by whichever name, and a row is what it is in a batch.
+        marks = self.model.predict(X)
+        assert marks.shape == (5, self.n_labels)
+        marks = marks.toarray() if sparse.issparse(marks) else marks
+        assert self.model.predict_labels(X) == [set(np.flatnonzero(row).tolist()) for row in marks]
+        alone = self.model.predict_proba(FORMS["csr" if form == "coo" else form](X)[:1])
+        np.testing.assert_allclose(alone, found[0][1][:1], atol=1e-3)
 
     @property
     def both_models(self):

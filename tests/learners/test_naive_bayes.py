@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import BernoulliNB
 
+import labelrace
 from labelrace.learners import nominal
 from labelrace.learners.naive_bayes import NaiveBayes
 
@@ -170,3 +171,11 @@ def test_update_changes_nothing(learn, assert_pure, make):
     beyond[3] = [1, 0, 4]
     assert_pure(bank.update, state, make(beyond), H)
     np.testing.assert_array_equal(assert_pure(bank.predict, assert_pure(bank.derive, state), make(X)), before)
+
+
+def test_round_off_says_nothing():
+    """A feature whose values differ in their last digit is constant: it would decide everything otherwise."""
+    Y = np.arange(40)[:, None] % 4 == 0
+    X = np.where(Y, 0.4, np.nextafter(0.4, 1.0))
+    model = labelrace.BinaryRelevanceClassifier().fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba([[0.4], [np.nextafter(0.4, 1.0)]]), 0.25, atol=0.02)

@@ -531,3 +531,8 @@ def test_huge_numbers_are_cut_for_one_row_as_for_many(stream):
     model = taught(stream)
     row = {**stream[0][0], next(iter(stream[0][0])): 1e300}
     assert list(model.predict_one(row).values()) == model.predict_many(pd.DataFrame([row])).to_numpy()[0].tolist()
+
+
+def test_labels_that_cannot_be_names():
+    with pytest.raises(ValueError, match="y must hold labels"):
+        RiverClassifier("obr").learn_one({"a": 1.0}, [["x"]])

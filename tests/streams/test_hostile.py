@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pytest
 
+import labelrace
 from labelrace.exceptions import DataFormatError, LimitError
 from labelrace.streams import load_dataset, open_stream
 
@@ -61,6 +63,22 @@ def test_a_number_that_claims_many_labels(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(LimitError, match="LABELRACE_MAX_LABELS"):
         open_stream(tmp_path / name)
+
+
+def test_a_schema_that_claims_many_features(tmp_path):
+    (tmp_path / "data.jsonl").write_text('{"x1": 1, "l": 1}\n')
+    many = {"prefix": "x", "first": 1, "length": 10**8}
+    schema = {"labelrace_schema": 1, "features": many, "labels": ["l"], "nominal": {}, "options": {}}
+    (tmp_path / "data.jsonl.schema.json").write_text(json.dumps(schema))
+    with pytest.raises(LimitError, match="LABELRACE_MAX_BYTES"):
+        open_stream(tmp_path / "data.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes on this system")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "table.csv")
+    with pytest.raises(DataFormatError, match="must be a plain file"):
+        labelrace.Tagger(tags="tags").fit(tmp_path / "table.csv")
 
 
 def test_a_column_of_nothing_is_not_made_whole(tmp_path):

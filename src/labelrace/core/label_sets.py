@@ -41,7 +41,7 @@ class LabelSets(NamedTuple):
     keys: Annotated[NDArray[np.int64], "_d"]
     counts: Annotated[FloatArray, "_d", ">=0"]
     ends: Annotated[IntArray, "_d", "ends _z"]
-    labels: Annotated[IntArray, "_z", "<l"]
+    labels: Annotated[IntArray, "_z", "<l", "sets ends"]
 
 
 def empty() -> LabelSets:

@@ -1,13 +1,22 @@
-"""Locks that an interrupt cannot leave behind."""
+"""One writer at a time, and locks that an interrupt cannot leave behind.
+
+Whoever changes a model makes a new value and assigns it; readers take whichever value there is, without waiting. Two
+writers must not start from the same value, or what one of them learned would be gone.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-__all__ = ["one_at_a_time"]
+__all__ = ["Writable", "one_at_a_time"]
 
 T = TypeVar("T")
+
+# Beside the objects, not in them: copies, clones and pickles have a lock of their own, and attributes stay as they are.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
@@ -17,3 +26,12 @@ def one_at_a_time(lock: Any, change: Callable[..., T], *arguments: Any) -> T:
     A line of its own for the end of the block could be interrupted before the lock is free again.
     """
     with lock: return change(*arguments)  # noqa: E701  # fmt: skip
+
+
+class Writable:
+    """An object with a lock for those who change it."""
+
+    @property
+    def _writers(self) -> Any:
+        """The lock; of two threads that make one, the first counts. The thread that holds it may take it again."""
+        return _LOCKS.setdefault(self, threading.RLock())

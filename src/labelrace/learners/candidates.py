@@ -1,8 +1,8 @@
 """Candidates: the few labels of a row that are looked at, where there are too many to look at all.
 
 They are the best ones by the decoder (`labelrace.learners.code_decoder`), some of them the best of all labels exactly,
-the others of those that occurred recently. The table (`labelrace.learners.residual_table`) corrects their scores. It
-learns the better half of them, and the true labels of a row, which take the places of the last ones.
+the others of those that occurred recently. The table (`labelrace.learners.residual_table`) corrects their scores. When
+it learns, the true labels of a row that are not among them take the places of the last ones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ EXACT = 16
 
 # Candidates of a row, and of few labels: there codes are short, and rank worse.
 _CANDIDATES, _MORE_CANDIDATES, _FEW_LABELS = 64, 256, 2048
-# Share of them that the table learns, the best.
-_LEARNED = 1.0
 
 
 class Candidates(NamedTuple):
@@ -92,7 +90,7 @@ def to_learn(
     decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix
 ) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns of rows: candidates, the true labels among them, their scores and targets."""
-    labels, base = code_decoder.best(decoder, asked, max(1, int(_LEARNED * count(Y.shape[1]))), 0)
+    labels, base = code_decoder.best(decoder, asked, count(Y.shape[1]), 0)
     known, rows = targets(labels, Y), rows_of(Y)
     present = np.flatnonzero(Y.data == 1)
     keys = rows[present] * Y.shape[1] + Y.indices[present]

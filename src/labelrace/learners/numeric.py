@@ -57,6 +57,8 @@ DEFAULT_PRECISION = 0.01
 _FAR = 10.0
 # A feature whose variance is below this share of its mean square is constant but for round-off.
 _CONSTANT = 1e-12
+# The same where a shift is taken from the values first: a deviation of 1e-14 of a value is its own round-off.
+_ROUND_OFF = 1e-28
 _SMALLEST_DEVIATION = 1e-10
 _SMALLEST_PROBABILITY = 1e-75
 # Sums of squares beyond the first leave no room for what is derived from them. Features whose variance, or whose bins,
@@ -212,7 +214,8 @@ def density_odds(moments: Moments, rows: FloatArray, smoothing: float) -> Densit
     n_all = np.maximum(present[:, -1:], 1.0)
     mean, mean_square = moments.sums[:, -1:] / n_all, moments.squares[:, -1:] / n_all
     variance = mean_square - mean**2
-    varies = variance > np.maximum(_CONSTANT * mean_square, _SMALLEST_VARIANCE)
+    round_off = _ROUND_OFF * (mean + moments.shift[:, None]) ** 2
+    varies = variance > np.maximum.reduce([_CONSTANT * mean_square, round_off, np.full_like(mean, _SMALLEST_VARIANCE)])
     safe = np.where(varies, variance, 1.0)
     n = _by_class(present) + smoothing
     mu = (_by_class(moments.sums) + smoothing * mean) / n

@@ -24,14 +24,13 @@ from sklearn.utils.metaestimators import available_if
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.locks import one_at_a_time
+from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.models.signature import DeclaredParameters
-from labelrace.models.writing import Writable
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
 __all__ = ["OnlineClassifier"]

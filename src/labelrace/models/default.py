@@ -149,9 +149,8 @@ class LabelRace(BankAlgorithm[State]):
         if learners.rows == 0:
             first, others = first_rows(X.shape[0])
             if not self.fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
-                return self.become(
-                    self.in_codes.update(self.in_codes.empty(learners.scaling.n_values, Y.shape[1]), X, Y)
-                )
+                empty = self.in_codes.empty(learners.scaling.n_values, Y.shape[1])
+                return self.become(self.in_codes.update(empty, X, Y))
             begun = self._begin(state, X[first], Y[first])
             return self.update(begun, X[others], Y[others]) if len(others) else begun
         if not learners.warm_up.n_used:
@@ -426,7 +425,7 @@ class LabelRaceClassifier(OnlineClassifier):
 
     def _rows_to_half(self) -> float | None:
         if self.forgetting is None:
-            return None if self.half_life is None else self.half_life
+            return self.half_life
         parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
         return None if self.forgetting == 1 else float(np.log(0.5) / np.log(self.forgetting))
 

@@ -19,12 +19,11 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core.locks import one_at_a_time
+from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.exceptions import UnknownRowError
 from labelrace.models import naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.naming import NamedRows
-from labelrace.models.writing import Writable
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 
 __all__ = ["DelayedLabels", "PendingRows"]

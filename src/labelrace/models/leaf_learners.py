@@ -49,9 +49,10 @@ class LeafLearner(ABC):
     def fresh(self, shared: Any) -> Any:
         """Make the part of a leaf that has seen nothing."""
 
-    @abstractmethod
     def n_values(self, shared: Any) -> IntArray:
         """Return the number of values of each nominal feature, those of the batch included."""
+        n_values: IntArray = shared.n_values
+        return n_values
 
     @abstractmethod
     def learned(
@@ -174,10 +175,6 @@ class MajorityLeaves(LeafLearner):
     def fresh(self, shared: LabelSets) -> Any:
         """Make a leaf that has seen nothing."""
         return np.zeros(shared.sets.shape[0]), -1, 0.0
-
-    def n_values(self, shared: LabelSets) -> IntArray:
-        """Return the number of values of each nominal feature."""
-        return shared.n_values
 
     def learned(
         self,

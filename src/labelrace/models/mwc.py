@@ -69,9 +69,7 @@ class State(NamedTuple):
 class Derived(NamedTuple):
     """What predicting needs: the stored rows, (R, d), which have a label and which are in its windows, (R, l)."""
 
-    n_values: IntArray
-    scale: Scale
-    thresholds: FloatArray
+    state: State
     points: AnyMatrix
     labels: BoolArray
     members: BoolArray
@@ -137,14 +135,14 @@ class MWC(Algorithm[State]):
         X = neighbours.as_matrix(state.X, len(state.n_values))
         points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
         labels = columns.dense(neighbours.as_matrix(state.Y, len(state.thresholds))) > 0
-        return Derived(state.n_values, state.scale, state.thresholds, points, labels, self._members(labels))
+        return Derived(state, points, labels, self._members(labels))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute each label's share of the nearest rows in its windows."""
-        P = derived.points
-        Q = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
-        errors, result = neighbours.slack(P, Q), np.empty((X.shape[0], len(derived.thresholds)))
-        for block in neighbours.blocks(X.shape[0], max(P.shape[0], len(derived.thresholds))):
+        P, n_labels = derived.points, derived.labels.shape[1]
+        Q = neighbours.points(derived.state.scale, X, derived.state.n_values, sparse=scipy.sparse.issparse(P))
+        errors, result = neighbours.slack(P, Q), np.empty((X.shape[0], n_labels))
+        for block in neighbours.blocks(X.shape[0], max(P.shape[0], n_labels)):
             order = neighbours.ranks(neighbours.squared_distances(P, Q[block]), errors[block])
             result[block] = self._shares(derived, order)
         return result
@@ -170,7 +168,7 @@ class MWC(Algorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels whose share reaches their threshold."""
-        return self.scores(derived, X) >= derived.thresholds
+        return self.scores(derived, X) >= derived.state.thresholds
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Bring the shares into (0, 1)."""

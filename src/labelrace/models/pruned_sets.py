@@ -161,10 +161,6 @@ class PrunedSetLeaves(LeafLearner):
         """Make a leaf that has seen nothing."""
         return self._empty(self.counter.fresh(shared), shared.n_values)
 
-    def n_values(self, shared: LabelSets) -> IntArray:
-        """Return the number of values of each nominal feature."""
-        return shared.n_values
-
     def learned(
         self,
         part: _Part,

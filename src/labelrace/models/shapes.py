@@ -16,6 +16,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``n_labels: Annotated[float, "=l"]``                   entries are the size of ``l``
 ``indptr: Annotated[IntArray, "_n+1", "starts _z"]``   entries never fall, from 0 to the size of ``_z``
 ``ends: Annotated[IntArray, "_n", "ends _z"]``         entries never fall, from 0 or more to the size of ``_z``
+``labels: Annotated[IntArray, "_z", "sets ends"]``     entries up to each of the neighbour ``ends`` are different
 ``scale: Annotated[float, ">0"]``                      entries are above 0; ``">=0"``: 0 or more, ``">=1"``: 1 or more
 ``bounds: Annotated[FloatArray, "k", "inf"]``          infinite entries are allowed; ``"nan"`` allows for NaN, too
 ``weights: Annotated[Array, "m k", "float"]``          floats of single or double precision
@@ -240,6 +241,11 @@ class Shapes:
                 other = self._is_there(f"{entry.path}.{rest}")
                 if self._is_there(f"{entry.path}.{entry.name}") != (other if word == "with" else not other):
                     return f"does not fit {entry.path}.{rest}"
+            elif word == "sets":
+                sizes = np.diff(self._entries[f"{entry.path}.{rest}"].array, prepend=0)
+                owners = np.repeat(np.arange(len(sizes)), sizes)
+                if len(np.unique(np.column_stack([owners, array]), axis=0)) < len(array):
+                    return "has the same twice in a set"
             elif word == "tree":
                 near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.Shape._fields}
                 reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self.size(entry.path, rest))

@@ -139,7 +139,10 @@ def read_labels(y: Any, *, allow_missing: bool) -> Named:
     Named(names=('uk', 'sports', 'politics'), values=array([ 1.,  0., nan]))
     """
     if isinstance(y, (set, frozenset, list, tuple)):
-        names = tuple(dict.fromkeys(y))
+        try:
+            names = tuple(dict.fromkeys(y))
+        except TypeError:
+            raise ValueError(f"y must hold labels, which are text or numbers, got {y!r:.80}.") from None
         return Named(names, np.ones(len(names)))
     if not isinstance(y, Mapping):
         raise ValueError(f"y must be a dict, {{label: True or False}}, or a set of labels, but it is {y!r}.")

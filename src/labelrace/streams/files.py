@@ -65,6 +65,9 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
     """
     if not path.exists():
         raise FileNotFoundError(f"no such data file: {path}")
+    if not path.is_file():
+        # Whoever opens a pipe may wait for ever, and most files are read twice.
+        raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
     try:
         with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
             yield file

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
@@ -108,8 +108,15 @@ def open_table(path: Path, **options: Any) -> Table:
 
 def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
     """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
-    numbers = [finite_number(cell or "nan") for cell in cells]
-    return None if None in numbers else np.array(numbers, dtype=np.float64)
+    text = "".join(filter(None, cells))
+    # float() would take other scripts' digits, and pass over underscores. All cells at once, as there are many.
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        numbers = np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        return None
+    return None if np.isinf(numbers).any() else numbers
 
 
 def is_number(kind: Any) -> bool:

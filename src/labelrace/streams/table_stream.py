@@ -13,13 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labelrace import limits
 from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import csr_rows, entry_arrays, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable, not_a_feature
-from labelrace.streams.schema import Choice, Given, LabelSource, choose_labels, list_column, read_schema, schema_from
+from labelrace.streams.schema import (
+    Choice,
+    Given,
+    LabelSource,
+    choose_labels,
+    list_column,
+    read_schema,
+    schema_from,
+    schema_path,
+)
 from labelrace.streams.table import (
     ArrowTable,
     CsvTable,
@@ -33,6 +43,8 @@ from labelrace.streams.table import (
 )
 from labelrace.typing import FloatArray, SparseMatrix
 
+# Bytes that the name of a column takes, about.
+_NAME_BYTES = 100
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
 
@@ -163,6 +175,8 @@ def open_jsonl(
     schema = read_schema(path) if labels is None else None
     if schema is not None:
         given = given.or_schema(schema)
+        # As much as a name takes: a schema of numbered names is short, however many it claims.
+        limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
     table = JsonTable(path, nominal=nominal)
     lists = list_column(given.labels, path)

@@ -18,14 +18,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from labelrace import parameters
-from labelrace.core.locks import one_at_a_time
+from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
 from labelrace.features.cells import Table
 from labelrace.models import persistence
 from labelrace.models.registry import make_model
 from labelrace.models.signature import DeclaredParameters
-from labelrace.models.writing import Writable
 from labelrace.tagger import merging, storage, tables
 from labelrace.tagger.state import Known, TaggerState, f1
 from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets
