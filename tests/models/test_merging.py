@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,7 @@ MODELS = {
     "cs": lambda: labelrace.make_model("cs", n_components=3, penalty=1.0, decoder="pinv", random_state=0),
     "race-cls-fixed": lambda: labelrace.make_model("race-cls-fixed", random_state=0),
     "obr": lambda: labelrace.make_model("obr"),
+    **{name: partial(labelrace.make_model, name, n_components=3, penalty=1.0) for name in ("cplst", "faie", "moplms")},
 }
 
 

@@ -19,7 +19,6 @@ _ALLOWED_FAILURES = 20
 _TIMEOUT = "10s"
 # On one machine a process that is slow to answer is busy, and not lost: those that are lost close their connections.
 _PATIENCE = {
-    "distributed.comm.timeouts.connect": "5 minutes",
     "distributed.comm.timeouts.tcp": "10 minutes",
     "distributed.scheduler.worker-ttl": "1 hour",
 }
