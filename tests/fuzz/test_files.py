@@ -38,8 +38,8 @@ def content(request, tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
         model = labelrace.make_model(request.param)
-        if "random_state" in model.get_params():
-            model.set_params(random_state=0)
+        wanted = {"random_state": 0, "max_memory": "1MB"}
+        model.set_params(**{name: value for name, value in wanted.items() if name in model.get_params()})
         model.fit(X, Y).save(path)
     return path.read_bytes()
 
