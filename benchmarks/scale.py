@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 
 import labelrace
-from labelrace.distributed import fit
+from labelrace.distributed import Progress, fit
 from labelrace.distributed.cluster import connected
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
@@ -146,16 +146,14 @@ def memory() -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        used = list[float]()
         n_rows = 10 * limit * 2**20 // (200 * 8)
+        print(f"{n_rows} rows of 1,600 bytes, ten times a worker's {limit} MB; rows, and MB in use after each round:")
 
-        def note(_: object) -> None:
-            used.append(max(client.run(_memory).values()))
+        def note(progress: Progress) -> None:
+            print(f"  {progress.rows:8d} {max(client.run(_memory).values()):4.0f}", flush=True)
 
         model = labelrace.LabelRaceClassifier(random_state=0)
         fit(model, parts_of(n_rows), client=client, rounds=16, shares=8, on_progress=note)
-    print(f"{n_rows} rows of 1,600 bytes, ten times a worker's {limit} MB; MB in use after each round:")
-    print("  " + " ".join(f"{each:.0f}" for each in used))
 
 
 def main() -> None:

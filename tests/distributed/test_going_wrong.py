@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 import dask
@@ -31,8 +32,8 @@ PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=1
 
 
 def test_workers_that_are_killed_change_nothing(client):
-    """SIGKILL of a worker when a round is joined and the next one begins: Dask repeats what was lost, to the bit."""
-    X, rng = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0)
+    """SIGKILL of a worker after every round, and at moments within: Dask repeats what was lost, to the bit."""
+    X, rng, ended = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0), threading.Event()
 
     def learned(on, **settings):
         model = labelrace.LabelRaceClassifier(random_state=0)
@@ -40,12 +41,26 @@ def test_workers_that_are_killed_change_nothing(client):
 
     with connected(workers=2) as own:
 
-        def kill(progress):
-            running = [nanny.pid for nanny in own.cluster.workers.values() if nanny.pid]
+        def kill(_=None):
+            known = set(own.cluster.scheduler.workers)
+            running = [nanny.pid for nanny in own.cluster.workers.values() if nanny.worker_address in known]
             with suppress(ProcessLookupError):
-                os.kill(int(rng.choice(running)), signal.SIGKILL)
+                for pid in rng.permutation([pid for pid in running if pid])[:1]:
+                    os.kill(int(pid), signal.SIGKILL)
 
-        found = learned(own, on_progress=kill)
+        def kill_at_moments(moments):
+            for moment in moments:
+                if ended.wait(moment):
+                    return
+                kill()
+
+        killer = threading.Thread(target=kill_at_moments, args=(rng.uniform(0.02, 0.6, 5).tolist(),))
+        killer.start()
+        try:
+            found = learned(own, on_progress=kill)
+        finally:
+            ended.set()
+            killer.join()
     np.testing.assert_array_equal(found, learned(client))
 
 

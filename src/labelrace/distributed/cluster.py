@@ -21,6 +21,8 @@ _TIMEOUT = "10s"
 _PATIENCE = {
     "distributed.comm.timeouts.tcp": "10 minutes",
     "distributed.scheduler.worker-ttl": "1 hour",
+    # A worker's guard starts it again whenever it dies. The cluster would end a guard whose worker is not back in time.
+    "distributed.deploy.lost-worker-timeout": "1 hour",
 }
 
 
@@ -102,8 +104,6 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
         ) as cluster,
         distributed.Client(cluster) as local,
     ):
-        # A worker's guard starts it again when it dies, but not if it dies while it starts: then there is a new one.
-        cluster.adapt(minimum=n_workers, maximum=n_workers)
         yield local
 
 

@@ -9,6 +9,7 @@ arguments: two runs give the same bits, on one worker or on a thousand, whicheve
 from __future__ import annotations
 
 import itertools
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -239,6 +240,13 @@ class _Run(ABC):
         places = range(min(len(self._pieces), n_first))
         return self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
 
+    def _kept(self, value: Any) -> Any:
+        """Submit what a round came to: if all who know it die, it is sent again, and no round is learned again."""
+        with warnings.catch_warnings():
+            # A model is large, and it is sent once.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self._client.submit(learning.itself, value, pure=False)
+
     def _span(self, places: range) -> str:
         """Name the pieces of a share."""
         first, last = (self._pieces[place] for place in (places[0], places[-1]))
@@ -267,8 +275,9 @@ class _RowRun(_Run):
     def _rounds(self) -> Iterator[Joined]:
         start = self._first(learning.begin)
         for each in self._planned:
-            start = self._round(start, each)
-            yield start.result()
+            joined = self._round(start, each).result()
+            yield joined
+            start = self._kept(joined)
 
     def _round(self, start: Any, each: list[range]) -> Any:
         """Submit a round: shares, the tree, and the joint model."""
@@ -301,12 +310,13 @@ class _LabelRun(_Run):
     def _rounds(self) -> Iterator[Joined]:
         submit = self._client.submit
         start = self._first(label_learning.begin)
-        n_shares = min(self._n_shares, submit(label_learning.n_labels, start, pure=False).result())
+        begun, decided = start.result(), None
+        n_shares = min(self._n_shares, label_learning.n_labels(begun))
         shares = [submit(label_learning.take, start, share, n_shares, pure=False) for share in range(n_shares)]
-        decided = None
         for [places] in self._planned:
-            shares, decided = self._round(start, shares, decided, places)
-            yield submit(label_learning.assemble, start, shares, decided, pure=False).result()
+            learned, decided = self._round(start, shares, decided, places)
+            yield label_learning.assemble(begun, learned, decided)
+            shares = [self._kept(share) for share in learned]
 
     def _round(self, start: Any, before: list[Any], known: Any, places: range) -> tuple[list[Any], Any]:
         """Learn a round, again and again until all drifts in it are known."""
@@ -320,10 +330,10 @@ class _LabelRun(_Run):
             self._names |= {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
             monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
             decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
-            drift = decided.result().drift
-            if drift is None:
-                return shares, decided
-            forgets = (*forgets, drift)
+            found = decided.result()
+            if found.drift is None:
+                return self._client.gather(shares), found
+            forgets = (*forgets, found.drift)
 
 
 def _n_rows(piece: Any) -> int:

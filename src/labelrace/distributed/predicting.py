@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from labelrace.distributed import learning
 from labelrace.distributed.cluster import connected, engine
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.files import whole_file
@@ -77,7 +78,7 @@ def predict_pieces(
     labels: Any,
 ) -> Iterator[Any]:
     """Yield what a function makes of a model and each piece, in their order; a few pieces a worker are under way."""
-    shared = client.submit(_itself, model, pure=False)
+    shared = client.submit(learning.itself, model, pure=False)
     most = 2 * max(1, len(client.scheduler_info()["workers"]))
     waiting = deque[Any]()
     for piece in pieces:
@@ -87,10 +88,6 @@ def predict_pieces(
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
-
-
-def _itself(model: Any) -> Any:
-    return model
 
 
 def _predicted(model: Any, piece: Any, batch_size: int, labels: Any) -> list[list[str]]:
