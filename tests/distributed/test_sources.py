@@ -43,3 +43,26 @@ def test_a_row_that_cannot_be_read_is_named_by_its_line_in_the_file(tmp_path):
     piece = FilePiece(str(path), None, 500, 1000)
     with pytest.raises(DataFormatError, match=r"rows\.arff.*705"):
         list(read_batches(piece, 100, as_tables=False, labels=1))
+
+
+def test_batches_are_those_of_one_pass(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_LARGE", 1000)
+    path = tmp_path / "rows.svm"
+    write_dataset(SyntheticStream(n_rows=2300, n_features=3, n_labels=4, seed=0), path)
+    for size in (300, 700, 1000):
+        pieces = pieces_of(path, as_tables=False, batch_size=size)
+        found = [X.shape[0] for piece in pieces for X, _ in read_batches(piece, size, as_tables=False)]
+        assert found == [size] * (2300 // size) + [2300 % size] * (2300 % size > 0)
+        assert len(pieces) > 1
+
+
+def test_a_file_that_took_the_place_of_another_is_read_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_LARGE", 1000)
+    path, other = tmp_path / "rows.svm", tmp_path / "other.svm"
+    for seed, target in enumerate((path, other)):
+        write_dataset(SyntheticStream(n_rows=2300, n_features=3, n_labels=4, seed=seed), target)
+    first, second, *_ = pieces_of(path, as_tables=False)
+    list(read_batches(first, 500, as_tables=False))
+    other.replace(path)
+    [(X, _)] = read_batches(second, 500, as_tables=False)
+    np.testing.assert_array_equal(_dense(X), _dense(load_dataset(path).X[500:1000]))

@@ -83,7 +83,7 @@ def test_the_default_model_is_exact_up_to_single_precision(aim):
 
 @pytest.mark.parametrize("max_memory", [100, 3000])
 def test_the_default_model_where_it_compresses_is_another_one(max_memory):
-    """The candidates of the residual table are chosen among the labels that there are: not the same, but about as good."""
+    """The residual table chooses candidates among the labels that there are: not the same, but about as good."""
     one, two = (labelrace.make_model("race", random_state=0, max_memory=max_memory, n_components=4) for _ in range(2))
     for model, grows in ((one, True), (two, False)):
         learned(model, grows)

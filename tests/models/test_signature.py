@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+import labelrace
 from labelrace import ConstantClassifier
 from labelrace.models.signature import DeclaredParameters
 
@@ -53,3 +54,29 @@ def test_a_constructor_of_ones_own_stays():
 def test_models_are_compared_and_hashed_by_identity():
     assert ConstantClassifier() != ConstantClassifier()
     assert len({ConstantClassifier(), ConstantClassifier()}) == 2
+
+
+class _Own(labelrace.LabelRaceClassifier):
+    def __init__(self, extra=1):
+        super().__init__()
+        self.extra = extra
+
+
+def test_a_constructor_that_a_base_has_written_is_kept():
+    class Inherits(_Own):
+        pass
+
+    class Mixed(type("Mixin", (), {"__init__": _Own.__init__}), labelrace.BinaryRelevanceClassifier):
+        pass
+
+    assert Inherits(extra=3).extra == 3
+    assert list(inspect.signature(Inherits).parameters) == ["extra"]
+    assert list(inspect.signature(Mixed).parameters) == ["extra"]
+
+
+def test_fields_come_behind_what_is_given_by_position():
+    class Own(labelrace.Tagger):
+        more: int = 1
+
+    assert list(inspect.signature(Own).parameters)[:2] == ["tags", "more"]
+    assert Own("topics", more=2).get_params()["tags"] == "topics"

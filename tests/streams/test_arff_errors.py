@@ -7,6 +7,7 @@ import pytest
 
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, open_stream
+from labelrace.streams.files import ahead
 
 ATTRIBUTES = ["a numeric", "b {x,y}", "c {0,1}", "l {0,1}", "m numeric"]
 FIRST_ROW = 8  # @relation, five attributes, @data
@@ -142,3 +143,15 @@ def test_blocks_that_threads_read_ahead_come_in_order(tmp_path, monkeypatch, thr
     with pytest.raises(DataFormatError, match=r"line 30005: '2' is not a declared value"):
         parts.extend(X.ravel() for X, _ in batches)
     assert np.concatenate(parts).tolist() == list(range(3 * 8192))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_comes_before_an_error_is_read_ahead_and_delivered(threads):
+    def calls():
+        yield from ((number,) for number in range(5))
+        raise DataFormatError("cut")
+
+    read = []
+    with pytest.raises(DataFormatError, match="cut"):
+        read.extend(result for _, result in ahead(lambda number: number * 2, calls(), threads))
+    assert read == [0, 2, 4, 6, 8]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
-from labelrace.models.naming import NamedRows, aligned, as_array
+from labelrace.models.naming import moved, places_among
 from labelrace.streams import open_stream
 from labelrace.streams.dataset import check_batch_size
 from labelrace.streams.jsonl import with_keys_once
@@ -69,16 +69,17 @@ def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Ite
         stream = open_stream(source, [], **options)
     given, wanted = _columns(known, stream.feature_names, source)
     codes = _other_codes(known, stream, dict(zip(given, range(len(given)), strict=True)), wanted, source)
-    # The same object, so that nobody compares them again for every batch.
-    known_names = given if list(given) == list(wanted) else as_array(wanted)
+    # Once, as there may be very many.
+    target = None if list(given) == list(wanted) else places_among(given, wanted)
+    is_missing = target is not None and np.count_nonzero(target >= 0) < known.n_features
     for X, _ in stream.batches(batch_size):
-        if X.shape[1] < known.n_features and not scipy.sparse.issparse(X):
+        if is_missing and not scipy.sparse.issparse(X):
             raise DataFormatError(_other_number(known, X.shape[1], source))
         if codes:
             X = X.toarray() if scipy.sparse.issparse(X) else X.copy()
             for place, ours in codes.items():
                 X[:, place] = _recoded(X[:, place], ours, stream.feature_names[place], source)
-        yield aligned(NamedRows(X, given), known_names, grow=False).matrix
+        yield X if target is None else moved(X, target, known.n_features)
 
 
 def _values_of(known: Features, source: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def shared_predictions(
 
     if source == "-":
         raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels)
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     first = 0
     with connected(workers=workers, scheduler=scheduler) as client:
         for rows in predict_pieces(client, model, pieces, partial(_rows, top, as_csv), batch_size, labels):

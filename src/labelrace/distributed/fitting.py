@@ -163,7 +163,7 @@ def fit(
         parameters.check_whole("shares", shares, 1)
     if shard == "labels" and isinstance(model, Tagger):
         raise ValueError("shard must be 'rows' for a Tagger, got 'labels': most of its work is reading words.")
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels)
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     _fix_seed(model)
     settings = Settings(batch_size, labels, _HELD)
     with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:

@@ -51,7 +51,7 @@ def predict(
         A column ``labels`` with the labels of each row, in the order of the rows.
     """
     engine()
-    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels)
+    pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     if out is None:
         import dask
         import dask.dataframe

@@ -49,11 +49,12 @@ class FilePiece(NamedTuple):
         return f"{self.path}, row group {self.group}" + (f", {rows} of it" if self.last else "")
 
 
-def pieces_of(source: Any, *, as_tables: bool, labels: Any = None) -> list[Any]:
+def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _FEWEST_ROWS) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
     Parquet files are cut into row groups where they are read as tables. Data files for models without a tagger are cut
-    by rows, if they are few and large, for which they are read once here; ``labels`` is what their labels are.
+    by rows, if they are few and large, for which they are read once here; ``labels`` is what their labels are. Cuts are
+    where batches of ``batch_size`` rows begin.
 
     Raises
     ------
@@ -61,15 +62,15 @@ def pieces_of(source: Any, *, as_tables: bool, labels: Any = None) -> list[Any]:
         If there is nothing, or a source is of a kind that is not known.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _file_pieces(_found([os.fspath(source)]), as_tables, labels)
+        return _file_pieces(_found([os.fspath(source)]), as_tables, labels, batch_size)
     if hasattr(source, "to_delayed"):
         return list(source.to_delayed())
     if hasattr(source, "batches") and hasattr(source, "label_names"):
-        return list(source.batches(_FEWEST_ROWS))
+        return list(source.batches(batch_size))
     if isinstance(source, Iterable):
         listed = list(source)
         if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
-            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables, labels)
+            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables, labels, batch_size)
         if listed:
             return listed
     raise ValueError(
@@ -110,7 +111,7 @@ def _is_parquet(path: str) -> bool:
     return path.lower().endswith(".parquet")
 
 
-def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any) -> list[Any]:
+def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size: int) -> list[Any]:
     """Make a piece of each file, and several of Parquet files: their row groups, cut where these are few."""
     groups = list[tuple[str, int | None, int]]()
     for path in files:
@@ -128,15 +129,17 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any) -> list[Any
         groups += [(path, place, count) for place, count in enumerate(counts) if count]
     n_parts = max(1, -(-_WANTED // max(len(groups), 1)))
     pieces = list[Any]()
+    # Some batches, of enough rows.
+    fewest = batch_size * -(-_FEWEST_ROWS // batch_size)
     for path, group, n_rows in groups:
-        n_cuts = min(n_parts, max(1, n_rows // _FEWEST_ROWS))
+        n_cuts = min(n_parts, max(1, n_rows // fewest))
         if n_cuts == 1:
             pieces.append(FilePiece(path, group))
             continue
         bounds = [n_rows * place // n_cuts for place in range(n_cuts + 1)]
         if group is None:
             # Where batches of one pass begin, too.
-            bounds = [*(bound - bound % _FEWEST_ROWS for bound in bounds[:-1]), n_rows]
+            bounds = [*(bound - bound % fewest for bound in bounds[:-1]), n_rows]
         pieces += [FilePiece(path, group, *bounds[place : place + 2]) for place in range(n_cuts)]
     if not pieces:
         raise ValueError(f"source must have rows, got none in {files[0]}.")
@@ -216,37 +219,44 @@ def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
         stream = open_stream(piece.path, labels)
         names, batches = list(map(str, stream.label_names)), stream.batches(size)
     else:
-        names, parts = _rows_between(piece, labels)
-        batches = (batch for part in parts for batch in batches_of(part, size, as_tables=False))
+        names, batches = _rows_between(piece, size, labels)
     for X, Y in batches:
         yield X, NamedRows(Y.astype(float), names)
 
 
 # Files that are being read, and the row that comes next, so that the next piece of a file goes on where one ended.
-_open_files = dict[tuple[str, str], tuple[int, list[str], Iterator[Any]]]()
+_open_files = dict[tuple[Any, ...], tuple[int, list[str], Iterator[Any]]]()
 
 
-def _rows_between(piece: FilePiece, labels: Any) -> tuple[list[str], Iterator[Any]]:
+def _state_of(path: str) -> tuple[int, ...]:
+    """Return by what a file differs from another that takes its place."""
+    found = Path(path).stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _rows_between(piece: FilePiece, size: int, labels: Any) -> tuple[list[str], Iterator[Any]]:
     """Return the labels' names and some rows of a file; what comes before them is read and left out."""
     from labelrace.streams import open_stream
 
-    key = piece.path, repr(labels)
+    key = piece.path, *_state_of(piece.path), repr(labels), size
     # Taken away: another thread opens the file anew.
     row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
     if row > piece.first:
         stream = open_stream(piece.path, labels)
-        row, names, rows = 0, list(map(str, stream.label_names)), iter(stream.batches(_FEWEST_ROWS))
+        row, names, rows = 0, list(map(str, stream.label_names)), iter(stream.batches(size))
 
     def between() -> Iterator[Any]:
         start = row
-        for batch in rows:
-            end = start + batch[0].shape[0]
-            if start >= piece.first:
-                yield batch
+        for X, Y in rows:
+            end = start + X.shape[0]
+            if end > piece.first:
+                part = slice(max(piece.first - start, 0), piece.last - start)
+                yield X[part], Y[part]
             start = end
             if end >= piece.last:
                 _open_files.clear()
-                _open_files[key] = end, names, rows
+                if end == piece.last:
+                    _open_files[key] = end, names, rows
                 return
 
     return names, between()

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["NamedRows", "aligned", "as_array", "feature_dicts", "label_sets"]
+__all__ = ["NamedRows", "aligned", "as_array", "feature_dicts", "label_sets", "moved", "places_among"]
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _GROUPS = (set, frozenset, list, tuple)
@@ -143,15 +143,17 @@ def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True)
     if (n_given == n_known or (grow and n_given > n_known)) and list(rows.names[:n_known]) == list(known):
         # As they mostly are.
         return rows
+    target = places_among(rows.names, known)
+    is_new = np.flatnonzero(target < 0) if grow else target[:0]
+    names = [*known, *(rows.names[place] for place in is_new.tolist())] if len(is_new) else known
+    target[is_new] = np.arange(n_known, len(names))
+    return NamedRows(moved(rows.matrix, target, len(names)), names)
+
+
+def places_among(names: Sequence[str] | Array, known: Sequence[str] | Array) -> Array:
+    """Find the places of names among known ones; -1 for others."""
     places = _places_of(known) if isinstance(known, np.ndarray) else _numbered(known)
-    new = [name for name in rows.names if name not in places] if grow else []
-    names = [*places, *new] if new else known
-    behind = dict(zip(new, range(len(places), len(names)), strict=True))
-    target = np.array([places.get(name, behind.get(name, -1)) for name in rows.names], dtype=np.int32)
-    matrix = rows.matrix
-    if (target < 0).any():
-        matrix, target = matrix[:, np.flatnonzero(target >= 0)], target[target >= 0]
-    return NamedRows(_moved(matrix, target, len(names)), names)
+    return np.array([places.get(name, -1) for name in names], dtype=np.int32)
 
 
 def as_array(names: Iterable[str]) -> Array:
@@ -177,13 +179,15 @@ def _numbered(names: Iterable[str]) -> dict[str, int]:
     return {name: place for place, name in enumerate(names)}
 
 
-def _moved(matrix: AnyMatrix, target: Array, width: int) -> AnyMatrix:
-    """Put each column to its place in a wider matrix."""
-    shape = (matrix.shape[0], width)
+def moved(matrix: AnyMatrix, target: Array, n_columns: int) -> AnyMatrix:
+    """Put columns at their places among others, which are 0; columns whose place is -1 are left out."""
+    if (target < 0).any():
+        matrix, target = matrix[:, np.flatnonzero(target >= 0)], target[target >= 0]
+    shape = (matrix.shape[0], n_columns)
     if scipy.sparse.issparse(matrix):
-        moved = scipy.sparse.csr_array((matrix.data, target[matrix.indices], matrix.indptr), shape=shape)
+        result = scipy.sparse.csr_array((matrix.data, target[matrix.indices], matrix.indptr), shape=shape)
         # Sorting is in place: what is not a copy yet must not be the caller's.
-        return moved.sorted_indices()
+        return result.sorted_indices()
     wider = np.zeros(shape)
     wider[:, target] = matrix
     return wider

@@ -39,16 +39,21 @@ class DeclaredParameters:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        has_own = "__init__" in cls.__dict__
-        # Which keeps a constructor that the class has.
-        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        # A constructor that somebody wrote, for this class or one of its bases, is kept.
+        is_made = cls.__init__ is object.__init__ or cls.__init__ in _MADE
+        dataclass(kw_only=True, eq=False, repr=False, init=is_made)(cls)
         signature = inspect.signature(cls.__init__)
         listed = list(signature.parameters.values())[1:]
-        if not has_own:
+        if is_made:
+            _MADE.add(cls.__init__)
             # Dataclasses list the fields of bases first; readers look for those of the class itself.
-            listed.sort(key=lambda parameter: (parameter.name == "random_state", _depth(cls, parameter.name)))
+            listed.sort(key=lambda one: (one.kind, one.name == "random_state", _depth(cls, one.name)))
         cls.__signature__ = signature.replace(parameters=listed)
         complete(cls)
+
+
+# Constructors that were made here.
+_MADE = set[Any]()
 
 
 def _depth(cls: type, name: str) -> int:

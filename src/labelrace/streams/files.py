@@ -193,14 +193,24 @@ def ahead(
         yield from ((call, function(*call)) for call in calls)
         return
     with ThreadPoolExecutor(threads) as pool:
-        pending = deque[tuple[Arguments, Future[Result]]]()
-        for call in calls:
+        pending, error, waiting = deque[tuple[Arguments, Future[Result]]](), None, iter(calls)
+        while error is None:
+            try:
+                call = next(waiting, None)
+            except Exception as failure:
+                # What comes before it is still delivered.
+                error = failure
+                break
+            if call is None:
+                break
             pending.append((call, pool.submit(function, *call)))
             if len(pending) > threads:
                 done, result = pending.popleft()
                 yield done, result.result()
         for done, result in pending:
             yield done, result.result()
+        if error is not None:
+            raise error
 
 
 def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
