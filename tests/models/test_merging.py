@@ -210,3 +210,11 @@ def test_models_of_the_default_that_would_outgrow_their_memory_together():
     with pytest.raises(MergeError, match="compressed in one of them only; give both a max_memory"):
         one.merge(other)
     assert one._fitted is before
+
+
+@pytest.mark.parametrize("columns", [[0, 1], [0, 0, 1], [-1, 0, 1], [0.0, 1.0, 2.0], "abc"])
+def test_columns_that_are_no_places(columns):
+    X, Y = np.eye(3), np.eye(3)
+    one, other = (labelrace.make_model("ridge").partial_fit(X, Y) for _ in range(2))
+    with pytest.raises(MergeError, match="columns must be 3 different whole numbers"):
+        one.merge(other, columns=columns)

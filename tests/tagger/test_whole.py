@@ -7,9 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from labelrace import Tagger
+from labelrace import Tagger, load
 from labelrace.exceptions import MergeError
 
 spec = importlib.util.spec_from_file_location(
@@ -135,3 +136,10 @@ def test_threads(short_turns):
         thread.join()
     assert not errors
     assert tagger.n_rows_ == 40 + 2 * 8 * 5
+
+
+def test_parameters_of_numpy_can_be_saved(tmp_path):
+    tagger = Tagger("tags", batch_size=np.int64(100), encoders_only=np.False_, random_state=0)
+    tagger.fit([{"text": "one two three", "tags": "a"}, {"text": "four five six", "tags": "b"}] * 5)
+    tagger.save(tmp_path / "tagger")
+    assert load(tmp_path / "tagger").batch_size == 100

@@ -248,11 +248,18 @@ def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tu
     Raises
     ------
     MergeError
-        Where the columns of one have names and those of the other have none.
+        Where the columns of one have names and those of the other have none, or the places given are not such.
     """
     labels = _places("labels", one.label_names, two.label_names, two.n_labels)
     if places is None:
         places = _places("features", one.feature_names, two.feature_names, two.n_features)
+    places = np.asarray(places)
+    are_places = places.shape == (two.n_features,) and places.dtype.kind in "iu" and (places >= 0).all()
+    if not are_places or len(np.unique(places)) < len(places):
+        raise MergeError(
+            f"columns must be {two.n_features} different whole numbers from 0, one for each feature of other, got "
+            f"{places!r:.80}."
+        )
     n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
     n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
     n_values = np.zeros(n_features, dtype=one.n_values.dtype)

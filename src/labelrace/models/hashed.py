@@ -232,7 +232,7 @@ class HashedRace(BankAlgorithm[State]):
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some])
         state = self._monitored(state, found, Y[some])
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
-            state, Z = self._forgotten(state, X), None
+            state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
         table = self._learned_table(state, derived, asked, Z, Y)
         filled = self._filled(derived, asked, Y)

@@ -41,7 +41,7 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
         packed_tensors = {_PACKED + name: part for name, part in packing.pack(np.asarray(weights))._asdict().items()}
     words = state.features.vocabulary
     header = persistence.new_header("Tagger") | {
-        "parameters": {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()},
+        "parameters": {name: _plain(value) for name, value in given.items()},
         "encoders": encoders,
         "columns": [list(column) for column in state.features.columns],
         "moments": {name: list(moments) for name, moments in state.features.moments.items()},
@@ -113,6 +113,13 @@ def unpacked(
     if given["model"] is None:
         given["model"] = type(model)(**model.get_params(deep=False))
     return given | {"encoders": {name: encoders[name] for name in wanted} if encoders else None}, state, model
+
+
+def _plain(value: Any) -> Any:
+    """Make of a parameter what JSON has: NumPy's numbers become Python's, and tuples lists."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _check_parameters(given: dict[str, Any]) -> None:
