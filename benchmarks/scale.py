@@ -33,11 +33,11 @@ from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
 
-def parts_of(n_rows: int) -> list[Any]:
-    """List pieces of 1,000 rows that are made where they are learned."""
+def parts_of(n_rows: int, size: int = 1000) -> list[Any]:
+    """List pieces of some rows that are made where they are learned."""
     import dask
 
-    return [dask.delayed(_made)(seed) for seed in range(n_rows // 1000)]
+    return [dask.delayed(_made)(seed, size) for seed in range(n_rows // size)]
 
 
 @cache
@@ -46,9 +46,9 @@ def _stream() -> Any:
     return X, scipy.sparse.csr_array(Y)
 
 
-def _made(seed: int) -> Any:
+def _made(seed: int, size: int) -> Any:
     X, Y = _stream()
-    chosen = np.random.default_rng(seed).integers(0, 1000, 1000)
+    chosen = np.random.default_rng(seed).integers(0, 1000, size)
     return X[chosen], Y[chosen]
 
 
@@ -82,13 +82,14 @@ def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
     return Cost(wall, cpu_of_workers(client) - before, ours)
 
 
-def speed(n_rows: int, repeats: int, shard: str) -> None:
+def speed(n_rows: int, size: int, repeats: int, shard: str) -> None:
     """Compare two workers with one, in alternation; both wait while the other works."""
-    parts, settings = parts_of(n_rows), {"rounds": 4, "shard": shard, "shares": 8 if shard == "rows" else None}
+    parts, settings = parts_of(n_rows, size), {"rounds": 4, "shard": shard, "shares": 8 if shard == "rows" else None}
     start, alone = time.process_time(), labelrace.LabelRaceClassifier(random_state=0)
     for place in range(len(parts)):
-        X, Y = _made(place)
-        alone.partial_fit(X[:500], Y[:500]).partial_fit(X[500:], Y[500:])
+        X, Y = _made(place, size)
+        for first in range(0, size, 500):
+            alone.partial_fit(X[first : first + 500], Y[first : first + 500])
     print(f"{n_rows} rows, 200 features, 200 labels; one pass in this process: {time.process_time() - start:.1f} s CPU")
     with connected(workers=1) as one, connected(workers=2) as two:
         for client in (one, two):
@@ -161,12 +162,13 @@ def main() -> None:
     parser.add_argument("what", choices=("speed", "quality", "memory"))
     parser.add_argument("dataset", nargs="?", default="delicious")
     parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--piece", type=int, default=1000, help="rows of a piece")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--shard", choices=("rows", "labels"), default="rows")
-    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 4, 16])
+    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 4, 16, 24])
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.rows, given.repeats, given.shard)
+        speed(given.rows, given.piece, given.repeats, given.shard)
     elif given.what == "quality":
         quality(given.dataset, given.rounds)
     else:
