@@ -14,7 +14,10 @@ import numpy as np
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["DriftState", "add", "clipped_errors", "empty", "found"]
+__all__ = ["KEPT", "DriftState", "add", "clipped_errors", "empty", "found"]
+
+# Share of the past that models keep when there was a drift.
+KEPT = 0.02
 
 _MOST = 32
 # Rows that make a batch; smaller ones are put together.

@@ -48,7 +48,7 @@ from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["RLS", "Derived", "RLSState", "Start"]
+__all__ = ["RLS", "Derived", "RLSState", "Start", "with_arrays"]
 
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
@@ -214,7 +214,7 @@ class RLS(Bank[RLSState]):
         """Make learners with zero weights that scale columns as these do, and have their penalty."""
         empty = self._zeros(state.scaling, len(state.intercepts), state.alpha)
         empty = empty._replace(first_rows=np.zeros(len(state.intercepts)))
-        return _with_arrays(empty, weights=empty.weights, gained=empty.gained)
+        return with_arrays(empty, weights=empty.weights, gained=empty.gained)
 
     def n_columns(self, state: RLSState, X: AnyMatrix) -> int:
         """Count the columns that the first rows need weights for."""
@@ -279,7 +279,7 @@ class RLS(Bank[RLSState]):
             in_use=float(np.count_nonzero(empty.gained[touched, 0])),
             first_rows=np.where((H != 0).any(axis=0), 0.0, np.inf),
         )
-        return Start(_with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
+        return Start(with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
 
     def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
         """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
@@ -353,7 +353,7 @@ class RLS(Bank[RLSState]):
         founded = state._replace(
             first_rows=first_rows, young=still_new | new, founded=state.rows, intercept_gained=intercept_gained
         )
-        return _with_arrays(founded, gained=gained)
+        return with_arrays(founded, gained=gained)
 
     def factor(self, n_rows: int) -> float:
         """Compute the share of the past that is kept after a number of rows."""
@@ -418,7 +418,7 @@ class RLS(Bank[RLSState]):
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
         projected = state._replace(intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool))
-        return _with_arrays(projected, weights=np.asarray(state.weights) @ A.astype(self._dtype))
+        return with_arrays(projected, weights=np.asarray(state.weights) @ A.astype(self._dtype))
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
@@ -428,7 +428,7 @@ class RLS(Bank[RLSState]):
             first_rows=np.pad(state.first_rows, (0, n_new), constant_values=np.inf),
             young=np.pad(state.young, (0, n_new)),
         )
-        return _with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
+        return with_arrays(grown, weights=np.pad(np.asarray(state.weights), ((0, 0), (0, n_new))))
 
     def grow_features(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add features that were 0 in all rows so far."""
@@ -466,7 +466,7 @@ class RLS(Bank[RLSState]):
             young=state.young[targets],
         )
         weights, gained = np.asarray(state.weights)[np.ix_(places, targets)], np.asarray(state.gained)[places]
-        return _with_arrays(moved, weights=weights, gained=gained)
+        return with_arrays(moved, weights=weights, gained=gained)
 
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
@@ -482,10 +482,10 @@ class RLS(Bank[RLSState]):
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
         weights, gained = np.zeros((m, len(state.intercepts)), self._dtype), np.zeros((m, 2))
         weights[kept], gained[kept] = np.asarray(state.weights), np.asarray(state.gained)
-        return _with_arrays(state._replace(scaling=scaled), weights=weights, gained=gained)
+        return with_arrays(state._replace(scaling=scaled), weights=weights, gained=gained)
 
 
-def _with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array | None = None) -> RLSState:
+def with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array | None = None) -> RLSState:
     """Put arrays that nobody else has into a state: as tables, where data is sparse."""
     if weights is not None:
         state = state._replace(weights=weights if state.scaling.length else Table.taking(weights))  # type: ignore[arg-type]
@@ -496,4 +496,4 @@ def _with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array
 
 def _multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
-    return _with_arrays(state._replace(fading=1.0), gained=np.asarray(state.gained) * state.fading)
+    return with_arrays(state._replace(fading=1.0), gained=np.asarray(state.gained) * state.fading)

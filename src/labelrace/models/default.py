@@ -46,8 +46,6 @@ __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
-# Share of the past that is kept when there was a drift.
-_KEPT = 0.02
 
 
 class State(NamedTuple):
@@ -190,7 +188,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def forgotten(self, learners: RLSState, X: AnyMatrix) -> RLSState:
         """Forget what a drift has made wrong."""
-        return self.bank.forget(self.bank.rescale(learners, X), _KEPT)
+        return self.bank.forget(self.bank.rescale(learners, X), drift.KEPT)
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""

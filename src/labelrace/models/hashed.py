@@ -55,8 +55,6 @@ __all__ = [
 
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
-# Share of the past that is kept when there was a drift.
-_KEPT = 0.02
 # Share of the past that a chunk leaves at the least.
 _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
@@ -291,8 +289,8 @@ class HashedRace(BankAlgorithm[State]):
     def _forgotten(self, state: State, X: AnyMatrix) -> State:
         """Forget what a drift has made wrong: the table, which corrects what is no longer so, altogether."""
         return state._replace(
-            learners=self.bank.forget(self.bank.rescale(state.learners, X), _KEPT),
-            decoder=code_decoder.forget(state.decoder, _KEPT),
+            learners=self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT),
+            decoder=code_decoder.forget(state.decoder, drift.KEPT),
             table=residual_table.init(len(state.table)),
             drift=drift.empty(),
             n_drifts=state.n_drifts + 1.0,

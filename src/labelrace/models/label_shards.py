@@ -34,9 +34,8 @@ from labelrace.core import missing_labels, monitoring
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns
+from labelrace.learners import columns, rls
 from labelrace.learners.rls import RLSState
-from labelrace.learners.table import Table
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.default import LabelRace
@@ -141,10 +140,8 @@ def taken(model: OnlineClassifier, share: int, shares: int) -> Part:
     learners = state.learners
     weights = np.asarray(learners.weights)[:, own]
     with_others = np.hstack([np.zeros((len(weights), 1), weights.dtype), weights])
-    own_learners = learners._replace(
-        weights=with_others if learners.scaling.length else Table.taking(with_others),
-        intercepts=np.append(0.0, learners.intercepts[own]),
-    )
+    own_learners = learners._replace(intercepts=np.append(0.0, learners.intercepts[own]))
+    own_learners = rls.with_arrays(own_learners, weights=with_others)
     return part._replace(state=RaceShare(own_learners, learners.first_rows, learners.young))
 
 
@@ -303,11 +300,8 @@ def _race(fitted: Fitted, parts: Sequence[Part], order: IntArray, known: Watched
     """Put the learners of the default together."""
     first: RaceShare = parts[0].state
     learners = [part.state.learners for part in parts]
-    weights: Any = np.hstack([np.asarray(each.weights)[:, 1:] for each in learners])[:, order]
-    if not first.learners.scaling.length:
-        weights = Table.taking(weights)
-    whole = first.learners._replace(
-        weights=weights,
+    weights = np.hstack([np.asarray(each.weights)[:, 1:] for each in learners])[:, order]
+    whole = rls.with_arrays(first.learners, weights=weights)._replace(
         intercepts=np.concatenate([each.intercepts[1:] for each in learners])[order],
         first_rows=first.first_rows,
         young=first.young,
