@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,21 +35,13 @@ from labelrace.streams.arff_header import (
     skip_space,
 )
 from labelrace.streams.cells import (
-    Pieces,
     canonical_rows,
     check_distinct,
-    csr_rows,
-    cut_plain,
-    delimiter_rules,
-    entry_arrays,
+    code_texts,
     entry_texts,
-    feature_texts,
     finite_number,
-    floats,
     has_lone_returns,
     has_plain_quotes,
-    increase_within_rows,
-    integers,
     number_matrix,
     number_texts,
     read_cells,
@@ -59,6 +51,7 @@ from labelrace.streams.cells import (
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
 from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
+from labelrace.streams.sparse_rows import Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 # Blank lines, and comments.
@@ -123,14 +116,6 @@ class Layout(NamedTuple):
     inverted: Array
 
 
-class Entries(NamedTuple):
-    """The stored values of sparse rows: those of row i are at ``starts[i]:starts[i + 1]``, by column."""
-
-    starts: IntArray
-    columns: IntArray
-    values: FloatArray
-
-
 def _make_layout(header: Header, is_label: BoolArray) -> Layout:
     """Prepare the columns: give each nominal value its number, its index in the declaration."""
     domains: dict[tuple[str, ...], int] = {(): 0}
@@ -150,14 +135,6 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
     return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
-
-
-def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
-    """Return the wanted columns of the entries as a sparse array without stored zeros."""
-    kept = wanted[entries.columns] & (entries.values != 0)
-    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts]
-    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]]
-    return csr_rows(starts, renumbered, entries.values[kept], int(wanted.sum()))
 
 
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
@@ -239,62 +216,55 @@ def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
 
 
 def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:
-    return _split_sparse(Entries(*entry_arrays(rows)), layout)
+    return _split_sparse(layout, *entry_arrays(rows))
 
 
-def _split_sparse(entries: Entries, layout: Layout) -> Batch:
-    """Split the values of sparse rows into features and labels."""
-    X = _select(entries, ~layout.is_label)
-    Y = _select(entries, layout.is_label).astype(np.int8)
+def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: FloatArray) -> Batch:
+    """Split the values of sparse rows, the i-th from ``starts[i]`` on, into features and labels."""
+
+    def selected(wanted: BoolArray) -> SparseMatrix:
+        kept = wanted[columns]
+        kept_starts = np.concatenate(([0], np.cumsum(kept)))[starts]
+        renumbered = (np.cumsum(wanted) - 1)[columns[kept]]
+        return csr_rows(kept_starts, renumbered, values[kept], int(wanted.sum()))
+
+    X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
 
 
-# Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each
-# must follow its predecessor with a value between them, or without one; the values of rows that keep to the pattern
-# lie at known positions. Nearly all of them have one byte, which a table turns into a number.
-_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
-_DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
-# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_(")
-_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
-_RULES = delimiter_rules(
-    empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
-    filled=[(_OPEN, _SPACE), (_SPACE, _COMMA), (_COMMA, _SPACE), (_SPACE, _CLOSE)],
-)
+# To parse sparse rows in bulk they are rewritten in the format of svmlight: {0 1,5 1} becomes 0:1 5:1. What may have
+# another meaning there becomes a byte that is refused.
+_AS_SVMLIGHT = bytes.maketrans(b", :'\"\\\t\v\f\r", b" :########")
 
 
-def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
+def parse_sparse(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
     """Return the features and labels of sparse rows, or None if the rows are not plain."""
     text = text.replace(b", ", b",").replace(b"\r\n", b"\n")
-    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
-    if cut is None:
+    opened = text.startswith(b"{") + text.count(b"\n{")
+    if not opened == text.count(b"}\n") == text.count(b"{") == text.count(b"}") == n_lines:
         return None
-    starts, ends, delimiters, filled = cut
-    row_ends = ends[delimiters == _NEWLINE]
-    starts, ends = starts[filled], ends[filled]
-    indices, values = (Pieces(text, starts[i::2], ends[i::2]) for i in (0, 1))
-    row_starts = np.concatenate(([0], np.searchsorted(indices.starts, row_ends)))
-    columns = integers(indices)
-    if columns is None or (columns >= len(layout.domain)).any() or not increase_within_rows(columns, row_starts):
+    if any(empty in text for empty in (b",,", b"{,", b",}")):
         return None
-    numbers = _values(values, columns, layout)
-    return None if numbers is None else _split_sparse(Entries(row_starts, columns, numbers), layout)
+    rows = cut_rows(text.translate(_AS_SVMLIGHT, b"{}"))
+    if rows is None or rows.labels.size or (rows.columns >= len(layout.domain)).any():
+        return None
+    values = _values(cast("Pieces", rows.values), rows.columns, layout)
+    return None if values is None else _split_sparse(layout, rows.starts, rows.columns, values)
 
 
 def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
     """Return the numbers that the pieces stand for in their columns, or None if one is not plain."""
+    # Nearly all values have one byte, which a table turns into a number.
     values = layout.table[layout.domain[columns], pieces.first_bytes()]
     longer = (pieces.ends - pieces.starts > 1) | np.isnan(values)
     if layout.domain[columns[longer]].any():
         return None
-    try:
-        values[longer] = floats(Pieces(pieces.text, pieces.starts[longer], pieces.ends[longer]))
-    except ValueError:
+    numbers = floats(pieces.at(longer))
+    if numbers is None:
         return None
+    values[longer] = numbers
     of_labels = values[layout.is_label[columns]]
-    if not np.isfinite(values).all() or ((of_labels != 0) & (of_labels != 1)).any():
-        return None
-    return values
+    return None if ((of_labels != 0) & (of_labels != 1)).any() or np.isnan(numbers).any() else values
 
 
 def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
@@ -386,13 +356,20 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
 def _lines(values: dict[int, tuple[str, ...]], names: Sequence[str], X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
     """Yield the lines of a batch, sparse if X is."""
     if not issparse(X):
+        features = (
+            code_texts(column, values[i], name, "?") if i in values else _number_texts(column)
+            for i, (name, column) in enumerate(zip(names, X.T, strict=True))
+        )
         labels = np.where(Y.toarray().T != 0, "1", "0").tolist()
-        for cells in zip(*feature_texts(X, values, names, "?"), *labels, strict=True):
+        for cells in zip(*features, *labels, strict=True):
             yield f"{','.join(cells)}\n"
         return
     rows = canonical_rows(hstack((X, Y), format="csr", dtype=np.float64))
-    numbers = [text.replace("nan", "?") for text in number_texts(rows.data)]
-    texts = entry_texts(rows, numbers, values, names, "?")
+    texts = entry_texts(rows, _number_texts(rows.data), values, names, "?")
     entries = [f"{column} {text}" for column, text in zip(rows.indices.tolist(), texts, strict=True)]
     for start, end in pairwise(rows.indptr.tolist()):
         yield "{" + ",".join(entries[start:end]) + "}\n"
+
+
+def _number_texts(values: FloatArray) -> list[str]:
+    return [text.replace("nan", "?") for text in number_texts(values)]

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, ahead, new_data, rows_in, until_error
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
 Row = TypeVar("Row")
@@ -62,17 +62,6 @@ def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: An
     return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
 
 
-def feature_texts(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: str) -> list[Any]:
-    """Return the texts of each feature's cells, column by column; as `code_texts`."""
-    dense = X.toarray() if issparse(X) else X
-    return [
-        code_texts(dense[:, column], values[column], name, missing)
-        if column in values
-        else [text.replace("nan", missing) for text in number_texts(dense[:, column])]
-        for column, name in enumerate(names)
-    ]
-
-
 def entry_texts(
     rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
 ) -> list[Any]:
@@ -86,21 +75,6 @@ def entry_texts(
         for position, text in zip(positions.tolist(), coded, strict=True):
             texts[position] = text
     return texts
-
-
-def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return sparse rows, each a mapping from columns to values, as arrays: where each row begins, columns, values."""
-    entries = [sorted(row.items()) for row in rows]
-    cells = [cell for row in entries for cell in row]
-    starts = np.cumsum([0, *map(len, entries)])
-    return starts, np.array([c for c, _ in cells], dtype=np.intp), np.array([v for _, v in cells], dtype=np.float64)
-
-
-def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
-    """Return a sparse matrix whose row i has the entries from ``starts[i]`` on."""
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
-    return csr_array(parts, shape=(len(starts) - 1, width))
 
 
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
@@ -221,76 +195,3 @@ def number_matrix(columns: Sequence[Any], n_rows: int) -> FloatArray:
     for rows in pa.table(doubles, names=list(map(str, range(len(doubles))))).to_batches() if doubles else ():
         matrix[start : (start := start + rows.num_rows)] = rows.to_tensor(null_to_nan=True).to_numpy()
     return matrix
-
-
-class Pieces(NamedTuple):
-    """Texts between delimiters: ``text[start:end]`` each."""
-
-    text: bytes
-    starts: IntArray
-    ends: IntArray
-
-    def first_bytes(self) -> Array:
-        """Return the first byte of each piece."""
-        return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
-
-
-def cut_plain(text: bytes, kind_of_byte: bytes, refused: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
-    """Cut a text at its delimiters, or return None if they do not form the pattern of `delimiter_rules`.
-
-    `kind_of_byte` has 0 for the bytes of values, and 1 to 7 for the kinds of delimiters. The text ends with a
-    delimiter, which also counts as the one before its beginning. What is returned is where each value begins and ends,
-    the delimiter that ends it, and whether there is a value at all.
-    """
-    kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
-    ends = np.flatnonzero(kinds != 0)  # far faster for truths than for numbers
-    delimiters = kinds[ends]
-    starts = np.roll(ends, 1) + 1
-    starts[0] = 0
-    filled = ends > starts
-    # Each pair of delimiters, with 128 added where there is a value between them.
-    pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
-    if b"\1" in pairs.tobytes().translate(refused):
-        return None
-    return starts, ends, delimiters, filled
-
-
-def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
-    """Return what `cut_plain` refuses, from the pairs of delimiters with nothing, a value, or either between them."""
-    without = [8 * before + after for before, after in (*empty, *either)]
-    allowed = {*without, *(128 + 8 * before + after for before, after in (*filled, *either))}
-    return bytes(pair not in allowed for pair in range(256))
-
-
-def integers(pieces: Pieces) -> IntArray | None:
-    """Return the pieces as integers, or None if one has anything but digits, or too many."""
-    lengths = pieces.ends - pieces.starts
-    longest = int(lengths.max(initial=0))
-    if longest > _MOST_DIGITS:
-        return None
-    text = np.frombuffer(pieces.text, dtype=np.uint8)
-    total = np.zeros(len(lengths), dtype=np.intp)
-    for place in range(longest):
-        # In a shorter piece its first digit stands in, to be counted as zero.
-        digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
-        if (digits > 9).any():
-            return None
-        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
-    return total
-
-
-def increase_within_rows(columns: IntArray, starts: IntArray) -> bool:
-    """Return whether the columns of each row, the i-th from ``starts[i]`` on, are in order and differ."""
-    increase = columns[1:] > columns[:-1]
-    firsts = starts[(starts > 0) & (starts < len(columns))]
-    increase[firsts - 1] = True
-    return bool(increase.all())
-
-
-def floats(pieces: Pieces) -> FloatArray:
-    """Return the numbers that the pieces stand for, or raise ValueError."""
-    bounds = np.stack((pieces.starts, pieces.ends), axis=1)
-    buffers = [None, pa.py_buffer(bounds.astype(np.int64)), pa.py_buffer(pieces.text)]
-    with_gaps = pa.Array.from_buffers(pa.large_string(), max(2 * len(bounds) - 1, 0), buffers)
-    numbers: FloatArray = with_gaps.take(np.arange(0, len(with_gaps), 2)).cast(pa.float64()).to_numpy()
-    return numbers

@@ -17,27 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, TypeAlias
+from typing import IO, Literal, TypeAlias, cast
 
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
-from labelrace.streams.cells import (
-    Pieces,
-    canonical_rows,
-    csr_rows,
-    cut_plain,
-    delimiter_rules,
-    entry_arrays,
-    finite_number,
-    floats,
-    increase_within_rows,
-    integers,
-    number_texts,
-    read_lines,
-    write_lines,
-)
+from labelrace.streams.cells import canonical_rows, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
 from labelrace.streams.files import MOST_COLUMNS, SPARSE_BLOCK, Place, byte_blocks, new_data, open_data
 from labelrace.streams.schema import (
@@ -49,7 +35,8 @@ from labelrace.streams.schema import (
     schema_path,
     schema_text,
 )
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.streams.sparse_rows import Pieces, SparseRows, csr_rows, cut_rows, entry_arrays, floats
+from labelrace.typing import AnyMatrix, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
 # The smallest and the largest number.
@@ -113,8 +100,8 @@ def open_svmlight(
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
         features = found_labels = (MOST_COLUMNS + 1, -1)
-        for pairs in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
-            features, found_labels = _extended(features, pairs.columns), _extended(found_labels, pairs.labels)
+        for rows in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
+            features, found_labels = _extended(features, rows.columns), _extended(found_labels, rows.labels)
         if n_features is None:
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
@@ -200,20 +187,20 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
 def _batches(path: Path, features: range, labels: range, size: int, n_rows: int | None = None) -> Iterator[Batch]:
     """Yield sparse X and Y; `features` and `labels` are the numbers that their columns have in the file."""
     parsed = _parsed(path, features, labels, size, n_rows)
-    return rebatch((_matrices(pairs, features, labels) for pairs in parsed), size)
+    return rebatch((_matrices(rows, features, labels) for rows in parsed), size)
 
 
 def _parsed(
     path: Path, features: range, labels: range, size: int, n_rows: int | None = None, *, with_values: bool = True
-) -> Iterator[Pairs]:
+) -> Iterator[SparseRows]:
     """Yield the rows of a file; `n_rows` is how many the header of an XC file says."""
     is_xc = n_rows is not None
 
-    def bulk(text: bytes, _: int) -> Pairs | None:
-        pairs = parse_bulk(text if is_xc or b"#" not in text else _COMMENT.sub(b"", text), with_values)
-        if pairs is None or not _are_in(features, pairs.columns) or not _are_in(labels, pairs.labels):
+    def bulk(text: bytes, _: int) -> SparseRows | None:
+        rows = parse_bulk(text if is_xc or b"#" not in text else _COMMENT.sub(b"", text), with_values)
+        if rows is None or not _are_in(features, rows.columns) or not _are_in(labels, rows.labels):
             return None
-        return pairs if is_xc else _without_blanks(pairs)
+        return rows if is_xc else _without_blanks(rows)
 
     def row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
         ids, entries = parse_row(line if is_xc else line.partition(b"#")[0], place)
@@ -261,16 +248,6 @@ def _xc_blocks(blocks: Iterable[tuple[bytes, int]], n_rows: int, path: Path) -> 
         raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {n_rows - left}; the file is cut")
 
 
-class Pairs(NamedTuple):
-    """Parsed rows: row i has ``labels[label_starts[i]:label_starts[i + 1]]``, and so its columns and values."""
-
-    label_starts: IntArray
-    labels: IntArray
-    starts: IntArray
-    columns: IntArray
-    values: FloatArray
-
-
 def _are_in(allowed: range, ids: IntArray) -> bool:
     return not ids.size or (int(ids.min()) in allowed and int(ids.max()) in allowed)
 
@@ -284,21 +261,19 @@ def _check_range(ids: Iterable[int], allowed: range, what: str, place: Place) ->
             )
 
 
-def _without_blanks(pairs: Pairs) -> Pairs:
+def _without_blanks(rows: SparseRows) -> SparseRows:
     """Leave out the rows of blank lines."""
-    filled = np.diff(pairs.starts) + np.diff(pairs.label_starts) > 0
-    starts, label_starts = (np.append(0, part[1:][filled]) for part in (pairs.starts, pairs.label_starts))
-    return pairs._replace(starts=starts, label_starts=label_starts)
+    filled = np.diff(rows.starts) + np.diff(rows.label_starts) > 0
+    starts, label_starts = (np.append(0, part[1:][filled]) for part in (rows.starts, rows.label_starts))
+    return rows._replace(starts=starts, label_starts=label_starts)
 
 
-def _matrices(pairs: Pairs, features: range, labels: range) -> Batch:
-    kept = pairs.values != 0
-    starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
-    X = csr_rows(starts, pairs.columns[kept] - features.start, pairs.values[kept], len(features))
-    ones = np.ones(len(pairs.labels), dtype=np.int8)
-    Y = csr_rows(pairs.label_starts, pairs.labels - labels.start, ones, len(labels))
+def _matrices(rows: SparseRows, features: range, labels: range) -> Batch:
+    X = csr_rows(rows.starts, rows.columns - features.start, np.asarray(rows.values), len(features))
+    ones = np.ones(len(rows.labels), dtype=np.int8)
+    Y = csr_rows(rows.label_starts, rows.labels - labels.start, ones, len(labels))
     Y.sum_duplicates()
-    Y.data[:] = 1  # a label named twice is there once
+    Y.data[:] = 1  # a label may be listed twice
     return X, Y
 
 
@@ -314,53 +289,20 @@ def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[
         yield nothing if line == " \n" else line
 
 
-_NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
-_DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
-# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
-_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
-_RULES = delimiter_rules(
-    empty=[(_SPACE, _SPACE), (_NEWLINE, _SPACE), (_SPACE, _NEWLINE)],
-    filled=[
-        *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
-        *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
-    ],
-    either=[(_NEWLINE, _NEWLINE)],
-)
+def parse_bulk(text: bytes, with_values: bool = True) -> SparseRows | None:
+    """Return lines, a row each, with their values if wanted, or None if they are not plain."""
+    rows = cut_rows(text)
+    if rows is None or not with_values:
+        return rows
+    values = floats(cast("Pieces", rows.values))
+    return None if values is None else rows._replace(values=values)
 
 
-def parse_bulk(text: bytes, with_values: bool = True) -> Pairs | None:
-    """Return the ids and, if wanted, values of lines, a row each, or None if they are not plain."""
-    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
-    if cut is None:
-        return None
-    starts, ends, after, filled = cut
-    before = np.roll(after, 1)
-
-    def pieces(wanted: BoolArray) -> Pieces:
-        return Pieces(text, starts[wanted], ends[wanted])
-
-    is_index, is_value = filled & (after == _COLON), filled & (before == _COLON)
-    label_pieces, index_pieces = pieces(filled & ~is_index & ~is_value), pieces(is_index)
-    row_ends = ends[after == _NEWLINE]
-    label_starts, row_starts = (
-        np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
-    )
-    labels, columns = integers(label_pieces), integers(index_pieces)
-    if labels is None or columns is None or not increase_within_rows(columns, row_starts):
-        return None
-    try:
-        values = floats(pieces(is_value)) if with_values else np.empty(0)
-    except ValueError:
-        return None
-    return None if np.isinf(values).any() else Pairs(label_starts, labels, row_starts, columns, values)
-
-
-def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> Pairs:
+def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> SparseRows:
     """Return rows as `parse_bulk` does."""
     label_starts = np.cumsum([0, *(len(ids) for ids, _ in rows)])
     labels = np.array([number for ids, _ in rows for number in ids], dtype=np.intp)
-    return Pairs(label_starts, labels, *entry_arrays(entries for _, entries in rows))
+    return SparseRows(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
 def parse_row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:

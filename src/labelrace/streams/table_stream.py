@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from labelrace import limits
 from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import csr_rows, entry_arrays, number_matrix
+from labelrace.streams.cells import number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import shown
 from labelrace.streams.jsonl import JsonTable, not_a_feature
@@ -30,6 +30,7 @@ from labelrace.streams.schema import (
     schema_from,
     schema_path,
 )
+from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.table import (
     ArrowTable,
     CsvTable,

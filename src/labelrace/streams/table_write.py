@@ -45,9 +45,7 @@ def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: st
     return _write_columns(stream, path, batch_size, label_column, None)
 
 
-def _write_columns(
-    stream: Stream, path: Path, batch_size: int, label_column: str | None, separator: str | None
-) -> int:
+def _write_columns(stream: Stream, path: Path, batch_size: int, label_column: str | None, separator: str | None) -> int:
     """Write the features and then the labels as columns; with a `separator`, label lists are texts."""
     _check_columns(stream, label_column)
     values = nominal_texts(stream)
