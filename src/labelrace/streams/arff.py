@@ -51,7 +51,7 @@ from labelrace.streams.cells import (
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
 from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
 from labelrace.streams.schema import LabelSource
-from labelrace.streams.sparse_rows import Pieces, csr_rows, cut_rows, entry_arrays, floats
+from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 # Blank lines, and comments.
@@ -232,21 +232,11 @@ def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: F
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
 
 
-# To parse sparse rows in bulk they are rewritten in the format of svmlight: {0 1,5 1} becomes 0:1 5:1. What may have
-# another meaning there becomes a byte that is refused.
-_AS_SVMLIGHT = bytes.maketrans(b", :'\"\\\t\v\f\r", b" :########")
-
-
-def parse_sparse(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
+def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
     """Return the features and labels of sparse rows, or None if the rows are not plain."""
     text = text.replace(b", ", b",").replace(b"\r\n", b"\n")
-    opened = text.startswith(b"{") + text.count(b"\n{")
-    if not opened == text.count(b"}\n") == text.count(b"{") == text.count(b"}") == n_lines:
-        return None
-    if any(empty in text for empty in (b",,", b"{,", b",}")):
-        return None
-    rows = cut_rows(text.translate(_AS_SVMLIGHT, b"{}"))
-    if rows is None or rows.labels.size or (rows.columns >= len(layout.domain)).any():
+    rows = cut_rows(text, ARFF)
+    if rows is None or (rows.columns >= len(layout.domain)).any():
         return None
     values = _values(cast("Pieces", rows.values), rows.columns, layout)
     return None if values is None else _split_sparse(layout, rows.starts, rows.columns, values)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -41,12 +42,12 @@ def number_texts(values: FloatArray) -> list[str]:
 
 def finite_number(text: str) -> float | None:
     """Return the number that a text stands for, which may be NaN; None if it is no finite number."""
-    # float() would take other scripts' digits, and pass over underscores.
+    # float() would accept the digits of other scripts, and ignore underscores.
     try:
-        number = float(text) if text.isascii() and "_" not in text else np.inf
+        number = float(text) if text.isascii() and "_" not in text else math.inf
     except ValueError:
         return None
-    return None if np.isinf(number) else number
+    return None if math.isinf(number) else number
 
 
 def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:

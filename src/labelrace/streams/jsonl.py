@@ -19,7 +19,7 @@ from pyarrow import json as arrow_json
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import arrow_reader
 from labelrace.streams.files import Place, byte_blocks, open_data, rows_in, shown, until_error
-from labelrace.streams.table import Refusal, Table, TableBatch, Types
+from labelrace.streams.table import Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -51,9 +51,7 @@ class JsonTable(Table):
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
 
-    def batches(
-        self, size: int, types: Types | None = None, refusal: Refusal | None = None, *, grow: bool = False
-    ) -> Iterator[TableBatch]:
+    def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
         """Yield the rows; see `Table`.
 
         Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With

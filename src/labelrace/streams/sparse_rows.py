@@ -1,6 +1,6 @@
-"""Sparse rows as text: each line is ``LABEL,LABEL INDEX:VALUE INDEX:VALUE``, and many lines are parsed at once.
+"""Sparse rows as text, ``LABEL,LABEL INDEX:VALUE INDEX:VALUE`` or ``{INDEX VALUE,INDEX VALUE}``: many parsed at once.
 
-The text of all lines is one array of bytes. The delimiters in it form a pattern, in which each must follow its
+The text of all rows is one array of bytes. The delimiters in it form a pattern, in which each must follow its
 predecessor with a value between them, or without one; in rows that keep to the pattern the labels, indices and values
 lie at known positions. Rows that do not, and those with anything unusual, are left to the parsers of single rows.
 """
@@ -8,7 +8,7 @@ lie at known positions. Rows that do not, and those with anything unusual, are l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,45 @@ from scipy.sparse import csr_array
 
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
+_Pairs: TypeAlias = Iterable[tuple[int, int]]
+
 _MOST_DIGITS = 9
 
-_NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
-_DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
-# Python ignores underscores in numbers, and pyarrow reads nan(1) as one: neither may be in a value.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
-_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
-# Pairs of delimiters that may follow each other with nothing between them, and with a value between them.
-_EMPTY = {(_SPACE, _SPACE), (_NEWLINE, _SPACE), (_SPACE, _NEWLINE), (_NEWLINE, _NEWLINE)}
-_FILLED = {(before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)}
-_FILLED |= {(_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)}
-_ALLOWED = {8 * before + after for before, after in _EMPTY} | {128 + 8 * before + after for before, after in _FILLED}
-_REFUSED = bytes(pair not in _ALLOWED for pair in range(256))
+# Kinds of delimiters; a colon is what separates an index from its value.
+_NEWLINE, _COLON, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 8)
+
+
+class Grammar(NamedTuple):
+    """The kind of each byte, 0 in values, and which pairs of delimiters are refused; see `cut_rows`."""
+
+    kind_of_byte: bytes
+    refused: bytes
+
+
+def _grammar(delimiters: Mapping[int, int], in_no_value: bytes, empty: _Pairs, filled: _Pairs) -> Grammar:
+    """Make a grammar of pairs of delimiters that have nothing between them, and of those that have a value."""
+    # Python ignores underscores in numbers, and pyarrow reads nan(1) as one: neither may be in a value.
+    in_value = set(range(33, 127)).difference(delimiters, in_no_value, b"_(")
+    kinds = bytes(0 if byte in in_value else delimiters.get(byte, _OTHER) for byte in range(256))
+    allowed = {8 * before + after for before, after in empty} | {128 + 8 * before + after for before, after in filled}
+    return Grammar(kinds, bytes(pair not in allowed for pair in range(256)))
+
+
+SVMLIGHT = _grammar(
+    {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)},
+    in_no_value=b"#",
+    empty=[(_SPACE, _SPACE), (_NEWLINE, _SPACE), (_SPACE, _NEWLINE), (_NEWLINE, _NEWLINE)],
+    filled=[
+        *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
+        *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
+    ],
+)
+ARFF = _grammar(
+    dict(zip(b"\n ,{}", (_NEWLINE, _COLON, _COMMA, _OPEN, _CLOSE), strict=True)),
+    in_no_value=b"\\'\"%",
+    empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
+    filled=[(_OPEN, _COLON), (_COLON, _COMMA), (_COMMA, _COLON), (_COLON, _CLOSE)],
+)
 
 
 class Pieces(NamedTuple):
@@ -38,8 +64,8 @@ class Pieces(NamedTuple):
     starts: IntArray
     ends: IntArray
 
-    def at(self, wanted: BoolArray | IntArray) -> Pieces:
-        """Return some of the pieces, by a mask or by their places."""
+    def at(self, wanted: BoolArray | slice) -> Pieces:
+        """Return some of the pieces, by a mask or a slice."""
         return Pieces(self.text, self.starts[wanted], self.ends[wanted])
 
     def first_bytes(self) -> Array:
@@ -60,31 +86,33 @@ class SparseRows(NamedTuple):
     values: FloatArray | Pieces
 
 
-def cut_rows(text: bytes) -> SparseRows | None:
+def cut_rows(text: bytes, grammar: Grammar) -> SparseRows | None:
     """Parse the labels and indices of lines, a row each, and find their values; None if the lines are not plain."""
-    kinds = np.frombuffer(text.translate(_KIND_OF_BYTE), dtype=np.uint8)
+    kinds = np.frombuffer(text.translate(grammar.kind_of_byte), dtype=np.uint8)
     ends = np.flatnonzero(kinds != 0)  # much faster for booleans than for numbers
     delimiters = kinds[ends]
     starts = np.roll(ends, 1) + 1
     starts[0] = 0
     filled = ends > starts
-    # The last delimiter, a newline, also counts as the one before the first line.
+    # Each pair of delimiters, with 128 added where there is a value between them. The last delimiter, a newline, also
+    # counts as the one before the first line.
     pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
-    if b"\1" in pairs.tobytes().translate(_REFUSED):
+    if b"\1" in pairs.tobytes().translate(grammar.refused):
         return None
-    pieces = Pieces(text, starts, ends)
-    # An index stands before each colon and a value after it; all others are labels.
-    at_index = np.flatnonzero(delimiters == _COLON)
-    filled[at_index] = filled[at_index + 1] = False
-    label_pieces, index_pieces = pieces.at(filled), pieces.at(at_index)
-    labels, columns = integers(label_pieces), integers(index_pieces)
     row_ends = ends[delimiters == _NEWLINE]
+    pieces, is_index = Pieces(text, starts[filled], ends[filled]), delimiters[filled] == _COLON
+    if 2 * np.count_nonzero(is_index) == len(is_index):  # no labels
+        label_pieces, index_pieces, value_pieces = map(pieces.at, (slice(0), slice(0, None, 2), slice(1, None, 2)))
+    else:
+        is_value = np.roll(is_index, 1)
+        label_pieces, index_pieces, value_pieces = map(pieces.at, (~(is_index | is_value), is_index, is_value))
+    labels, columns = integers(label_pieces), integers(index_pieces)
     label_starts, row_starts = (
         np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
     )
     if labels is None or columns is None or not _increase_within_rows(columns, row_starts):
         return None
-    return SparseRows(label_starts, labels, row_starts, columns, pieces.at(at_index + 1))
+    return SparseRows(label_starts, labels, row_starts, columns, value_pieces)
 
 
 def integers(pieces: Pieces) -> IntArray | None:

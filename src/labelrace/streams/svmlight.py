@@ -35,7 +35,7 @@ from labelrace.streams.schema import (
     schema_path,
     schema_text,
 )
-from labelrace.streams.sparse_rows import Pieces, SparseRows, csr_rows, cut_rows, entry_arrays, floats
+from labelrace.streams.sparse_rows import SVMLIGHT, Pieces, SparseRows, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
@@ -291,7 +291,7 @@ def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[
 
 def parse_bulk(text: bytes, with_values: bool = True) -> SparseRows | None:
     """Return lines, a row each, with their values if wanted, or None if they are not plain."""
-    rows = cut_rows(text)
+    rows = cut_rows(text, SVMLIGHT)
     if rows is None or not with_values:
         return rows
     values = floats(cast("Pieces", rows.values))
