@@ -26,9 +26,10 @@ from labelrace.features.blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.features.cells import Cells, Table, read_table, shown
+from labelrace.features.cells import Cells, Table, read_table
 from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
+from labelrace.parameters import shown
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
 _LEFT_OUT = ("identifier", "dropped", "empty")

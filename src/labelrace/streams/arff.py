@@ -24,6 +24,7 @@ from scipy.sparse import hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.core.linalg import sparse_marks
+from labelrace.parameters import shown
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -49,7 +50,7 @@ from labelrace.streams.cells import (
     write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
+from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path
 from labelrace.streams.schema import LabelSource
 from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix

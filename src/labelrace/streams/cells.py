@@ -1,7 +1,4 @@
-"""Numbers and nominal values as text, and back: what the readers and writers of several formats share.
-
-`floats` and `integers` parse many numbers at once, out of one array of bytes that holds the texts of all of them.
-"""
+"""What the readers and writers of several formats share: numbers and codes as text, lines, and pyarrow's CSV reader."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from scipy.sparse import csr_array
 
 from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import Place, ahead, new_data, rows_in, until_error
+from labelrace.streams.files import Place, ahead, chunked, new_data, rows_in
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
@@ -41,7 +38,7 @@ def number_texts(values: FloatArray) -> list[str]:
 
 
 def finite_number(text: str) -> float | None:
-    """Return the number that a text stands for, which may be NaN; None if it is no finite number."""
+    """Return a text as a number, which may be NaN; None if it is not a finite number."""
     # float() would accept the digits of other scripts, and ignore underscores.
     try:
         number = float(text) if text.isascii() and "_" not in text else math.inf
@@ -51,7 +48,7 @@ def finite_number(text: str) -> float | None:
 
 
 def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
-    """Return the texts that codes stand for, and `missing` for NaN; `name` is the feature, to name in an error."""
+    """Return the texts that codes mean, and `missing` for NaN; `name` is the feature, to name in an error."""
     absent = np.isnan(codes)
     wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
     if wrong.any():
@@ -66,7 +63,7 @@ def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: An
 def entry_texts(
     rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
 ) -> list[Any]:
-    """Return the entries of sparse rows, with texts in the place of the codes of nominal columns; as `code_texts`."""
+    """Return the entries of sparse rows, with the codes of nominal columns replaced by texts; see `code_texts`."""
     texts = entries.copy()
     order = np.argsort(rows.indices, kind="stable")
     bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
@@ -79,7 +76,7 @@ def entry_texts(
 
 
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
-    """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
+    """Return a copy in compressed rows, with columns in order and without stored zeros."""
     rows = csr_array(matrix, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -110,9 +107,9 @@ def read_lines(
 ) -> Iterator[Parsed]:
     """Yield the rows of each block of lines; before an error those above it.
 
-    `line` and `skipped` are those of `rows_in`. `bulk` parses lines, of a given number, at once, or returns None if
-    one is not plain. Then `row` parses each of them, or raises the exact error, and `join` puts the rows together.
-    Several `threads` parse blocks ahead in bulk, which pays where `bulk` leaves Python's lock to others.
+    `line` and `skipped` are those of `rows_in`. `bulk` parses a block of lines, given with their number, at once, or
+    returns None if it cannot. Then `row` parses each line, or raises the exact error, and `join` combines the rows.
+    Several `threads` parse blocks ahead in bulk, which is worthwhile if `bulk` releases Python's lock.
     """
     for (block, n_lines), parsed in ahead(bulk, blocks, threads):
         if parsed is None:
@@ -122,13 +119,10 @@ def read_lines(
         if parsed is not None:
             yield parsed
         else:
-            rows, error = until_error(row(raw, Place(path, number)) for raw, number in zip(lines, numbers, strict=True))
-            if rows:
-                yield join(rows)
-            if error is not None:
-                raise error
+            numbered = zip(lines, numbers, strict=True)
+            yield from map(join, chunked(row(raw, Place(path, number)) for raw, number in numbered))
         line += n_lines
-        del block, parsed  # before the next ones are there
+        del block, parsed  # to free their memory before the next block is read
 
 
 def write_lines(
@@ -152,9 +146,9 @@ def write_lines(
 
 
 def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
-    """Return whether the quotes in lines of cells enclose whole cells, without quotes, delimiters or newlines in them.
+    """Return whether quotes in lines of cells enclose whole cells that hold no further quotes, delimiters or newlines.
 
-    May be False where they do, but is never True where they do not.
+    It may be False where they do, but is never True where they do not.
     """
     if quote not in text:
         return True
@@ -169,10 +163,10 @@ def has_lone_returns(text: bytes) -> bool:
 
 
 def arrow_reader(text: bytes) -> Any:
-    """Copy text into memory of Arrow's own, to be read from there.
+    """Return a reader of a copy of the text in memory that Arrow owns.
 
-    Arrow's threads may let go of it after a table has been read, as late as when the interpreter ends. To free memory
-    of Python's they would then wait for its lock, which ends the thread and aborts the process.
+    Arrow's threads may release the text after the table has been read, even when the interpreter is shutting down. To
+    release Python's memory they would wait for its lock then, which aborts the process.
     """
     memory = pa.allocate_buffer(len(text))
     np.frombuffer(memory, np.uint8)[:] = np.frombuffer(text, np.uint8)
@@ -180,7 +174,7 @@ def arrow_reader(text: bytes) -> Any:
 
 
 def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
-    """Return lines of cells as an Arrow table, read by all processors, or None if pyarrow refuses them."""
+    """Return lines of cells as an Arrow table, parsed by several threads, or None if pyarrow refuses them."""
     block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
     reading = csv.ReadOptions(column_names=names, block_size=block_size)
     try:
@@ -190,7 +184,7 @@ def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **pars
 
 
 def number_matrix(columns: Sequence[Any], n_rows: int) -> FloatArray:
-    """Return columns of an Arrow table, of numbers or truths, as one matrix by rows, NaN for what is missing."""
+    """Return columns of numbers or booleans of an Arrow table as a matrix, with NaN for missing values."""
     doubles = [column if column.type == pa.float64() else column.cast(pa.float64(), safe=False) for column in columns]
     matrix, start = np.empty((n_rows, len(columns))), 0
     for rows in pa.table(doubles, names=list(map(str, range(len(doubles))))).to_batches() if doubles else ():

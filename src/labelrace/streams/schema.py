@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.dataset import Stream, nominal_texts
-from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
+from labelrace.streams.files import MOST_COLUMNS, plain_path
 
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None

@@ -20,16 +20,16 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
+    chunked,
     foreign,
     open_data,
     plain_path,
     seekable_data,
-    shown,
-    until_error,
 )
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
@@ -210,17 +210,15 @@ class CsvTable(Table):
                 if row:
                     yield line + reader.line_num, [None if cell in self.missing else cell for cell in row]
 
-        numbered, problem = until_error(read())
-        lines, rows = [number for number, _ in numbered], [row for _, row in numbered]
         positions = {name: self.names.index(name) for name in types}
-        batch, misfit = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
-        if batch.num_rows:
-            yield TableBatch(batch, lines[: batch.num_rows])
-        if misfit is not None:
-            cell = rows[batch.num_rows][positions[misfit]] or ""
-            raise self.place(lines[batch.num_rows]).error(_misfit(misfit, cell, types[misfit]))
-        if problem is not None:
-            raise problem
+        for numbered in chunked(read()):
+            lines, rows = [number for number, _ in numbered], [row for _, row in numbered]
+            batch, misfit = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
+            if batch.num_rows:
+                yield TableBatch(batch, lines[: batch.num_rows])
+            if misfit is not None:
+                cell = rows[batch.num_rows][positions[misfit]] or ""
+                raise self.place(lines[batch.num_rows]).error(_misfit(misfit, cell, types[misfit]))
         return line + reader.line_num
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
@@ -261,7 +259,7 @@ class ArrowTable(Table):
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-            names = list(self.schema.names)  # here, where names that are not text are refused as damage
+            names = list(self.schema.names)  # within `_opened`, which refuses names that are not UTF-8
         _check_names(names, path)
 
     def types(self) -> dict[str, Any]:

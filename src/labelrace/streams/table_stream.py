@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from labelrace import limits
 from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
-from labelrace.streams.files import Place, shown, until_error
+from labelrace.streams.files import Place, chunked
 from labelrace.streams.jsonl import JsonTable, not_a_feature
 from labelrace.streams.schema import (
     Choice,
@@ -482,9 +483,6 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
 
     for lines, rows in table.objects(size):
         places = map(table.place, lines)
-        entries, error = until_error(entries_of(row, place) for row, place in zip(rows, places, strict=True))
-        if entries:
+        for entries in chunked(entries_of(row, place) for row, place in zip(rows, places, strict=True)):
             X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
             yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)
-        if error is not None:
-            raise error

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table, shown
+from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table
 from labelrace.features.kinds import find_separator
+from labelrace.parameters import shown
 
 __all__ = ["UNTAGGED", "TagCounts", "TagNames", "TagSets", "as_given", "from_table", "joined"]
 
