@@ -1,9 +1,9 @@
 """ARFF files, the format of Weka, Mulan and MEKA, dense or sparse.
 
-The header and the choice of labels are read first (`labelrace.streams.arff_header`), then rows in blocks. A block of
-dense rows is parsed by pyarrow's CSV reader, a block of sparse rows by NumPy. These accept only what they are known to
-read exactly; a block with anything else (escapes, double quotes, any error) is parsed row by row, by functions that
-accept all that the format allows and raise the exact error for the rest.
+The header is read first (`labelrace.streams.arff_header`), then the rows in blocks. A block of dense rows is parsed by
+pyarrow's CSV reader, a block of sparse rows by `labelrace.streams.sparse_rows`. A block that these might not read
+exactly (with escapes, double quotes or any error) is parsed row by row, by functions that accept everything that the
+format allows and raise the exact error for the rest.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
 class Layout(NamedTuple):
     """The columns of a file, prepared for parsing rows.
 
-    ``codes`` holds, per column, the number of each nominal value (None if numeric). Columns with the same
-    values share a ``domain``, and ``table[domain, byte]`` is the number that a value of that one byte stands
-    for, NaN where it stands for none. Domain 0 is that of the numeric columns. ``texts`` has the values of each
-    domain, and ``inverted`` is 1 for the labels declared as {1,0}, whose value number 0 is the positive one.
+    ``codes`` has for each column the code of each nominal value, or None if it is numeric. Columns with the same values
+    share a ``domain``; domain 0 is that of the numeric columns. ``table[domain, byte]`` is the number that a value of
+    this single byte means, or NaN. ``texts`` has the values of each domain. ``inverted`` is 1 for labels that are
+    declared as {1,0}, whose value of code 0 is the positive one.
     """
 
     header: Header
@@ -118,7 +118,7 @@ class Layout(NamedTuple):
 
 
 def _make_layout(header: Header, is_label: BoolArray) -> Layout:
-    """Prepare the columns: give each nominal value its number, its index in the declaration."""
+    """Prepare the columns; the code of a nominal value is its index in the declaration."""
     domains: dict[tuple[str, ...], int] = {(): 0}
     domain = [domains.setdefault(attribute.values, len(domains)) for attribute in header.attributes]
     codes = [{value: code for code, value in enumerate(values)} for values in domains]
@@ -131,7 +131,7 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
             if len(value) == 1 and value.isascii():
                 row[ord(value)] = code
     column_codes = tuple(codes[number] if number else None for number in domain)
-    # An empty value must be quoted: a newline, which no value can be, keeps its place.
+    # An empty value must be quoted and is not read in bulk; a newline, which no value can be, keeps its place.
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
@@ -150,13 +150,13 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             bulk, row, join = (_sparse_parsers if is_sparse else _dense_parsers)(layout)
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
-            # Several blocks in memory are little only where many rows are wanted.
+            # Several blocks at a time take too much memory unless the caller wants many rows at once.
             threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
             yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
 
 
 def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that `read_lines` needs for dense rows."""
+    """Return the functions for dense rows that `read_lines` needs."""
     codes = enumerate(layout.codes)
     kinds = {str(i): pa.float64() if c is None else pa.bool_() if _is_binary(c) else pa.string() for i, c in codes}
     options = csv.ConvertOptions(
@@ -171,7 +171,7 @@ def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
 
 
 def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batch | None:
-    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
+    """Return the features and labels of dense rows, or None if pyarrow might not read them exactly."""
     if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
     strange = any(sign in text for sign in (b'"', b"\\", b"{"))
@@ -185,7 +185,7 @@ def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batc
 
 
 def _dense_batch(table: Any, layout: Layout) -> Batch | None:
-    """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
+    """Return a table that pyarrow has read as features and labels, or None if a value is not allowed."""
     columns = table.columns
     for position, codes in enumerate(layout.codes):
         if codes is not None and not _is_binary(codes):
@@ -212,7 +212,7 @@ def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
 
 
 def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that `read_lines` needs for sparse rows."""
+    """Return the functions for sparse rows that `read_lines` needs."""
     return partial(parse_sparse, layout), partial(parse_sparse_row, layout), partial(_join_sparse, layout)
 
 
@@ -244,7 +244,7 @@ def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
 
 
 def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
-    """Return the numbers that the pieces stand for in their columns, or None if one is not plain."""
+    """Return the numbers that the pieces mean in their columns, or None if one is not plain."""
     # Nearly all values have one byte, which a table turns into a number.
     values = layout.table[layout.domain[columns], pieces.first_bytes()]
     longer = (pieces.ends - pieces.starts > 1) | np.isnan(values)
@@ -325,7 +325,7 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
 
 
 def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:
-    """Return what the text of a value means in its column."""
+    """Return the number that the text of a value means in its column."""
     name = layout.header.attributes[column].name
     if text == "?" and not quoted:
         if layout.is_label[column]:

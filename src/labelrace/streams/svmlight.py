@@ -1,10 +1,10 @@
-"""Sparse rows by number: svmlight (LIBSVM) files and those of the Extreme Classification repository (XC).
+"""Files of numbered features and labels: svmlight (LIBSVM), and the Extreme Classification repository's format (XC).
 
 Both write a row as ``LABEL,LABEL INDEX:VALUE INDEX:VALUE``. In svmlight, ``# comment`` may follow, and a blank line is
-no row. An XC file begins with a header ``ROWS FEATURES LABELS``, all its numbers begin with 0, and a blank line is a
-row; the header makes it possible to notice a file that is cut at the end of a line.
+not a row. An XC file begins with a header ``ROWS FEATURES LABELS``, its features and labels are numbered from 0, and a
+blank line is a row; the header shows if the file was cut at the end of a line.
 
-Rows without irregularities are parsed many at a time by NumPy; the others one by one, which finds the exact error.
+Plain rows are parsed many at a time (`labelrace.streams.sparse_rows`), others one by one, which finds the exact error.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ def open_svmlight(
     labels : sequence of str, int or None, default=None
         Names of the labels in the order of their numbers, or how many there are.
     n_features, n_labels : int or None, default=None
-        How many there are. Unless both are given, the file is scanned once, in bounded memory, for the largest
-        and smallest numbers in it.
+        How many there are. Unless both are given, the file is scanned once, in bounded memory, for its largest and
+        smallest numbers.
     zero_based, zero_based_labels : bool or "auto", default="auto"
-        Whether the first feature (label) has number 0 or 1. By default the scan tells: 0 if that number occurs.
-        Where `n_features` is given features begin with 1, and where `n_labels` is given labels begin with 0.
+        Whether the first feature (label) has number 0 or 1. By default it is 0 if the scan finds that number. If
+        `n_features` is given, features begin with 1; if `n_labels` is given, labels begin with 0.
 
     Notes
     -----
-    If none of these is given and `labelrace.streams.write_dataset` left a schema beside the file, that says
-    it all, and nothing is scanned.
+    If none of these is given and `labelrace.streams.write_dataset` left a schema beside the file, everything is taken
+    from there and the file is not scanned.
     """
     path = Path(path)
     if n_labels is None and labels is not None:
@@ -96,7 +96,7 @@ def open_svmlight(
             numbers = range(first, first + len(schema.features)), range(len(schema.labels))
             read = partial(_batches, path, *numbers)
             return file_stream(path, schema.features, schema.labels, read, schema.nominal)
-    # Labels mostly begin with 0 and features with 1, where no scan tells.
+    # Without a scan: labels mostly begin with 0 and features with 1.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
         features = found_labels = (MOST_COLUMNS + 1, -1)
@@ -139,7 +139,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
 
 
 def is_xc(path: Path) -> bool:
-    """Return whether the file begins with three whole numbers, as no svmlight file does."""
+    """Return whether the file begins with three whole numbers, which no svmlight file does."""
     with open_data(path) as file:
         return _HEADER.fullmatch(file.readline(_LONGEST_HEADER)) is not None
 
@@ -151,15 +151,15 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
     """
     schema = {schema_path(path): schema_text(schema_of(stream, zero_based=zero_based))}
     first = 0 if zero_based else 1
-    # A blank line is no row: a zero makes it one.
+    # A blank line is not a row, so an empty row is written with a zero.
     return write_lines(stream, path, batch_size, partial(_lines, first, f" {first}:0\n"), "", schema)
 
 
 def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
-    """Write a stream in the Extreme Classification repository's format, its schema beside; return the rows."""
+    """Write a stream as an XC file with its schema beside it; return the number of rows."""
     schema = schema_of(stream)
     rows = 0
-    # The header comes first but is known last, and a compressed file cannot be gone back in.
+    # The header comes first, but the number of rows is known last, and a compressed file cannot be rewound.
     with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
         for X, Y in stream.batches(batch_size):
             rows += X.shape[0]
@@ -176,7 +176,7 @@ def _extended(span: _Span, ids: IntArray) -> _Span:
 
 
 def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
-    """Return the number of the first column, and how many there are, from what the scan found."""
+    """Return the number of the first column and how many there are, from the numbers that the scan found."""
     smallest, largest = span
     if largest < 0:
         raise DataFormatError(f"{path}: no row has any {what}s; if that is meant, give n_{what}s=")
@@ -185,7 +185,7 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
 
 
 def _batches(path: Path, features: range, labels: range, size: int, n_rows: int | None = None) -> Iterator[Batch]:
-    """Yield sparse X and Y; `features` and `labels` are the numbers that their columns have in the file."""
+    """Yield sparse X and Y; `features` and `labels` are the numbers of their columns in the file."""
     parsed = _parsed(path, features, labels, size, n_rows)
     return rebatch((_matrices(rows, features, labels) for rows in parsed), size)
 
@@ -193,7 +193,7 @@ def _batches(path: Path, features: range, labels: range, size: int, n_rows: int 
 def _parsed(
     path: Path, features: range, labels: range, size: int, n_rows: int | None = None, *, with_values: bool = True
 ) -> Iterator[SparseRows]:
-    """Yield the rows of a file; `n_rows` is how many the header of an XC file says."""
+    """Yield the rows of a file; `n_rows` is from the header of an XC file."""
     is_xc = n_rows is not None
 
     def bulk(text: bytes, _: int) -> SparseRows | None:
@@ -233,7 +233,7 @@ def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
 
 
 def _xc_blocks(blocks: Iterable[tuple[bytes, int]], n_rows: int, path: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the blocks up to the last row; raise if there are more rows, or less."""
+    """Yield the blocks up to the last row; raise if there are more rows or fewer."""
     left = n_rows
     for block, n_lines in blocks:
         if n_lines > left:

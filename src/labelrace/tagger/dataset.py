@@ -1,4 +1,4 @@
-"""A table with tags as a dataset of numbers, for those who compare models on it."""
+"""A table with tags as a dataset of numbers, to compare models on it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ __all__ = ["TaggedDataset", "tagged_dataset"]
 
 @dataclass(frozen=True, eq=False)
 class TaggedDataset(Dataset):
-    """A dataset that was made of a table with tags.
+    """A dataset that was made from a table with tags.
 
     Attributes
     ----------
     feature_seconds : float
-        CPU time from the table to the matrices, which every model needs.
+        CPU time to turn the table into matrices, which is the same for every model.
     """
 
     feature_seconds: float = 0.0
 
 
 def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[TaggedDataset, TableFeatures]:
-    """Turn a table into the matrices that a tagger's model would learn, batch by batch, but as wide as the last one.
+    """Turn a table into the matrices that a tagger's model would learn, all with the columns of the last batch.
 
-    The table is read once, batch by batch: of its cells, only those of one batch are in memory at a time.
+    The table is read once, batch by batch: only the cells of one batch are in memory at a time.
 
     Parameters
     ----------
     tagger : Tagger
-        Its parameters tell what the columns are; it is not changed.
+        Its parameters say what the columns are; it is not changed.
     source : table or path
     delimiter : str, default=None
-        What separates the cells of a CSV file.
+        The delimiter of a CSV file.
 
     Returns
     -------

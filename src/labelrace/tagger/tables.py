@@ -1,4 +1,4 @@
-"""The rows of a file as tables of a given number of rows, in bounded memory."""
+"""Files and tables in batches of a given number of rows, with their tags."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "text_table
 
 
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
-    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, so many at a time.
+    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
-    Cells of CSV are texts: what they mean is found out later, for a whole column.
+    Cells of CSV are texts: `labelrace.features.kinds` decides what they mean, for a whole column.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
 
 
 def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
-    """Cut tables anew, so that each but the last has so many rows."""
+    """Split and join tables so that each but the last has `size` rows."""
     kept, n_kept = [], 0
     for part in parts:
         kept.append(part)
@@ -66,7 +66,7 @@ def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
 
 
 def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:
-    """Yield the rows of standard input: JSON objects, one a line, or CSV with a header. The first line tells which."""
+    """Yield the rows of standard input: CSV with a header, or JSON objects on each line if the first begins with {."""
     filled = (line for line in lines if line.strip())
     first = next(filled, None)
     if first is None:
@@ -111,7 +111,7 @@ def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[dict[str, Any]]:
 
 
 def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
-    """Yield a table, or the rows of a file, so many at a time."""
+    """Yield the rows of a table or a file, `size` at a time."""
     if isinstance(X, (str, Path)):
         yield from file_tables(X, size, delimiter)
         return
@@ -121,7 +121,7 @@ def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Tabl
 
 
 def one_row(row: Any) -> Table:
-    """Turn what a user gives as one row into a table."""
+    """Turn a single row, a dict or a pandas Series, into a table."""
     if isinstance(row, Mapping):
         row = [row]
     elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
@@ -135,10 +135,10 @@ def one_row(row: Any) -> Table:
 def tagged_batches(
     X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, delimiter: str | None = None
 ) -> Iterator[tuple[Table, TagSets, str | None]]:
-    """Yield the batches of a table without the column of tags, their tags, and what separates these.
+    """Yield the batches of a table without its tags, the tags, and their separator.
 
-    ``y`` are the tags of all rows, or None where the table has them in ``tags``; ``separator`` is what separates them,
-    or None to find it.
+    ``y`` has the tags of all rows, or is None if they are in the columns ``tags`` of the table. ``separator`` is
+    detected if it is None.
     """
     if y is not None:
         table = read_table(X)
@@ -150,7 +150,7 @@ def tagged_batches(
     if tags is None:
         raise ValueError("y must be the tags of each row, or tags= the name of the column that holds them, got None.")
     if not isinstance(X, (str, Path)):
-        # All tags are read before anything is learned: an error leaves the tagger as it was.
+        # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
         X = read_table(X)
         from_table(X, tags, separator)
     for batch in batches_of(X, size, delimiter):
@@ -159,5 +159,5 @@ def tagged_batches(
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
-    """Leave the column of tags, or their columns, out of a table."""
+    """Return a table without the columns of tags."""
     return table.without([tags] if isinstance(tags, str) else tags or ())
