@@ -292,9 +292,9 @@ def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[
 def parse_bulk(text: bytes, with_values: bool = True) -> SparseRows | None:
     """Return lines, a row each, with their values if wanted, or None if they are not plain."""
     rows = cut_rows(text, SVMLIGHT)
-    if rows is None or not with_values:
-        return rows
-    values = floats(cast("Pieces", rows.values))
+    if rows is None:
+        return None
+    values = floats(cast("Pieces", rows.values)) if with_values else np.empty(0)
     return None if values is None else rows._replace(values=values)
 
 

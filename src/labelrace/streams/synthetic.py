@@ -338,7 +338,8 @@ def _label_frequencies(
     def excess(log_scale: float) -> float:
         return float(np.minimum(np.exp(log_scale) * weights, most) @ presence) - cardinality
 
-    # At the lower bound the labels are too rare even if all were as frequent as the first; at the upper all are at `most`.
+    # At the lower bound the labels are too rare even if all were as frequent as the first; at the upper bound all have
+    # the frequency `most`.
     low, high = np.log(0.5 * cardinality / len(ranks)), np.log(2 * most / weights.min())
     return np.minimum(np.exp(brentq(excess, low, high)) * weights, most)
 
