@@ -193,7 +193,7 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 def _object(line: bytes, place: Place) -> _Row:
     try:
         text = line.decode("utf-8-sig" if place.line == 1 else "utf-8")
-        row = json.loads(text, parse_constant=_refuse, object_pairs_hook=with_keys_once)
+        row = _DECODER.decode(text)
         if b"\\u" in line:
             json.dumps(row, ensure_ascii=False).encode()  # a lone surrogate is not a text
     except DataFormatError as error:
@@ -226,6 +226,9 @@ def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON; write null for a missing value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=with_keys_once)
 
 
 def _label_list(cell: Any, key: str, place: Place) -> list[str]:
