@@ -218,10 +218,8 @@ def verify(path: str | os.PathLike[str], checksum: str) -> bool:
 def git_blob_id(path: str | os.PathLike[str]) -> str:
     """Return the id that Git gives to the content of a file: the SHA-1 of its length and content."""
     with open(path, "rb") as file:
-        digest = hashlib.sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        start = b"blob %d\0" % os.fstat(file.fileno()).st_size
+        return hashlib.file_digest(file, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
 
 
 def entry_of(name: str) -> CatalogEntry | None:
