@@ -105,7 +105,7 @@ class Layout(NamedTuple):
     ``codes`` has for each column the code of each nominal value, or None if it is numeric. Columns with the same values
     share a ``domain``; domain 0 is that of the numeric columns. ``table[domain, byte]`` is the number that a value of
     this single byte means, or NaN. ``texts`` has the values of each domain. ``inverted`` is 1 for labels that are
-    declared as {1,0}, whose value of code 0 is the positive one.
+    declared as {1,0}, whose value of code 0 is the positive one. ``options`` are those of pyarrow for dense rows.
     """
 
     header: Header
@@ -115,6 +115,7 @@ class Layout(NamedTuple):
     table: FloatArray
     texts: tuple[Any, ...]
     inverted: Array
+    options: Any
 
 
 def _make_layout(header: Header, is_label: BoolArray) -> Layout:
@@ -135,7 +136,8 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
-    return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
+    options = _csv_options(column_codes)
+    return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted, options)
 
 
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
@@ -147,7 +149,7 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             if first[:1] in _NO_ROW:
                 continue
             is_sparse = first.startswith(b"{")
-            bulk, row, join = (_sparse_parsers if is_sparse else _dense_parsers)(layout)
+            bulk, row, join = (partial(parser, layout) for parser in _parsers(is_sparse))
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
             # Several blocks at a time take too much memory unless the caller wants many rows at once.
@@ -155,22 +157,27 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
 
 
-def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions for dense rows that `read_lines` needs."""
-    codes = enumerate(layout.codes)
-    kinds = {str(i): pa.float64() if c is None else pa.bool_() if _is_binary(c) else pa.string() for i, c in codes}
-    options = csv.ConvertOptions(
-        column_types=kinds,
+def _parsers(is_sparse: bool) -> tuple[Callable[..., Any], ...]:
+    """Return the functions that `read_lines` needs, which take the layout first."""
+    if is_sparse:
+        return parse_sparse, parse_sparse_row, _join_sparse
+    return parse_dense, parse_dense_row, _join_dense
+
+
+def _csv_options(codes: Sequence[dict[str, int] | None]) -> Any:
+    """Return how pyarrow reads dense rows: numbers, booleans for values {0,1}, and texts."""
+    kinds = [pa.float64() if known is None else pa.bool_() if _is_binary(known) else pa.string() for known in codes]
+    return csv.ConvertOptions(
+        column_types={str(column): kind for column, kind in enumerate(kinds)},
         null_values=["?"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         true_values=["1"],
         false_values=["0"],
     )
-    return partial(parse_dense, layout, options), partial(parse_dense_row, layout), partial(_join_dense, layout)
 
 
-def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batch | None:
+def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
     """Return the features and labels of dense rows, or None if pyarrow might not read them exactly."""
     if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
@@ -180,7 +187,7 @@ def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batc
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
     names = list(map(str, range(len(layout.codes))))
-    table = read_cells(text, n_lines, names, options, quote_char="'", double_quote=False)
+    table = read_cells(text, n_lines, names, layout.options, quote_char="'", double_quote=False)
     return _dense_batch(table, layout) if table is not None and table.num_rows == n_lines else None
 
 
@@ -209,11 +216,6 @@ def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
     values = np.array(rows)
     X = np.ascontiguousarray(values[:, ~layout.is_label])
     return X, sparse_marks(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
-
-
-def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions for sparse rows that `read_lines` needs."""
-    return partial(parse_sparse, layout), partial(parse_sparse_row, layout), partial(_join_sparse, layout)
 
 
 def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:

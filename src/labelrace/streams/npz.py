@@ -25,7 +25,7 @@ from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
-from labelrace.streams.schema import schema_from, schema_of, schema_text
+from labelrace.streams.schema import schema_from, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 
@@ -145,7 +145,7 @@ class _Spools:
 
 def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an ``.npz`` file; return the number of rows."""
-    schema = np.frombuffer(schema_text(schema_of(stream)), dtype=np.uint8)
+    schema = np.frombuffer(schema_text(stream), dtype=np.uint8)
     rows = 0
     with new_data(path) as file, part_folder(path) as spooled:
         spools = _Spools(spooled)

@@ -75,25 +75,20 @@ class Schema(NamedTuple):
     options: Mapping[str, bool | str]
 
 
-def schema_of(stream: Stream, **options: bool | str) -> Schema:
-    """Return the schema of a stream; this may read the stream once to count nominal values."""
-    return Schema(stream.feature_names, stream.label_names, nominal_texts(stream), options)
-
-
 def schema_path(path: Path) -> Path:
     """Return the path of a data file's schema: ``news.csv.schema.json`` for ``news.csv.gz``."""
     plain = plain_path(path)
     return plain.with_name(f"{plain.name}.schema.json")
 
 
-def schema_text(schema: Schema) -> bytes:
-    """Return the schema as JSON."""
+def schema_text(stream: Stream, **options: bool | str) -> bytes:
+    """Return the schema of a stream as JSON; this may read the stream once to count nominal values."""
     content = {
         "labelrace_schema": _VERSION,
-        "features": _names_to_json(schema.features),
-        "labels": _names_to_json(schema.labels),
-        "nominal": {str(column): list(texts) for column, texts in schema.nominal.items()},
-        "options": dict(schema.options),
+        "features": _names_to_json(stream.feature_names),
+        "labels": _names_to_json(stream.label_names),
+        "nominal": {str(column): list(texts) for column, texts in nominal_texts(stream).items()},
+        "options": options,
     }
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
@@ -115,9 +110,13 @@ def schema_from(text: bytes, origin: Path) -> Schema:
             _names_from_json(content["features"]),
             _names_from_json(content["labels"]),
             {int(column): _texts(texts) for column, texts in content["nominal"].items()},
-            {name: _option(value) for name, value in content["options"].items()},
+            dict(content["options"]),
         )
-        _check(schema)
+        for column, texts in schema.nominal.items():
+            if not texts or not 0 <= column < len(schema.features):
+                raise ValueError(f"nominal column {column} has no values, or is not among the features")
+        if not all(isinstance(value, (bool, str)) for value in schema.options.values()):
+            raise TypeError("an option is neither a text nor a boolean")
     except DataFormatError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
@@ -232,21 +231,6 @@ def _names_from_json(content: Any) -> Sequence[str]:
 def _texts(content: Any) -> tuple[str, ...]:
     if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
         raise TypeError("expected a list of texts")
+    if len(set(content)) < len(content):
+        raise ValueError("a name or value is there twice")
     return tuple(content)
-
-
-def _option(value: Any) -> bool | str:
-    if not isinstance(value, (bool, str)):
-        raise TypeError(f"an option cannot be {value!r}")
-    return value
-
-
-def _check(schema: Schema) -> None:
-    for names in (schema.features, schema.labels):
-        if not isinstance(names, NumberedNames) and len(set(names)) < len(names):
-            raise ValueError("a column is there twice")
-    for column, texts in schema.nominal.items():
-        if not 0 <= column < len(schema.features):
-            raise ValueError(f"nominal column {column} is not among {len(schema.features)} features")
-        if not texts or len(set(texts)) < len(texts):
-            raise ValueError(f"the values of nominal column {column} are none, or not different")

@@ -31,7 +31,6 @@ from labelrace.streams.schema import (
     Schema,
     label_names_from,
     read_schema,
-    schema_of,
     schema_path,
     schema_text,
 )
@@ -149,7 +148,7 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
 
     The first feature gets number 0 if `zero_based`, else 1. The first label gets 0.
     """
-    schema = {schema_path(path): schema_text(schema_of(stream, zero_based=zero_based))}
+    schema = {schema_path(path): schema_text(stream, zero_based=zero_based)}
     first = 0 if zero_based else 1
     # A blank line is not a row, so an empty row is written with a zero.
     return write_lines(stream, path, batch_size, partial(_lines, first, f" {first}:0\n"), "", schema)
@@ -157,8 +156,7 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
 
 def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
     """Write a stream as an XC file with its schema beside it; return the number of rows."""
-    schema = schema_of(stream)
-    rows = 0
+    schema, rows = schema_text(stream), 0
     # The header comes first, but the number of rows is known last, and a compressed file cannot be rewound.
     with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
         for X, Y in stream.batches(batch_size):
@@ -167,7 +165,7 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
-        write_whole(schema_path(path), schema_text(schema))
+        write_whole(schema_path(path), schema)
     return rows
 
 

@@ -17,7 +17,7 @@ from labelrace.files import write_whole
 from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import new_data, plain_path
-from labelrace.streams.schema import schema_of, schema_path, schema_text
+from labelrace.streams.schema import schema_path, schema_text
 from labelrace.streams.table import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.typing import AnyMatrix, SparseMatrix
@@ -56,7 +56,7 @@ def _write_columns(stream: Stream, path: Path, batch_size: int, label_column: st
     else:
         fields.append((label_column, pa.list_(pa.string()) if separator is None else pa.string()))
         options = {"label_column": label_column} | ({} if separator is None else {"separator": separator})
-    text, rows = schema_text(schema_of(stream, **options)), 0
+    text, rows = schema_text(stream, **options), 0
     schema = pa.schema(fields, metadata={SCHEMA_KEY: text})
     with new_data(path) as file:
         with _column_writer(file, path, schema) as writer:
@@ -108,7 +108,7 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
         options: dict[str, bool | str] = {"sparse": sparse}
         if label_column is not None:
             options["label_column"] = label_column
-        write_whole(schema_path(path), schema_text(schema_of(stream, **options)))
+        write_whole(schema_path(path), schema_text(stream, **options))
     return rows
 
 
