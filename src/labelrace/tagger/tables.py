@@ -19,6 +19,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.features import TableFeatures
 from labelrace.features.cells import Table, read_table
 from labelrace.streams import Dataset
+from labelrace.streams.files import chunked
 from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
 from labelrace.tagger.tags import TagSets, as_given, from_table
@@ -79,8 +80,7 @@ def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterat
         return
     every = itertools.chain([first.removeprefix("\ufeff")], filled)
     rows = _json_rows(every) if first.lstrip("\ufeff ").startswith("{") else _csv_rows(every, delimiter)
-    while batch := list(itertools.islice(rows, size)):
-        yield read_table(batch)
+    yield from map(read_table, chunked(rows, size))
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
