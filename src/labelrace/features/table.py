@@ -239,7 +239,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kinds |= {name: "text" for name in self.encoders or {} if name not in kinds}
         return {name: {"id": "identifier", "drop": "dropped"}.get(kind, kind) for name, kind in kinds.items()}
 
-    # --- Using what is known ------------------------------------------------------------------------------------------
+    # --- Transforming -------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> SparseMatrix:
         """Turn a table into a matrix.
@@ -336,7 +336,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return table
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- What was learned ---------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> FeatureState:

@@ -119,7 +119,7 @@ class JsonTable(Table):
         if grow and wants_text == is_number:
             raise place.error(
                 f"key {key!r} holds {'texts' if wants_text else 'numbers'}, but {_repr(cell)} here; correct it, or "
-                f"give nominal=[{key!r}] to take all of it as text"
+                f"give nominal=[{key!r}] to read all of it as text"
             )
         if not is_number:
             raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
@@ -138,7 +138,7 @@ def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
-    """Return a block of lines as a table, or None if pyarrow cannot be trusted with it."""
+    """Return a block of lines as a table, or None if pyarrow might not read it exactly."""
     if not all(map(_is_flat, lines)):
         return None
     known = dict(types)

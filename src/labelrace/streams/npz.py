@@ -36,7 +36,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     ----------
     path : path
     labels : None, default=None
-        The file knows its labels.
+        Must be None, as the file contains the names of its labels.
     """
     path = Path(path)
     if labels is not None:

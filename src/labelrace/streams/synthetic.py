@@ -26,7 +26,7 @@ from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
-# Rows are generated in chunks of about so many numbers, which bounds the memory, and at most so many rows.
+# Rows are generated in chunks: the approximate number of values, which bounds the memory, and the most rows.
 _CELLS, _MOST_ROWS = 1 << 19, 1024
 _INTEGERS = {"n_rows": 1, "n_features": 1, "n_labels": 1, "n_factors": 2, "seed": 0}
 _POPULARITY = 0.7  # Zipf exponent of the words

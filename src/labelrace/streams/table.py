@@ -177,7 +177,7 @@ class CsvTable(Table):
         )
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
-        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
+        """Return the rows of a block, or None if pyarrow might not read it exactly."""
         plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
         if not plain or has_lone_returns(block):
             return None

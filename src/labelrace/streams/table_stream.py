@@ -1,4 +1,4 @@
-"""Streams of (X, Y) from tables: which columns are labels, which are nominal, and what their cells mean."""
+"""Tables as streams of (X, Y): which columns are labels, which are nominal, and how their cells are coded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from labelrace.streams.table import (
 )
 from labelrace.typing import FloatArray, SparseMatrix
 
-# Bytes that the name of a column takes, about.
+# Approximate size of the name of a column in memory.
 _NAME_BYTES = 100
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
@@ -68,10 +68,10 @@ def open_csv(
     r"""Open a CSV or TSV file, in UTF-8 and with a header, as a stream.
 
     Columns of numbers are numeric features, columns of text nominal ones, coded by the sorted texts. The first block of
-    rows tells which columns hold numbers; a text in such a column further down is an error, raised when the row is
+    rows determines which columns hold numbers; a text in such a column further down is an error, raised when the row is
     reached. If there are columns of text or label lists, the file is scanned once, in bounded memory, for the texts and
-    labels; not if `values` is given, and `label_names` if there are label lists. A number in a column of text is an
-    error as well. X is dense.
+    labels, unless `values` and, for label lists, `label_names` are given. A number in a column of text is also an
+    error. X is dense.
 
     Parameters
     ----------
@@ -80,11 +80,12 @@ def open_csv(
     labels : sequence of str, str, int or None, default=None
         The columns of labels, which hold 0 and 1 (or true and false): their names; a prefix, as ``"label_*"``; or
         a count (n > 0: the last n columns, n < 0: the first). Or the name of one column that holds label lists.
-        By default the schema that `labelrace.streams.write_dataset` left beside the file tells, and all else too.
+        By default these and all other options are taken from the schema that `labelrace.streams.write_dataset` left
+        beside the file.
     delimiter : str or None, default=None
         By default a tab for ``.tsv`` and a comma for others.
     separator : str, default=";"
-        What stands between the labels of a list: ``";"``, ``"|"``, ``" "``.
+        The text between the labels of a list, such as ``";"``, ``"|"`` or ``" "``.
     label_names : sequence of str or None, default=None
         The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
     values : mapping from str to sequence of str, or None, default=None
@@ -141,9 +142,9 @@ def open_jsonl(
     r"""Open a JSONL file as a stream.
 
     Keys with numbers are numeric features (true is 1, false is 0), keys with texts nominal ones, coded by the sorted
-    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists. It
-    is not if `feature_names` and `values` are given, and `label_names` if there are label lists. A key with numbers
-    and texts is an error, and so is one that the scan or `feature_names` does not know.
+    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists, unless
+    `feature_names`, `values` and, for label lists, `label_names` are given. A key with numbers and texts is an error,
+    and so is a key that is not in `feature_names`.
 
     Parameters
     ----------
@@ -153,11 +154,11 @@ def open_jsonl(
         As for `open_csv`, with keys for columns. A count of `labels` is in the order in which keys first appear. A
         label list is a JSON list; null or no key means no labels.
     sparse : bool, default=False
-        What the lack of a key means. By default a missing value, NaN. If true, zero: X is sparse, a text that
-        lacks is the empty text "" (the first value, if `values` says which there are), and a label is absent.
-        A null is a missing value in either case.
+        What an absent key means. By default a missing value, NaN. If true, zero: X is sparse, an absent text is the
+        empty text "" (the first value, if `values` is given), and an absent label is 0. A null is a missing value in
+        either case.
     feature_names : sequence of str or None, default=None
-        The keys of features, in the order of X's columns; by default those found, in the order they appear in.
+        The keys of features, in the order of X's columns; by default those found, in the order of their appearance.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def open_jsonl(
     schema = read_schema(path) if labels is None else None
     if schema is not None:
         given = given.or_schema(schema)
-        # As much as a name takes: a schema of numbered names is short, however many it claims.
+        # A schema of numbered names is short, however many it claims; each name takes memory.
         limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
     table = JsonTable(path, nominal=nominal)
@@ -207,13 +208,13 @@ def open_arrow(
 
     Columns of numbers and booleans are numeric features, columns of text nominal ones, coded by the sorted texts. If
     there are any, or label lists, the file is scanned once for the texts and labels, unless `values` and
-    `label_names` say what they are. X is dense. Memory is bounded by the size of the file's row groups.
+    `label_names` are given. X is dense. Memory is bounded by the size of the file's row groups.
 
     Parameters
     ----------
     path : path
     labels, label_names, values, nominal
-        As for `open_csv`. The schema that `labelrace.streams.write_dataset` leaves is within the file; a label list is
+        As for `open_csv`. The schema of `labelrace.streams.write_dataset` is within the file; a label list is
         a list of texts or whole numbers.
     """
     path = Path(path)
@@ -255,7 +256,7 @@ def _scan_table(
     lists = lists if given.label_names is None else None
     wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
     values, labels = {name: set[str]() for name in texts}, set[str]()
-    # In other formats, the types tell numbers from texts.
+    # In other formats, numbers and texts have different types.
     kinds = {name: set[str]() for name in texts if isinstance(table, CsvTable) and name not in given.nominal}
     for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
         for name, known in values.items():
@@ -316,7 +317,7 @@ def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_F
 
 
 def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
-    """Return the names in a column of label lists, or of texts that the separator cuts into names."""
+    """Return the names in a column of label lists, or of texts that are split at the separator."""
     cells = column.to_pylist()
     if separator is None:
         return [[str(name) for name in cell or () if name is not None] for cell in cells]
@@ -359,7 +360,7 @@ def _stream(
     *,
     sparse: bool = False,
 ) -> FileStream:
-    """Put together what was given and what the scan found."""
+    """Return the stream of a table, from what was given and what the scan found."""
     path = table.path
     unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
     if unknown:

@@ -38,7 +38,7 @@ def write_csv(
 
 
 def write_arrow(stream: Stream, path: Path, batch_size: int, *, label_column: str | None = None) -> int:
-    """Write a stream as a Parquet or Arrow (Feather) file that knows its schema; return the number of rows.
+    """Write a stream as a Parquet or Arrow (Feather) file with its schema; return the number of rows.
 
     A batch is a row group or record batch; labels are written as in CSV files.
     """
@@ -90,7 +90,7 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
     """Write a stream as a JSONL file with its schema beside it; return the number of rows.
 
     The rows of a sparse stream have no keys for zeros. Missing values are null. Without `label_column`, the key of the
-    list of labels, each label has a key of its own, with 0 or 1.
+    list of labels, each label has its own key, with 0 or 1.
     """
     _check_columns(stream, label_column)
     values = nominal_texts(stream)

@@ -426,7 +426,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         one_at_a_time(self._writers, assign)
         return self
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- What was learned ---------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tagger to one file, which `labelrace.load` reads; it is written completely or not at all.
