@@ -76,8 +76,8 @@ def test_friedmans_test_needs_two_datasets(make_up, cal500, all_sources):
     [table] = make_up(all_sources, tables=("3",)).tables
     comparison = table.ranks[0].friedman
     assert comparison.p_value == pytest.approx(0.008, abs=5e-4)
-    assert comparison.difference == pytest.approx(3.078, abs=1e-3)
-    assert sum(comparison.places.values()) == pytest.approx(21)
+    assert comparison.critical_difference == pytest.approx(3.078, abs=1e-3)
+    assert sum(comparison.average_ranks) == pytest.approx(21)
 
 
 def test_rerun_of_the_authors_program_is_compared(make_up, cal500, enron):

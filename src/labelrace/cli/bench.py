@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Interrupted, Seed, Workers, as_names
+from labelrace.cli.options import Interrupted, Seed, Workers, as_line, as_names
 
 if TYPE_CHECKING:
-    from labelrace.evaluation import Progress
+    from labelrace.experiments.parts import Step
     from labelrace.report.page import Document
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
@@ -60,10 +60,9 @@ def paper(
 
     labelrace bench paper --data ~/mulan --table 2,3 --runs 3 --out quick
     """
-    from labelrace.experiments import paper_document, paper_records, run_paper
+    from labelrace.experiments import paper_document, run_paper
 
-    with _keeping(out), _bars() as bars:
-        bar = _PlanBar(bars, runs)
+    with _keeping(out), _progress_bar() as show:
         summary = run_paper(
             out,
             data=data or (),
@@ -75,10 +74,9 @@ def paper(
             everything=everything,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
-            on_plan=bar.set_plan,
-            on_progress=bar.show,
+            on_progress=show,
         )
-    _publish(paper_document(summary), paper_records(summary), out, "paper", as_json)
+    _publish(paper_document(summary), out, as_json)
 
 
 @app.command()
@@ -125,11 +123,10 @@ def quality(
 
     labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
-    from labelrace.experiments import quality_document, quality_records, run_quality
+    from labelrace.experiments import quality_document, run_quality
     from labelrace.report.write import write_document
 
-    with _keeping(out), _bars() as bars:
-        bar = _PlanBar(bars, runs)
+    with _keeping(out), _progress_bar() as show:
         summary = run_quality(
             out,
             models=as_names(models) if models is not None else None,
@@ -143,13 +140,10 @@ def quality(
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
             tuned=tuned,
-            on_plan=bar.set_plan,
-            on_progress=bar.show,
-            on_summary=lambda so_far: write_document(
-                quality_document(so_far), out, "quality", quality_records(so_far), ("html", "csv")
-            ),
+            on_progress=show,
+            on_summary=lambda so_far: write_document(quality_document(so_far), out, ("html", "csv")),
         )
-    _publish(quality_document(summary), quality_records(summary), out, "quality", as_json)
+    _publish(quality_document(summary), out, as_json)
 
 
 @app.command()
@@ -164,15 +158,11 @@ def speed(
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
-    from labelrace.experiments import run_speed, speed_document, speed_records
+    from labelrace.experiments import run_speed, speed_document
 
-    with _bars() as bars:
-        task = bars.add_task("measuring", total=None, now="")
-        summary = run_speed(
-            rows=rows or (),
-            on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
-        )
-    _publish(speed_document(summary), speed_records(summary), out, "speed", as_json)
+    with _progress_bar() as show:
+        summary = run_speed(rows=rows or (), on_progress=show)
+    _publish(speed_document(summary), out, as_json)
 
 
 @app.command()
@@ -210,35 +200,34 @@ def extreme(
 
     labelrace bench extreme --no-synthetic --datasets debian-depends --rows 60000 --budget 100MB
     """
-    from labelrace.experiments import extreme_document, extreme_records, run_extreme
+    from labelrace.experiments import extreme_document, run_extreme
 
     if labels and not synthetic:
         raise typer.BadParameter("--labels are of synthetic streams, which --no-synthetic leaves out.")
     chosen: dict[str, Any] = {"labels": labels, "budgets": budget}
-    with _bars() as bars:
-        task = bars.add_task("measuring", total=None, now="")
+    with _progress_bar() as show:
         summary = run_extreme(
             **{name: value for name, value in chosen.items() if value},
             **({} if synthetic else {"labels": ()}),
             rows=rows,
             data=data or (),
             datasets=None if datasets is None else as_names(datasets),
-            on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
+            on_progress=show,
         )
-    _publish(extreme_document(summary), extreme_records(summary), out, "extreme", as_json)
+    _publish(extreme_document(summary), out, as_json)
 
 
-def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:
+def _publish(document: Document, out: Path, as_json: bool) -> None:
     """Write all files, and print the tables or, as JSON, the records."""
     from labelrace.report.write import print_document, write_document
 
-    written = write_document(document, out, stem, records)
+    written = write_document(document, out)
     if as_json:
-        typer.echo(json.dumps({"notes": list(document.notes), **records}))
+        typer.echo(json.dumps({"notes": list(document.notes), **document.records}))
         return
     console = Console()
     print_document(document, console)
-    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"\nThe page: {written[f'{document.name}.html']}", highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -253,56 +242,26 @@ def _keeping(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _bars() -> Iterator[Bars]:
-    """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
+def _progress_bar() -> Iterator[Callable[[Step], None]]:
+    """Show how far an experiment is on standard error, with the time left; yields what the experiment calls."""
     columns = (
-        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TextColumn("[dim]left"),
         TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[now]}"),
+        TextColumn("{task.description}", markup=False),
     )
     console = Console(stderr=True)
     # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
     with Bars(
         *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
     ) as bars:
-        yield bars
+        task = bars.add_task("looking for datasets", total=None)
 
+        def show(step: Step) -> None:
+            bars.update(task, description=as_line(step.what), completed=step.done, total=step.total)
+            if step.error:
+                console.print(as_line(f"{step.what}: {step.error}"), style="red", markup=False, soft_wrap=True)
 
-class _Part(Protocol):
-    """A part of a plan: its folder, what it is called, and about how long it takes."""
-
-    @property
-    def folder(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def cost(self) -> float: ...
-
-
-class _PlanBar:
-    """One bar for a whole plan, in which each part has the length that it is expected to take."""
-
-    def __init__(self, bars: Bars, runs: int) -> None:
-        self._bars, self._runs = bars, runs
-        self._task = bars.add_task("looking for datasets", total=None, now="")
-        self._before: dict[str, float] = {}
-
-    def set_plan(self, plan: Sequence[_Part]) -> None:
-        """Take the plan's length."""
-        total = 0.0
-        for part in plan:
-            self._before[part.folder] = total
-            total += part.cost
-        self._bars.update(self._task, total=total)
-
-    def show(self, part: _Part, progress: Progress) -> None:
-        """Show how far a part is."""
-        done = self._before[part.folder] + part.cost * progress.finished / max(progress.total, 1)
-        now = f"{progress.model}, run {progress.run + 1} of {self._runs}"
-        self._bars.update(self._task, description=part.title, completed=done, now=now)
-        if progress.kind == "failed":
-            self._bars.console.print(f"{part.title}, {now}: {progress.error}", style="red", markup=False)
+        yield show

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.experiments.datasets import find_datasets
+from labelrace.experiments.parts import OnProgress, Step
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -36,7 +37,7 @@ from labelrace.typing import AnyMatrix, IntArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ExtremeSummary", "extreme_document", "extreme_records", "run_extreme", "zipf_stream"]
+__all__ = ["ExtremeSummary", "extreme_document", "run_extreme", "zipf_stream"]
 
 LABELS = (10**3, 10**4, 10**5, 10**6)
 BUDGETS = ("10MB", "50MB", "250MB")
@@ -233,7 +234,7 @@ def run_extreme(
     rows: int = 6000,
     data: Iterable[Path] = (),
     datasets: Sequence[str] | None = None,
-    on_progress: Callable[[str, int, int], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ExtremeSummary:
     """Measure compressed labels at several sizes of memory, and the label tree at several, on one thread.
 
@@ -250,7 +251,7 @@ def run_extreme(
     datasets : sequence of str or None, default=None
         Names of the datasets; None for all available that have more than 1,000 labels, none if empty.
     on_progress : callable, default=None
-        Called with what is measured, how many measurements are done, and how many there are.
+        Called with a `Step` before each measurement.
     """
     for count in labels:
         if count < _BEST:
@@ -279,7 +280,7 @@ def run_extreme(
             stream = make_stream()
             for name, make in makers.items():
                 if on_progress is not None:
-                    on_progress(f"{name}, {stream.name}", len(results), len(sources) * len(makers))
+                    on_progress(Step(f"{name}, {stream.name}", len(results), len(sources) * len(makers)))
                 results.append(_measure(stream, name, make(stream.Y.shape[1])))
     return ExtremeSummary(results, notes)
 
@@ -341,7 +342,7 @@ def _seconds(task: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def extreme_records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: every measurement."""
     return {"extreme": [measured._asdict() for measured in summary.results]}
 
@@ -362,11 +363,12 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         for name, what in (("memory", "memory"), ("speed", "rows learned a second"))
     ]
     return Document(
+        name="extreme",
         title="Very many labels",
-        brand="labelrace bench",
         lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
+        records=_records(summary),
         notes=summary.notes,
     )
 

@@ -27,8 +27,8 @@ def paper_document(summary: PaperSummary) -> Document:
     """Return the comparison as sections of tables and charts."""
     measured = listing(source.title for source in summary.facts)
     return Document(
+        name="paper",
         title="RACE: the paper and labelrace",
-        brand="labelrace bench",
         lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {measured}. Means over "
         f"{plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
         footer=made_by(summary.manifest),
@@ -43,6 +43,7 @@ def paper_document(summary: PaperSummary) -> Document:
             *_times(summary),
             *_sweeps(summary),
         ],
+        records=_records(summary),
         notes=summary.notes,
     )
 
@@ -230,7 +231,7 @@ def _sweeps(summary: PaperSummary) -> list[Section]:
     return [Section("The number of pseudo labels", hint, charts=[chart])]
 
 
-def paper_records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: cells, datasets, ranks, times and the sweep."""
     datasets = []
     for source, counted in summary.facts.items():

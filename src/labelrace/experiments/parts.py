@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.costs import MOST_BYTES, as_text, cost_of
@@ -43,27 +44,52 @@ class Part:
         return sum(cost_of(model.name, self.source).seconds for model in self.models)
 
 
-def run_part(
-    part: Part, out: str | os.PathLike[str], on_progress: Callable[[Part, Progress], object] | None, **settings: Any
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run a part of a plan, recorded in its folder below `out`; return manifest and records.
+class Step(NamedTuple):
+    """How far an experiment is, as it is passed to ``on_progress``: what runs now, and how much is done of how much.
+
+    ``error`` tells why a run has failed; it is empty for a step without a failure.
+    """
+
+    what: str
+    done: float
+    total: float
+    error: str = ""
+
+
+OnProgress: TypeAlias = Callable[[Step], object]
+
+
+def run_plan(
+    plan: Sequence[Part], out: str | os.PathLike[str], on_progress: OnProgress | None = None, **settings: Any
+) -> Iterator[tuple[Part, dict[str, Any], list[dict[str, Any]]]]:
+    """Run the parts of a plan, recorded in their folders below `out`; yield each with its manifest and records.
 
     The settings are runs, seed, jobs and resume, as `labelrace.evaluation.run` takes them. With resume, a part that
-    has not begun is begun.
+    has not begun is begun. In the progress, each part is as long as it is expected to take.
     """
-    if part.runs is not None:
-        settings["runs"] = min(settings["runs"], part.runs)
-    return run(
-        part.source.data,
-        part.models,
-        labels=part.source.labels,
-        out=Path(out, part.folder),
-        batch_size=part.source.batch_size,
-        skip_repeats=True,
-        on_progress=None if on_progress is None else lambda progress: on_progress(part, progress),
-        **part.options,
-        **settings,
-    )
+    total, done = sum(part.cost for part in plan), 0.0
+    for part in plan:
+        report = None if on_progress is None else partial(_report, on_progress, part, done, total)
+        runs = settings["runs"] if part.runs is None else min(settings["runs"], part.runs)
+        manifest, records = run(
+            part.source.data,
+            part.models,
+            labels=part.source.labels,
+            out=Path(out, part.folder),
+            batch_size=part.source.batch_size,
+            skip_repeats=True,
+            on_progress=report,
+            **part.options,
+            **settings | {"runs": runs},
+        )
+        yield part, manifest, records
+        done += part.cost
+
+
+def _report(on_progress: OnProgress, part: Part, before: float, total: float, progress: Progress) -> None:
+    done = before + part.cost * progress.finished / max(progress.total, 1)
+    what = f"{part.title}: {progress.model}, run {progress.run + 1}"
+    on_progress(Step(what, done, total, progress.error or ""))
 
 
 def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "") -> tuple[list[Part], list[str]]:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, memory_meter, prequential, rank
+from labelrace.evaluation import ModelSpec, as_reliability, is_loss, memory_meter, prequential, rank
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.parts import Part, run_part, within
+from labelrace.experiments.parts import OnProgress, Part, run_plan, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES
@@ -93,8 +93,7 @@ def run_quality(
     synthetic: bool = False,
     synthetic_rows: int = 4000,
     tuned: bool = False,
-    on_plan: Callable[[Sequence[Part]], object] | None = None,
-    on_progress: Callable[[Part, Progress], object] | None = None,
+    on_progress: OnProgress | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
 ) -> QualitySummary:
     """Compare online models on all datasets that are available: quality, calibration, time, memory and ranks.
@@ -123,10 +122,8 @@ def run_quality(
         Rows of each such stream.
     tuned : bool, default=False
         Whether to run also the grids of the models that have one, and to show the best setting on each dataset.
-    on_plan : callable, default=None
-        Called once with what is going to be run.
     on_progress : callable, default=None
-        Called with the part of the plan and its `labelrace.evaluation.Progress`.
+        Called with a `Step` whenever a run starts, has tested a batch, or ends.
     on_summary : callable, default=None
         Called after each dataset with what is known so far.
 
@@ -150,13 +147,10 @@ def run_quality(
     left_out: list[str] = []
     if names is None and not everything:
         plan, left_out = within(plan, runs, _SECONDS, REFERENCE)
-    if on_plan is not None:
-        on_plan(plan)
     if jobs == 1:
         _warm_up(specs)
     blocks: list[QualityBlock] = []
-    for part in plan:
-        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
+    for part, manifest, records in run_plan(plan, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume):
         blocks.append(_read_block(part, manifest, records))
         summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
         if on_summary is not None:

@@ -38,8 +38,8 @@ def quality_document(summary: QualitySummary) -> Document:
     kinds = _kinds(summary.blocks)
     on = " and ".join(plural(len(blocks), kind) for kind, blocks in kinds.items())
     return Document(
+        name="quality",
         title="Online models compared",
-        brand="labelrace bench",
         lead=f"{plural(len(summary.models), 'online model')} on {on}, each batch tested first, then learned. {over}",
         footer=made_by(summary.manifest),
         sections=[
@@ -55,6 +55,7 @@ def quality_document(summary: QualitySummary) -> Document:
                 [_values_table(summary)],
             ),
         ],
+        records=_records(summary),
         notes=summary.notes,
         complete=summary.complete,
     )
@@ -171,7 +172,7 @@ def _values_row(block: QualityBlock, model: str) -> Row:
     return Row(model, cells, "failed" * bool(row.failed))
 
 
-def quality_records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: values, average ranks, and bins of probability."""
     values, bins = [], []
     for block in summary.blocks:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace.evaluation import critical_difference, friedman
+from labelrace.evaluation import Friedman, friedman
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report.figures import Chart, Ranks, critical_differences
 from labelrace.report.runs import mean
@@ -19,25 +19,17 @@ from labelrace.typing import FloatArray
 OVERALL = "overall"
 
 
-class Friedman(NamedTuple):
-    """Friedman's test of the mean ranks over measures, dataset by dataset, and Nemenyi's critical difference.
-
-    ``places`` are the average ranks of the methods; methods that tie share the mean of their ranks. Methods whose
-    places differ by less than ``difference`` are not told apart at the 5 % level.
-    """
-
-    places: dict[str, float]
-    statistic: float
-    p_value: float
-    difference: float
-
-
 class RankTable(NamedTuple):
-    """Average ranks over datasets, by method, and measure or "overall"; the test needs two datasets, three methods."""
+    """Average ranks over datasets, by method, and measure or "overall".
+
+    Friedman's test compares the methods by their mean ranks over measures, dataset by dataset. It needs two datasets
+    and three methods.
+    """
 
     title: str
     datasets: tuple[str, ...]
     averages: dict[tuple[str, str], float]
+    methods: tuple[str, ...] = ()
     friedman: Friedman | None = None
 
 
@@ -54,16 +46,11 @@ def average_ranks(
         for method, value in zip(methods, row, strict=True)
         if not np.isnan(value)
     }
-    return RankTable(title, tuple(datasets), averages, _test(methods, mean(ranks[:, counted], axis=1)))
-
-
-def _test(methods: Sequence[str], mean_ranks: FloatArray) -> Friedman | None:
-    if len(mean_ranks) < 2 or len(methods) < 3 or np.isnan(mean_ranks).any():
-        return None
-    # Mean ranks of a dataset are compared with one another, as values are; the digits are those of round-off.
-    result = friedman(mean_ranks, lower_is_better=True, digits=9)
-    places = dict(zip(methods, map(float, result.average_ranks), strict=True))
-    return Friedman(places, result.statistic, result.p_value, critical_difference(len(methods), len(mean_ranks)))
+    # The mean ranks on a dataset are compared as values are; the digits are those of round-off.
+    mean_ranks, test = mean(ranks[:, counted], axis=1), None
+    if len(datasets) >= 2 and len(methods) >= 3 and not np.isnan(mean_ranks).any():
+        test = friedman(mean_ranks, lower_is_better=True, digits=9)
+    return RankTable(title, tuple(datasets), averages, tuple(methods), test)
 
 
 def ranks_table(
@@ -89,8 +76,8 @@ def rank_charts(name: str, caption: str, shown: Sequence[RankTable]) -> list[Cha
     tested = [
         Ranks(
             f"{ranks.title} ({len(ranks.datasets)}): Friedman's χ² = {test.statistic:.1f}, p = {test.p_value:.2g}",
-            test.places,
-            test.difference,
+            dict(zip(ranks.methods, test.average_ranks.tolist(), strict=True)),
+            test.critical_difference,
         )
         for ranks in shown
         if (test := ranks.friedman) is not None

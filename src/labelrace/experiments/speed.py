@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.evaluation import ModelSpec, memory_meter
+from labelrace.experiments.parts import OnProgress, Step
 from labelrace.experiments.rivals import Rival, rivals
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -101,7 +102,7 @@ def run_speed(
     models: Iterable[str] | None = None,
     *,
     rows: Sequence[int] = (),
-    on_progress: Callable[[str, int, int], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SpeedSummary:
     """Measure online models, and other libraries that are installed, on a grid of shapes, on one thread.
 
@@ -112,7 +113,7 @@ def run_speed(
     rows : sequence of int, default=()
         Numbers of rows; the usual ones if empty.
     on_progress : callable, default=None
-        Called with what is measured, how many measurements are done, and how many there are.
+        Called with a `Step` before each measurement.
     """
     names = list(models) if models is not None else model_names(online=True)
     names = list(dict.fromkeys([*names, "obr", "occ", _REFERENCE]))
@@ -125,7 +126,7 @@ def run_speed(
 
     def tell(name: str, shape: Shape) -> None:
         if on_progress is not None:
-            on_progress(f"{name}, {shape}", len(done) + len(others), total)
+            on_progress(Step(f"{name}, {shape}", len(done) + len(others), total))
 
     with threadpool_limits(limits=1):
         for shape in distinct:
@@ -208,7 +209,7 @@ def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     return time.perf_counter() - start
 
 
-def speed_records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: every measurement."""
     measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
     measured += [("labels", m) for _, m in summary.rivals]
@@ -246,11 +247,12 @@ def speed_document(summary: SpeedSummary) -> Document:
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
     return Document(
+        name="speed",
         title="Speed of the online models",
-        brand="labelrace bench",
         lead=f"{len(base)} online models on synthetic streams, on one thread.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Time and memory", hint, tables, [chart])],
+        records=_records(summary),
         notes=[f"Not installed, and so not compared: {listing(summary.absent)}."] if summary.absent else [],
     )
 

@@ -45,16 +45,19 @@ class Section:
 class Document:
     """What is written about a run or a benchmark, whatever the format.
 
-    ``verdict`` is what it comes to, in a sentence; ``notes`` are what a reader must know before believing the rest,
-    ``complete`` tells whether everything that was to be run is in it, ``chart_data`` is for the charts of the page that
-    answer to the pointer, and ``context`` for the templates of sections.
+    Page and tables are written to files called ``name``, and ``records``, with all digits, to CSV files of their own
+    names. ``verdict`` is the main result, in a sentence; ``notes`` are what a reader must know before relying on the
+    rest; ``complete`` tells whether everything that was to be run is in it. ``chart_data`` is for the interactive
+    charts of the page, and ``context`` for the templates of sections.
     """
 
+    name: str
     title: str
-    brand: str
     lead: str
     footer: str
     sections: Sequence[Section]
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    brand: str = "labelrace bench"
     verdict: str = ""
     notes: Sequence[str] = ()
     complete: bool = True

@@ -57,7 +57,7 @@ def write_report(
         raise ValueError("out must be a folder to write into if the source is a summary, got None.")
     summary = source if isinstance(source, dict) else summarize(*read_run(source))
     folder = source if out is None and not isinstance(source, dict) else out
-    return write_document(report_document(summary), str(folder), "report", {"report": _records(summary)}, formats)
+    return write_document(report_document(summary), str(folder), formats)
 
 
 def print_report(summary: Summary, console: Console | None = None) -> None:
@@ -82,6 +82,7 @@ def report_document(summary: Summary) -> Document:
     labels = Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))
     has_curves = summary["curves"]["rows"] and summary["measures"]
     return Document(
+        name="report",
         title=name,
         brand="labelrace report",
         lead=summary["headline"],
@@ -93,6 +94,7 @@ def report_document(summary: Summary) -> Document:
             _time_section(summary),
             Section("What exactly was run", template="manifest.html"),
         ],
+        records={"report": _records(summary)},
         verdict=summary["verdict"],
         notes=summary["notes"],
         complete=summary["complete"],
