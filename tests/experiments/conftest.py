@@ -89,6 +89,12 @@ def make_up() -> Callable[..., PaperSummary]:
 
 
 @pytest.fixture
+def outcomes() -> Callable[..., list[Outcome]]:
+    """Return a function that makes up the outcomes of all parts that some tables need."""
+    return lambda sources, tables: [make_outcome(part) for part in make_plan(sources, tables)]
+
+
+@pytest.fixture
 def source() -> Callable[..., Source]:
     """Return `make_source`."""
     return make_source

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from labelrace.report import print_report, summarize, write_report
+from labelrace.report.tables import print_table, text_table
 
 HOSTILE = "a_b & 100% $x$ #1 {z} ~^ \\end|<b>[red]`*\n\x1b[31m"
 
@@ -62,6 +63,31 @@ def test_terminal_fits_any_width(make, width):
         headings = " ".join(lines)
         assert headings.count("Micro") == 5
         assert headings.count("Time") == 1
+
+
+def test_narrow_terminal_explains_no_arrows_that_it_leaves_out(make):
+    summary = summarize(*make.race(batches=3, runs=2))
+    wide, narrow = printed(summary), printed(summary, 80)
+    assert "↑ higher, ↓ lower is better." in wide
+    assert "↑" not in narrow
+
+
+def test_narrow_terminal_cuts_only_words_that_are_wider_than_the_cells(make):
+    summary = summarize(*make.race(batches=3, runs=2, measures=("hamming_loss", "example_accuracy", "micro_f1")))
+    # Cells with their ranks, such as 0.123 (1), have room for these words, and average ranks have not.
+    [words] = [line.split() for line in printed(summary, 62).splitlines() if "Hamming" in line]
+    assert words == ["Hamming", "Example", "Micro", "Aver.", "Time"]
+
+
+def test_titles_of_one_word_take_one_line():
+    table = text_table("drift", "Drifts.", ["None", "Sudden"], {"race": ["0.1", "0.2"]})
+    console = Console(file=io.StringIO(), width=80)
+    print_table(table, console)
+    assert [line.split() for line in console.file.getvalue().splitlines()[1:4]] == [
+        ["Drifts."],
+        [],
+        ["Model", "None", "Sudden"],
+    ]
 
 
 def test_csv(summary, tmp_path):

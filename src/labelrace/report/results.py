@@ -149,10 +149,10 @@ def _labels_section(summary: Summary, chart: Chart) -> Section:
             for label in places
         ]
         groups += [Group(rows, title)] if rows else []
-    columns = [Column("Rows with it"), *(Column(f"F1 of {model['name']}", lower=False) for model in models)]
-    caption = f"The labels that {models[0]['name']} knows best and least."
+    columns = [Column("Share of rows"), *(Column(f"F1 of {model['name']}", lower=False) for model in models)]
+    caption = f"The labels with the highest and the lowest F1 of {models[0]['name']}."
     hint = (
-        "Labels that are in a few rows only are left out. In the chart, lines are means over labels alike in frequency."
+        "Labels that are in very few rows are left out. In the chart, lines are means over labels of similar frequency."
     )
     return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart], "labels.html")
 
