@@ -411,7 +411,7 @@ def test_a_run_on_other_labels_of_the_same_file_is_not_resumed(tmp_path):
     manifest, _ = run(tmp_path / "data.csv", ["majority"], labels=["u"], **settings)
     assert manifest["source"]["label_names"] == ["u"]
     for labels in (["w"], ["u", "w"], ["w", "u"]):
-        with pytest.raises(ValueError, match="it is another one"):
+        with pytest.raises(ValueError, match="was started with other settings"):
             run(tmp_path / "data.csv", ["majority"], labels=labels, resume=True, **settings)
     run(tmp_path / "data.csv", ["majority"], labels=["u"], resume=True, **settings)
 

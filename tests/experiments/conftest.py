@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from labelrace.experiments.comparison import Outcome, PaperSummary, compare
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.paper import make_plan
-from labelrace.experiments.parts import Part
+from labelrace.experiments.plan import Part
 from labelrace.experiments.published import paper_datasets, published
 from labelrace.measures import measure_names
 from labelrace.streams import Dataset, write_dataset

@@ -13,7 +13,7 @@ from labelrace.experiments import run_paper
 from labelrace.experiments.comparison import HOLDOUT, Outcome, compare
 from labelrace.experiments.datasets import counted
 from labelrace.experiments.paper import make_plan
-from labelrace.experiments.parts import run_plan
+from labelrace.experiments.plan import run_plan
 from labelrace.models.base import OnlineClassifier
 from labelrace.report import summarize
 from labelrace.streams.synthetic import like

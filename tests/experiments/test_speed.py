@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
 from labelrace.experiments import run_speed, speed
-from labelrace.experiments.rivals import rivals
-from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, slope
+from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, rivals, slope
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_command(small, tmp_path, monkeypatch):
 
 
 def test_absent_libraries_are_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: None)
     found, absent = rivals()
     assert [rival.like for rival in found] == ["obr"]
     assert absent == ["river", "vowpalwabbit"]
@@ -100,7 +99,7 @@ def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
     module = ModuleType("vowpalwabbit")
     module.Workspace = Workspace
     monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: object())
     rival = next(rival for rival in rivals()[0] if "Vowpal" in rival.name)
     [(X, Y), *_], _ = make_batches(Shape(rows=3, features=6, labels=4, density=0.4))
     model = rival.make(4)

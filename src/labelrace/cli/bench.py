@@ -1,22 +1,20 @@
-"""``labelrace bench``: the paper's tables beside ours, how good the models are, how fast, and with very many labels."""
+"""``labelrace bench``: the paper's tables and ours, the quality of the models, their speed, and very many labels."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Interrupted, Seed, Workers, as_line, as_names
+from labelrace.cli.options import Interrupted, Seed, Workers, as_names
+from labelrace.cli.progress import experiment_bar
 
 if TYPE_CHECKING:
-    from labelrace.experiments.parts import Step
     from labelrace.report.page import Document
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
@@ -25,11 +23,11 @@ _RUNS = Path("labelrace-runs")
 
 Data = Annotated[
     list[Path] | None,
-    typer.Option(help="A folder with datasets, beside LABELRACE_DATA and the cache; repeatable.", show_default=False),
+    typer.Option(help="A folder with datasets, besides LABELRACE_DATA and the cache; repeatable.", show_default=False),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
 Everything = Annotated[
-    bool, typer.Option("--all", help="Run also what takes long, instead of telling what it would take.")
+    bool, typer.Option("--all", help="Also run what takes long; otherwise notes tell how long it would take.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 
@@ -37,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON 
 @app.command()
 def paper(
     data: Data = None,
-    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 10,
+    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 10,
     seed: Seed = 0,
     table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,related,sweep",
     workers: Workers = None,
@@ -52,7 +50,7 @@ def paper(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments and put the results beside its tables, and the related work beside them.
+    """Run the paper's experiments and compare the results with its tables, and with the related work.
 
     [dim]Examples:[/dim]
 
@@ -62,7 +60,7 @@ def paper(
     """
     from labelrace.experiments import paper_document, run_paper
 
-    with _keeping(out), _progress_bar() as show:
+    with _keeping(out), experiment_bar() as show:
         summary = run_paper(
             out,
             data=data or (),
@@ -84,8 +82,8 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that do not take hours. Also "
-            "vowpal-wabbit, river-logistic.",
+            help="Which models, separated by commas; by default all online models that do not take hours. "
+            "vowpal-wabbit and river-logistic can be named, too.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +91,7 @@ def quality(
     datasets: Annotated[
         str | None, typer.Option(help="Which datasets, separated by commas, if not all found.", show_default=False)
     ] = None,
-    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
+    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 1,
     seed: Seed = 0,
     workers: Annotated[
         int, typer.Option("--workers", "--jobs", help="Processes; with more than one, times are not comparable.")
@@ -106,14 +104,17 @@ def quality(
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
     tuned: Annotated[
-        bool, typer.Option("--tuned", help="Show rivals also at the best of a grid on each dataset, in hindsight.")
+        bool,
+        typer.Option(
+            "--tuned", help="Also show rivals with the best of several settings on each dataset, in hindsight."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare online models on every available dataset: measures, calibration, time, memory and ranks.
 
-    Without --models, what would take hours is left out, and the notes tell what it would take; --all runs it.
-    After each dataset page and CSV files are written; --resume continues after Ctrl-C.
+    Without --models, what would take hours is left out, and notes tell how long it would take; --all runs it.
+    Page and CSV files are written after each dataset; --resume continues after Ctrl-C.
 
     [dim]Examples:[/dim]
 
@@ -126,7 +127,7 @@ def quality(
     from labelrace.experiments import quality_document, run_quality
     from labelrace.report.write import write_document
 
-    with _keeping(out), _progress_bar() as show:
+    with _keeping(out), experiment_bar() as show:
         summary = run_quality(
             out,
             models=as_names(models) if models is not None else None,
@@ -154,13 +155,13 @@ def speed(
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "speed",
     as_json: AsJson = False,
 ) -> None:
-    """Measure time and memory of every online model, how they grow, and other libraries beside them.
+    """Measure time and memory of every online model, how they grow with the data, and other libraries.
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
     from labelrace.experiments import run_speed, speed_document
 
-    with _progress_bar() as show:
+    with experiment_bar() as show:
         summary = run_speed(rows=rows or (), on_progress=show)
     _publish(speed_document(summary), out, as_json)
 
@@ -173,12 +174,12 @@ def extreme(
             help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
         ),
     ] = None,
-    synthetic: Annotated[bool, typer.Option(help="Whether to measure synthetic streams beside datasets.")] = True,
+    synthetic: Annotated[bool, typer.Option(help="Measure synthetic streams, besides datasets.")] = True,
     budget: Annotated[
         list[str] | None,
         typer.Option(help="Memory of race-hashed, such as 100MB; repeatable.", show_default=False),
     ] = None,
-    rows: Annotated[int, typer.Option(help="Rows of each stream at the most.")] = 6000,
+    rows: Annotated[int, typer.Option(help="The largest number of rows of a stream.")] = 6000,
     data: Data = None,
     datasets: Annotated[
         str | None,
@@ -190,7 +191,7 @@ def extreme(
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "extreme",
     as_json: AsJson = False,
 ) -> None:
-    """Measure quality, speed, memory and latency with very many labels, beside Vowpal Wabbit's label tree.
+    """Measure quality, speed, memory and latency with very many labels, also of Vowpal Wabbit's label tree.
 
     [dim]Examples:[/dim]
 
@@ -205,7 +206,7 @@ def extreme(
     if labels and not synthetic:
         raise typer.BadParameter("--labels are of synthetic streams, which --no-synthetic leaves out.")
     chosen: dict[str, Any] = {"labels": labels, "budgets": budget}
-    with _progress_bar() as show:
+    with experiment_bar() as show:
         summary = run_extreme(
             **{name: value for name, value in chosen.items() if value},
             **({} if synthetic else {"labels": ()}),
@@ -237,31 +238,5 @@ def _keeping(out: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         has_some = any(file.stat().st_size for file in out.glob("runs/**/records.jsonl"))
-        kept = f"What was finished is in {out}: repeat the command with --resume to go on."
+        kept = f"What was finished is in {out}: repeat the command with --resume to continue."
         raise Interrupted(kept if has_some else "Nothing was finished yet.") from None
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[Step], None]]:
-    """Show how far an experiment is on standard error, with the time left; yields what the experiment calls."""
-    columns = (
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.description}", markup=False),
-    )
-    console = Console(stderr=True)
-    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
-    with Bars(
-        *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
-    ) as bars:
-        task = bars.add_task("looking for datasets", total=None)
-
-        def show(step: Step) -> None:
-            bars.update(task, description=as_line(step.what), completed=step.done, total=step.total)
-            if step.error:
-                console.print(as_line(f"{step.what}: {step.error}"), style="red", markup=False, soft_wrap=True)
-
-        yield show

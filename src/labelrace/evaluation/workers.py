@@ -212,7 +212,7 @@ def _work(task: Task, pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.showwarning = _show_in_a_line
-    # The pipe is broken when the parent is gone: there is nobody to tell, and nothing left to do.
+    # The pipe is broken when the parent has ended; then there is nothing left to do.
     with pipe, suppress(BrokenPipeError):
         for record in records_of(task):
             pipe.send(record)

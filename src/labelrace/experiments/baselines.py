@@ -1,8 +1,8 @@
-"""What people use instead, for the quality benchmark: other libraries' linear models, and the best of a grid.
+"""Baselines of the quality benchmark: linear models of other libraries, and the best setting of a grid.
 
 Vowpal Wabbit and River, where they are installed, are given the features as `race` scales them and its threshold rule,
-so that what is compared are the learners. A grid is run whole, and on each dataset the setting with the highest example
-F is shown, chosen after the fact: what tuning could have reached, which nobody can have on a stream.
+so that the learners are compared. All settings of a grid are run, and the one with the highest example F on each
+dataset is shown. As it is chosen after the fact, it is what tuning could have reached, and not what a stream allows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["BASELINES", "RiverLogistic", "VowpalWabbit", "available", "best_in_h
 
 # Name, class here, and the package that it needs.
 BASELINES = {"vowpal-wabbit": ("VowpalWabbit", "vowpalwabbit"), "river-logistic": ("RiverLogistic", "river")}
-# Those that take an hour where labels are many are run if they are asked for.
+# Baselines that take an hour with many labels; they are run only if they are named.
 _SLOW = ("river-logistic",)
 # One parameter of each rival, and the values that are tried.
 _GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -77,7 +77,7 @@ def settings(name: str) -> list[ModelSpec]:
 
 
 def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, str]]:
-    """Leave of each grid the best setting, called ``arow, best of 5``; return also which setting that is.
+    """Keep the best setting of each grid, called ``arow, best of 5``; return also which setting that is.
 
     ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
     """
@@ -129,7 +129,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
             self._start(labels.shape[1])
         scores = self._learn(scaling.transform(self._scaling, X), labels)
-        # The first rows are predicted by a model that knows nothing.
+        # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
         add = monitoring.add_together if is_first else monitoring.add
         self._watch = add(self._watch, scores[counted], labels[counted])
@@ -176,7 +176,7 @@ class VowpalWabbit(_Baseline):
         self._n_labels = n_labels
 
     def _predicted(self, text: str) -> list[float]:
-        """Predict a row; the list that comes back may begin with what was predicted of another one."""
+        """Predict a row; the list that Vowpal Wabbit returns may begin with the prediction of another row."""
         scores: list[float] = self._workspace.predict(text)[-self._n_labels :]
         return scores
 
@@ -227,7 +227,7 @@ class RiverLogistic(_Baseline):
 
 
 def _dicts(Z: AnyMatrix) -> list[dict[int, float]]:
-    """Turn rows into dicts of what is not zero."""
+    """Turn rows into dicts of their non-zeros."""
     rows = scipy.sparse.csr_array(Z)
     indices, values = rows.indices.tolist(), rows.data.tolist()
     spans = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)

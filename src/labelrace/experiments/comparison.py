@@ -1,4 +1,4 @@
-"""What the runs gave beside what the paper printed: cells with verdicts, ranks, times, and the sweep."""
+"""The results of the runs compared with the paper's: cells with verdicts, ranks, times, and the sweep."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class PaperSummary:
     missing: list[str]  # the paper's datasets that were not found
     tables: list[PaperTable]
     sweeps: list[Sweep]
-    notes: list[str]  # what a reader must know before believing the comparison
+    notes: list[str]  # what a reader must know before relying on the comparison
 
     def is_papers(self, source: Source) -> bool:
         """Tell whether a source can be the paper's dataset: it has as many rows, features and labels."""
@@ -175,7 +175,7 @@ class PaperSummary:
 def compare(
     outcomes: Sequence[Outcome], facts: Mapping[Source, Facts], missing: Sequence[str], tables: Sequence[str]
 ) -> PaperSummary:
-    """Put what the parts of a plan gave beside what the paper printed, in the tables asked for.
+    """Compare the results of the parts of a plan with what the paper printed, in the tables asked for.
 
     `facts` are what was counted in each source, in the order to show them; `missing` the datasets that were not found.
     """

@@ -1,4 +1,4 @@
-"""Very many labels: quality, speed, memory and latency of compressed labels, beside Vowpal Wabbit's label tree.
+"""Very many labels: quality, speed, memory and latency of compressed labels and of Vowpal Wabbit's label tree.
 
 Synthetic streams have labels that follow Zipf's law, five a row, each with words of its own among noise: 10⁵ features,
 50 non-zeros a row. Datasets are those available with more than 1,000 labels. Of each batch some rows are tested first,
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.experiments.datasets import find_datasets
-from labelrace.experiments.parts import OnProgress, Step
+from labelrace.experiments.plan import OnProgress, Step
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -44,7 +44,7 @@ BUDGETS = ("10MB", "50MB", "250MB")
 _BITS = (18, 22, 24)
 _TREE = "vowpalwabbit"
 _BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
-# Datasets with fewer labels are no business of this benchmark.
+# Datasets with fewer labels are not part of this benchmark.
 _MANY_LABELS = 1000
 _N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
 _MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
@@ -91,7 +91,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class ExtremeSummary:
-    """All that was measured, and what could not be."""
+    """All measurements, and notes on what could not be measured."""
 
     results: list[Measured]
     notes: list[str]
@@ -161,7 +161,7 @@ class _Model:
 
 
 class _MostFrequent:
-    """The labels that were the most frequent so far, whatever the row: what others have to beat."""
+    """The labels that were most frequent so far, for every row: what other methods have to beat."""
 
     def __init__(self, n_labels: int) -> None:
         self._counts = np.zeros(n_labels)
@@ -201,7 +201,7 @@ class _LabelTree:
         return self
 
     def best(self, X: AnyMatrix) -> IntArray:
-        # What comes back may begin with what was predicted of another row.
+        # The list may begin with the prediction of another row.
         return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in _texts(X)])
 
     def sets(self, X: AnyMatrix) -> None:
@@ -315,7 +315,7 @@ def _measure(stream: Stream, name: str, method: Method) -> Measured:
     latency = _seconds(lambda: [method.best(row) for row in last]) / len(last)
     averages = {measure: float(np.mean(of)) for measure, of in values.items()}
     quality: dict[str, Any] = {measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")}
-    # What knows nothing of features is no match for what does.
+    # Times of a method that does not use the features are not comparable.
     timed = not isinstance(method, _MostFrequent)
     return Measured(
         stream=stream.name,
@@ -354,9 +354,9 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         by_stream.setdefault(measured.stream, []).append(measured)
     hint = (
         f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
-        "processor time on one thread; latency is that of the five best labels of one row. The state is the "
-        "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets and no example F. "
-        "No parameter was tuned."
+        "processor time on one thread; latency is that of the five best labels of one row. The state is "
+        "the size of the model's file, and for Vowpal Wabbit 16 bytes for each weight; it has no label sets and no "
+        "example F. No parameter was tuned."
     )
     charts = [
         Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, name))

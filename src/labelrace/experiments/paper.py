@@ -22,7 +22,7 @@ from labelrace.experiments.comparison import (
     compare,
 )
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
-from labelrace.experiments.parts import OnProgress, Part, run_plan, within
+from labelrace.experiments.plan import OnProgress, Part, run_plan, within
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 

@@ -18,7 +18,7 @@ from labelrace.evaluation import ModelSpec, as_reliability, memory_meter, preque
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.parts import OnProgress, Part, run_plan, within
+from labelrace.experiments.plan import OnProgress, Part, run_plan, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
 from labelrace.measures import PAPER_MEASURES
@@ -36,7 +36,7 @@ MEASURES = (*PAPER_MEASURES, CALIBRATION)
 REFERENCE = "race-cls-fixed, fast"
 # What makes the published form slower, and exact to the digit of the authors' program.
 _PUBLISHED = ("learner", "start", "zero_score")
-# What all runs together may take; it is an estimate, and there is half an hour.
+# The estimated seconds of all runs together, so that the benchmark ends within about half an hour.
 _SECONDS = 1050.0
 
 
@@ -111,8 +111,8 @@ def run_quality(
     jobs : int, default=1
         As `labelrace.evaluation.run` takes it. Times are comparable if it is 1: no other model runs at the same time.
     everything : bool, default=False
-        Whether to run also what takes long or much memory; otherwise the notes tell what it would take. Models that are
-        named are run in any case.
+        Whether to run also what takes long or much memory; otherwise notes tell how much it would take. Models that are
+        named are always run.
     synthetic : bool, default=False
         Whether to add synthetic streams, without drift and with each kind of it.
     synthetic_rows : int, default=4000
@@ -170,12 +170,12 @@ def quality_models(names: Iterable[str] | None = None, *, tuned: bool = False) -
 
 
 def _warm_up(specs: Iterable[ModelSpec]) -> None:
-    """Let every model learn a few rows, so that none is charged for what is imported when it is first used."""
+    """Let every model learn a few rows, so that the time of imports counts for none of them."""
     sizes: dict[str, Any] = {"n_rows": 60, "n_features": 8, "n_labels": 6, "cardinality": 2.0}
     with threadpool_limits(limits=1):
         for stream in (SyntheticStream(**sizes), SyntheticStream(**sizes, density=0.3)):
             for spec in specs:
-                # What goes wrong here goes wrong on the datasets too, and is recorded there.
+                # A failure here occurs on the datasets, too, and is recorded there.
                 with suppress(Exception):
                     list(prequential(spec.make(0, stream.categorical), stream, 30))
 
@@ -201,7 +201,7 @@ def _memory(part: Part) -> dict[str, int | None]:
     batches = list(islice(stream.batches(part.source.batch_size), 2))
     found: dict[str, int | None] = {}
     for spec in part.models:
-        # What goes wrong here has gone wrong before, and is recorded.
+        # A failure here has occurred in the run, too, and is recorded there.
         with suppress(Exception), threadpool_limits(limits=1), memory_meter(trace=True) as peak:
             model = spec.make(0, stream.categorical)
             for number, (X, Y) in enumerate(batches):
@@ -311,7 +311,7 @@ def _ranks(title: str, blocks: Mapping[str, Mapping[str, QualityRow]], models: S
 
 
 def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequence[str], planned: int) -> list[str]:
-    """Return what a reader must know before believing the numbers, in sentences."""
+    """Return what a reader must know before relying on the numbers, in sentences."""
     notes = []
     if len(blocks) < planned:
         notes.append(f"Not complete: {len(blocks)} of {plural(planned, 'dataset')} so far.")

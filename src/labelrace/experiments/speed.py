@@ -1,19 +1,23 @@
-"""How fast the models are, how much memory they take, and how both grow with the data, beside other libraries."""
+"""Time and memory of the models, how both grow with the data, and how other libraries compare."""
 
 from __future__ import annotations
 
+import importlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import BernoulliNB
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.evaluation import ModelSpec, memory_meter
-from labelrace.experiments.parts import OnProgress, Step
-from labelrace.experiments.rivals import Rival, rivals
+from labelrace.experiments.plan import OnProgress, Step
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 250
 _CARDINALITY = 3.0
-# Rivals that take each row by itself get this many rows: enough to time them, in a time one can wait for.
+# Libraries that take one row at a time get this many rows: enough to time them within acceptable time.
 _ROWS_OF_RIVALS = 40
 # What rivals are compared with, besides the model that is most like them.
 _REFERENCE = "race-cls-fixed"
@@ -73,6 +77,15 @@ class Measurement(NamedTuple):
     def total(self) -> float:
         """Milliseconds per row to predict and then to learn it."""
         return self.predict + self.learn
+
+
+class Rival(NamedTuple):
+    """A name, a maker that is told the number of labels, whether it takes each row by itself, and the same by us."""
+
+    name: str
+    make: Callable[[int], Any]
+    by_row: bool
+    like: str
 
 
 @dataclass(frozen=True)
@@ -207,6 +220,71 @@ def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     start = time.perf_counter()
     call(*arguments)
     return time.perf_counter() - start
+
+
+def rivals() -> tuple[list[Rival], list[str]]:
+    """Return those that can be measured here, and the packages of those that cannot."""
+    found = [Rival("scikit-learn, binary relevance", _SklearnRelevance, by_row=False, like="obr")]
+    optional = {
+        "river": Rival("River, classifier chain", _RiverChain, by_row=True, like="occ"),
+        "vowpalwabbit": Rival("Vowpal Wabbit, one against all", _VowpalWabbit, by_row=True, like="obr"),
+    }
+    absent = [package for package in optional if find_spec(package) is None]
+    return [*found, *(rival for package, rival in optional.items() if package not in absent)], absent
+
+
+class _SklearnRelevance:
+    """MultiOutputClassifier: one Bernoulli naive Bayes for each label."""
+
+    def __init__(self, n_labels: int) -> None:
+        self._classes = [np.arange(2)] * n_labels
+        self._model = MultiOutputClassifier(BernoulliNB())
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        self._model.partial_fit(X, Y.toarray(), classes=self._classes)
+
+    def predict(self, X: AnyMatrix) -> Any:
+        return self._model.predict(X)
+
+
+class _RiverChain:
+    """ClassifierChain of Bernoulli naive Bayes, which learns row by row from dicts."""
+
+    def __init__(self, n_labels: int) -> None:
+        from river.multioutput import ClassifierChain
+        from river.naive_bayes import BernoulliNB as RiverBernoulliNB
+
+        self._labels = range(n_labels)
+        self._model = ClassifierChain(RiverBernoulliNB(), order=list(self._labels))
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, present in zip(_columns(X), _columns(Y), strict=True):
+            self._model.learn_one(dict.fromkeys(row, 1), {label: label in present for label in self._labels})
+
+    def predict(self, X: AnyMatrix) -> list[Any]:
+        return [self._model.predict_one(dict.fromkeys(row, 1)) for row in _columns(X)]
+
+
+class _VowpalWabbit:
+    """multilabel_oaa, on hashed features."""
+
+    def __init__(self, n_labels: int) -> None:
+        workspace = importlib.import_module("vowpalwabbit").Workspace
+        self._model = workspace(f"--multilabel_oaa {n_labels} --quiet")
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, present in zip(_columns(X), _columns(Y), strict=True):
+            self._model.learn(f"{','.join(map(str, sorted(present)))} | {' '.join(map(str, row))}")
+
+    def predict(self, X: AnyMatrix) -> list[Any]:
+        return [self._model.predict(f" | {' '.join(map(str, row))}") for row in _columns(X)]
+
+
+def _columns(matrix: AnyMatrix) -> Iterator[set[int]]:
+    """Yield the columns of each row's non-zeros."""
+    sparse = scipy.sparse.csr_array(matrix)
+    for start, end in zip(sparse.indptr[:-1], sparse.indptr[1:], strict=True):
+        yield set(sparse.indices[start:end].tolist())
 
 
 def _records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:

@@ -36,7 +36,7 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     formats: Sequence[str] = ("html", "csv", "md", "tex"),
 ) -> dict[str, Path]:
-    """Write a report of a run, or of as much of it as there is.
+    """Write a report of a run, which may be incomplete.
 
     Parameters
     ----------

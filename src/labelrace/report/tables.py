@@ -263,12 +263,13 @@ class _Form(NamedTuple):
     gap: int
 
 
-# From the fullest to the narrowest; only the last two are split over several tables.
+# From the fullest to the narrowest; only those with short headings are split over several tables.
 _FORMS = (
-    _Form(True, True, False, 1),
-    _Form(False, True, False, 1),
-    _Form(False, True, True, 1),
-    _Form(False, False, True, 0),
+    _Form(sd=True, rank=True, short=False, gap=1),
+    _Form(sd=False, rank=True, short=False, gap=1),
+    _Form(sd=False, rank=True, short=True, gap=1),
+    _Form(sd=False, rank=False, short=True, gap=1),
+    _Form(sd=False, rank=False, short=True, gap=0),
 )
 _SPLIT = _FORMS[2:]
 # Titles of groups are folded beyond this width, or that of the longest name.
@@ -281,7 +282,7 @@ def print_table(table: Table, console: Console) -> None:
     """Print the table, its caption above and its legend below.
 
     Where the terminal is too narrow the standard deviations are left out first, then headings are shortened, then
-    ranks are left out, and at last the columns are split over several tables.
+    ranks are left out, then columns move together, and at last they are split over several tables.
     """
     console.print()
     console.print(Text(printable(table.caption), style="bold"))

@@ -6,8 +6,7 @@ import pytest
 
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.comparison import RELATED, TABLES
-from labelrace.experiments.costs import cost_of
-from labelrace.experiments.parts import Part, within
+from labelrace.experiments.plan import Part, cost_of, within
 from labelrace.models.registry import model_names
 
 
