@@ -33,7 +33,7 @@ Labels = Annotated[
     str | None,
     typer.Option(
         help="Which columns are labels: a Mulan XML file, a count (the last n columns; if negative, the first n), "
-        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default as the file says.",
+        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default the file tells.",
         show_default=False,
     ),
 ]

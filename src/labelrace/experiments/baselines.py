@@ -26,8 +26,6 @@ from labelrace.learners import columns, scaling
 from labelrace.learners.scaling import ScalingState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
-__all__ = ["BASELINES", "RiverLogistic", "VowpalWabbit", "available", "best_in_hindsight", "settings", "spec_of"]
-
 # Name, class here, and the package that it needs.
 BASELINES = {"vowpal-wabbit": ("VowpalWabbit", "vowpalwabbit"), "river-logistic": ("RiverLogistic", "river")}
 # Baselines that take an hour with many labels; they are run only if they are named.
@@ -182,18 +180,13 @@ class VowpalWabbit(_Baseline):
 
     def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
         scores = np.zeros(Y.shape)
-        for row, (text, y) in enumerate(zip(self._texts(Z), Y, strict=True)):
-            scores[row] = self._predicted(text)
-            self._workspace.learn(",".join(map(str, np.flatnonzero(y > 0))) + text)
+        for row, (text, y) in enumerate(zip(vowpal_rows(Z), Y, strict=True)):
+            scores[row] = self._predicted(f"| {text}")
+            self._workspace.learn(f"{','.join(map(str, np.flatnonzero(y > 0)))} | {text}")
         return scores
 
     def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([self._predicted(text) for text in self._texts(Z)])
-
-    @staticmethod
-    def _texts(Z: AnyMatrix) -> list[str]:
-        """Write rows as Vowpal Wabbit reads them."""
-        return [" | " + " ".join(f"{place}:{value:.6g}" for place, value in row.items()) for row in _dicts(Z)]
+        return np.array([self._predicted(f"| {text}") for text in vowpal_rows(Z)])
 
 
 class RiverLogistic(_Baseline):
@@ -216,19 +209,30 @@ class RiverLogistic(_Baseline):
 
     def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
         scores = np.zeros(Y.shape)
-        for row, (x, y) in enumerate(zip(_dicts(Z), (Y > 0).tolist(), strict=True)):
+        for row, (x, y) in enumerate(zip(row_dicts(Z), (Y > 0).tolist(), strict=True)):
             for label, model in enumerate(self._models):
                 scores[row, label] = model.predict_proba_one(x)[True]
                 model.learn_one(x, y[label])
         return scores
 
     def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in _dicts(Z)])
+        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in row_dicts(Z)])
 
 
-def _dicts(Z: AnyMatrix) -> list[dict[int, float]]:
-    """Turn rows into dicts of their non-zeros."""
-    rows = scipy.sparse.csr_array(Z)
+def vowpal_rows(X: AnyMatrix) -> list[str]:
+    """Write the features of rows as Vowpal Wabbit reads them.
+
+    Examples
+    --------
+    >>> vowpal_rows(np.array([[0.0, 0.5, 1.0]]))
+    ['1:0.5 2:1']
+    """
+    return [" ".join(f"{column}:{value:.6g}" for column, value in row.items()) for row in row_dicts(X)]
+
+
+def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:
+    """Turn rows into dicts of their non-zeros, by column."""
+    rows = scipy.sparse.csr_array(X)
     indices, values = rows.indices.tolist(), rows.data.tolist()
     spans = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
     return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in spans]

@@ -23,6 +23,7 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
+from labelrace.experiments.baselines import row_dicts, vowpal_rows
 from labelrace.experiments.datasets import find_datasets
 from labelrace.experiments.plan import OnProgress, Step
 from labelrace.measures import evaluate
@@ -36,8 +37,6 @@ from labelrace.typing import AnyMatrix, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["ExtremeSummary", "extreme_document", "run_extreme", "zipf_stream"]
 
 LABELS = (10**3, 10**4, 10**5, 10**6)
 BUDGETS = ("10MB", "50MB", "250MB")
@@ -63,9 +62,6 @@ class Stream(NamedTuple):
     name: str
     X: AnyMatrix
     Y: AnyMatrix
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.Y.shape[1]:,} labels, {self.Y.shape[0]:,} rows"
 
 
 class Measured(NamedTuple):
@@ -196,28 +192,19 @@ class _LabelTree:
         self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
 
     def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        for text, tags in zip(_texts(X), _texts(Y, ",", values=False), strict=True):
-            self._tree.learn(f"{tags} | {text}")
+        for text, labels in zip(vowpal_rows(X), row_dicts(Y), strict=True):
+            self._tree.learn(f"{','.join(map(str, labels))} | {text}")
         return self
 
     def best(self, X: AnyMatrix) -> IntArray:
         # The list may begin with the prediction of another row.
-        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in _texts(X)])
+        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in vowpal_rows(X)])
 
     def sets(self, X: AnyMatrix) -> None:
         return None
 
     def size(self) -> float:
         return float(_TREE_BYTES << self._bits)
-
-
-def _texts(rows: AnyMatrix, separator: str = " ", *, values: bool = True) -> list[str]:
-    """Write rows as Vowpal Wabbit reads them."""
-    rows = scipy.sparse.csr_array(rows)
-    columns = rows.indices.tolist()
-    cells = [f"{c}:{v:.6g}" for c, v in zip(columns, rows.data.tolist(), strict=True)] if values else map(str, columns)
-    written = list(cells)
-    return [separator.join(written[a:b]) for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> IntArray:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.evaluation import ModelSpec, memory_meter
+from labelrace.experiments.baselines import row_dicts
 from labelrace.experiments.plan import OnProgress, Step
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -258,11 +258,11 @@ class _RiverChain:
         self._model = ClassifierChain(RiverBernoulliNB(), order=list(self._labels))
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        for row, present in zip(_columns(X), _columns(Y), strict=True):
+        for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
             self._model.learn_one(dict.fromkeys(row, 1), {label: label in present for label in self._labels})
 
     def predict(self, X: AnyMatrix) -> list[Any]:
-        return [self._model.predict_one(dict.fromkeys(row, 1)) for row in _columns(X)]
+        return [self._model.predict_one(dict.fromkeys(row, 1)) for row in row_dicts(X)]
 
 
 class _VowpalWabbit:
@@ -273,18 +273,11 @@ class _VowpalWabbit:
         self._model = workspace(f"--multilabel_oaa {n_labels} --quiet")
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        for row, present in zip(_columns(X), _columns(Y), strict=True):
+        for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
             self._model.learn(f"{','.join(map(str, sorted(present)))} | {' '.join(map(str, row))}")
 
     def predict(self, X: AnyMatrix) -> list[Any]:
-        return [self._model.predict(f" | {' '.join(map(str, row))}") for row in _columns(X)]
-
-
-def _columns(matrix: AnyMatrix) -> Iterator[set[int]]:
-    """Yield the columns of each row's non-zeros."""
-    sparse = scipy.sparse.csr_array(matrix)
-    for start, end in zip(sparse.indptr[:-1], sparse.indptr[1:], strict=True):
-        yield set(sparse.indices[start:end].tolist())
+        return [self._model.predict(f" | {' '.join(map(str, row))}") for row in row_dicts(X)]
 
 
 def _records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
