@@ -213,7 +213,7 @@ def test_sources(tmp_path, data):
     ("wrong", "error", "message"),
     [
         ({"models": []}, ValueError, "no models"),
-        ({"models": ["race-cls-fixed"] * 2}, ValueError, "two models"),
+        ({"models": ["race-cls-fixed"] * 2}, ValueError, "different labels"),
         ({"models": ["rice"]}, ValueError, "rice"),
         ({"models": [("race-cls-fixed", {"n_rabbits": 2})]}, ValueError, "n_rabbits"),
         ({"models": [5]}, TypeError, "a model must be"),
@@ -223,7 +223,7 @@ def test_sources(tmp_path, data):
         ({"batch_size": 0}, ValueError, "at least 1 row"),
         ({"protocol": "guess"}, ValueError, "protocol must be"),
         ({"delay": -1}, ValueError, "delay must be"),
-        ({"iterations": 2}, TypeError, "no option 'iterations'"),
+        ({"iterations": 2}, TypeError, "must be some of .* got 'iterations'"),
         ({"labels": 2}, ValueError, "labels must be None"),
         ({"source": 5}, TypeError, "source must be"),
     ],

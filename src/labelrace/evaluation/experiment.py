@@ -133,7 +133,9 @@ def as_specs(models: AnyModel | Iterable[AnyModel]) -> list[ModelSpec]:
     labels = [spec.label for spec in specs]
     for spec in specs:
         if labels.count(spec.label) > 1:
-            raise ValueError(f"there are two models called {spec.label!r}: tell them apart by ModelSpec(…, label=…)")
+            raise ValueError(
+                f"models must have different labels, got {spec.label!r} twice; give one by ModelSpec(…, label=…)"
+            )
         spec.make(seed=0)
     return specs
 
