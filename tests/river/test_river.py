@@ -536,3 +536,14 @@ def test_huge_numbers_are_cut_for_one_row_as_for_many(stream):
 def test_labels_that_cannot_be_names():
     with pytest.raises(ValueError, match="y must hold labels"):
         RiverClassifier("obr").learn_one({"a": 1.0}, [["x"]])
+
+
+def test_a_refused_row_leaves_no_column_behind():
+    """Its label clashes with another; its new feature must not be known, either."""
+    model = RiverClassifier("obr", batch_size=8)
+    model.learn_one({"a": 1.0}, {0: True})
+    with pytest.raises(ValueError, match="the name of another"):
+        model.learn_one({"a": 1.0, "new": 2.0}, {"0": True})
+    model.flush()
+    assert model.classifier.feature_names_in_.tolist() == ["a"]
+    assert list(model._features.places) == ["a"]

@@ -7,12 +7,14 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
+    "TIE",
     "bounded_product",
     "canonical",
     "generalised_inverse",
+    "is_even_or_more",
     "right_singular",
     "signed",
     "top_eigenpairs",
@@ -27,6 +29,8 @@ _SMALLEST = 1e-290
 _BOUND = 1e100
 # Squared singular values up to this share of the largest are zero.
 _RANK = 1e-14
+# Log odds that are below zero by no more than this are even but for round-off.
+TIE = 1e-10
 # Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
 _FEW = 64
 
@@ -74,6 +78,21 @@ def bounded_product(X: AnyMatrix, weights: FloatArray, intercepts: FloatArray) -
             # Of numbers up to 1 the sum is finite; its size comes last.
             result[row] = ((x / sizes[0]) @ (weights / sizes[1]) * sizes[1] * sizes[0] + intercepts)[0]
         return np.clip(np.nan_to_num(result), -_BOUND, _BOUND)
+
+
+def is_even_or_more(log_odds: Array) -> BoolArray:
+    """Tell which labels are at least as likely as not.
+
+    Even odds are common, where rows are few or alike. Their sum is then zero but for round-off, whose sign depends on
+    the order of the terms, and so on whether rows come alone or together, dense or sparse: it must not decide.
+
+    Examples
+    --------
+    >>> is_even_or_more(np.array([0.3, -1e-16, -0.3]))
+    array([ True,  True, False])
+    """
+    decided: BoolArray = log_odds >= -TIE
+    return decided
 
 
 def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:

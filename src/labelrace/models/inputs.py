@@ -271,6 +271,7 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     if _is_plainly_fine(X) if is_fine is None else is_fine:
         return canonical(X) if scipy.sparse.issparse(X) else X
     _refuse_text(X)
+    X = _without_sparse_columns(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(float), np.nan)
     finite = "allow-nan" if owner.algorithm.skips_missing else True
@@ -287,6 +288,15 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     except OverflowError:
         raise ValueError("X holds a whole number that is too large to be a float.") from None
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
+
+
+def _without_sparse_columns(X: Any) -> Any:
+    """Make the sparse columns of a data frame dense where others are: scikit-learn does so too, with a warning."""
+    kinds = list(getattr(X, "dtypes", ())) if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    sparse = {place: kind.subtype for place, kind in enumerate(kinds) if str(kind).startswith("Sparse")}
+    if not 0 < len(sparse) < len(kinds):
+        return X
+    return X.astype({X.columns[place]: kind for place, kind in sparse.items()})
 
 
 def check_finite(X: AnyMatrix, *, allow_missing: bool) -> None:

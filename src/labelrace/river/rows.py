@@ -67,14 +67,18 @@ class Columns:
         """Tell whether all names have columns."""
         return self._find(names)[1]
 
-    def add(self, names: Iterable[Hashable], what: str) -> None:
-        """Give columns to those names that have none; two names that are the same as text are refused."""
+    def new(self, names: Iterable[Hashable], what: str) -> list[Hashable]:
+        """List those names that have no columns, in order; two names that are the same as text are refused."""
         new = sorted((name for name in names if name not in self.places), key=str)
         texts = dict.fromkeys(map(str, new))
         if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts.keys()):
             clash = next(name for i, name in enumerate(new) if str(name) in [*self.texts, *map(str, new[:i])])
             raise ValueError(f"The name {clash!r} of a {what} is, as text, the name of another: use one kind of names.")
-        self.texts.update(texts)
+        return new
+
+    def add(self, new: list[Hashable]) -> None:
+        """Give columns to names that `new` has found."""
+        self.texts.update(dict.fromkeys(map(str, new)))
         self.places.update((name, place) for place, name in enumerate(new, len(self.places)))
         self._last = ((), np.zeros(0, dtype=np.intp), True)
 
