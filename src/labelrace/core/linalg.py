@@ -29,6 +29,10 @@ _BOUND = 1e100
 _RANK = 1e-14
 # Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
 _FEW = 64
+# Numbers up to which a list is quicker than an array.
+_SHORT = 16
+# Whole numbers of as many bytes.
+_WITHOUT_SIGN = {kind.itemsize: kind for kind in map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64))}
 
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
@@ -167,23 +171,26 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if (
-        starts.dtype.kind not in "iu"
-        or len(starts) != n_starts + 1
-        or starts[0] != 0
-        or (starts[1:] < starts[:-1]).any()
-    ):
+    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or starts[0] != 0 or not _never_falls(starts):
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
-    if starts[-1] > min(len(places), len(X.data)):
+    n_stored = int(starts[-1])
+    if n_stored > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
-    return _why_beyond(places[: starts[-1]], n_places, across)
+    return _why_beyond(places if n_stored == len(places) else places[:n_stored], n_places, across)
+
+
+def _never_falls(numbers: IntArray) -> bool:
+    if len(numbers) <= _SHORT:
+        listed = numbers.tolist()
+        return listed == sorted(listed)
+    return not (numbers[1:] < numbers[:-1]).any()
 
 
 def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     if places.dtype.kind not in "iu":
         return f"its {what} are not whole numbers"
     # As numbers without a sign, those below 0 are large: one look finds both.
-    if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
+    if len(places) and np.maximum.reduce(places.view(_WITHOUT_SIGN[places.dtype.itemsize])) >= size:
         return f"its {what} are not all from 0 to below {size}"
     return None
 
