@@ -25,7 +25,7 @@ class Places(NamedTuple):
 def find(Y: AnyMatrix) -> Places | None:
     """Find what is not known; None if all is."""
     values = Y.data if scipy.sparse.issparse(Y) else Y
-    # One NaN makes the sum NaN, which differs from itself: most batches have none, and this is the quickest way to know.
+    # One NaN makes the sum NaN, which differs from itself: most batches have none, and no other way is as quick.
     if values.dtype.kind != "f" or (total := np.add.reduce(values, axis=None)) == total:
         return None
     if not scipy.sparse.issparse(Y):
