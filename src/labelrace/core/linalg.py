@@ -171,19 +171,14 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or starts[0] != 0 or not _never_falls(starts):
+    # Python's numbers are quicker to compare than NumPy's, if they are few.
+    ends = starts.tolist() if len(starts) <= _SHORT else [starts[0], starts[-1]]
+    does_rise = ends == sorted(ends) and (len(ends) == len(starts) or not (starts[1:] < starts[:-1]).any())
+    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or ends[0] != 0 or not does_rise:
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
-    n_stored = int(starts[-1])
-    if n_stored > min(len(places), len(X.data)):
+    if ends[-1] > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
-    return _why_beyond(places if n_stored == len(places) else places[:n_stored], n_places, across)
-
-
-def _never_falls(numbers: IntArray) -> bool:
-    if len(numbers) <= _SHORT:
-        listed = numbers.tolist()
-        return listed == sorted(listed)
-    return not (numbers[1:] < numbers[:-1]).any()
+    return _why_beyond(places if ends[-1] == len(places) else places[: ends[-1]], n_places, across)
 
 
 def _why_beyond(places: IntArray, size: int, what: str) -> str | None:

@@ -125,21 +125,24 @@ def learn(
 def add_products(weights: Array, places: IntArray, directions: Array, pulls: Array) -> None:
     """Add the products of two vectors for each generation to some rows of an array, in place."""
     for generation in range(len(directions)):
+        direction, pull = directions[generation], pulls[generation]
         for i in range(len(places)):
-            for j in range(pulls.shape[1]):
-                weights[places[i], j] += directions[generation, i] * pulls[generation, j]
+            # Of vectors, unlike of entries of matrices, several are added at once.
+            row, step = weights[places[i]], direction[i]
+            for j in range(len(pull)):
+                row[j] += step * pull[j]
 
 
 @kernel
 def with_products(weights: Array, directions: Array, pulls: Array) -> Array:
     """Add the products of two vectors for each generation to a copy of an array."""
-    summed = np.empty_like(weights)
-    for i in range(len(weights)):
-        for j in range(pulls.shape[1]):
-            summed[i, j] = weights[i, j] + directions[0, i] * pulls[0, j]
-        for generation in range(1, len(directions)):
-            for j in range(pulls.shape[1]):
-                summed[i, j] += directions[generation, i] * pulls[generation, j]
+    summed = weights.copy()
+    for generation in range(len(directions)):
+        direction, pull = directions[generation], pulls[generation]
+        for i in range(len(direction)):
+            row, step = summed[i], direction[i]
+            for j in range(len(pull)):
+                row[j] += step * pull[j]
     return summed
 
 

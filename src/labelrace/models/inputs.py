@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
 from labelrace import limits
@@ -43,7 +44,7 @@ _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 # Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
 # derived from these, must have room.
 _LARGEST = 1e100
-_FLOAT = np.dtype(np.float64)
+_FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
 class Owner(NamedTuple):
@@ -71,8 +72,11 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
 
 def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
-    _check_sparse(X, schema.n_features)
-    rows, schema = _next_features(X, schema, owner)
+    if _is_in_order(X, schema):
+        rows = X
+    else:
+        _check_sparse(X, schema.n_features)
+        rows, schema = _next_features(X, schema, owner)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
@@ -88,8 +92,26 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     return Batch(rows, labels.matrix, schema)
 
 
+def _is_in_order(X: Any, schema: Schema) -> bool:
+    """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
+
+    Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
+    """
+    if type(X) is csr_array:
+        if X.format != "csr" or X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
+            return False
+    elif type(X) is not np.ndarray:
+        return False
+    has_names = schema.feature_names is not None
+    if has_names or X.ndim != 2 or X.shape[1] != len(schema.n_values) or not columns.all_numeric(schema.n_values):
+        return False
+    return _is_plainly_fine(X)
+
+
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
+    if _is_in_order(X, schema):
+        return X
     _check_sparse(X, schema.n_features)
     rows = naming.feature_dicts(X)
     if rows is not None:
@@ -263,7 +285,7 @@ def _is_plainly_fine(X: Any) -> bool:
 
     Most are; scikit-learn's checks, thorough and slow, are for the others.
     """
-    is_sparse = type(X) is scipy.sparse.csr_array or (scipy.sparse.issparse(X) and X.format == "csr")
+    is_sparse = type(X) is csr_array or (scipy.sparse.issparse(X) and X.format == "csr")
     if not (is_sparse or type(X) is np.ndarray) or X.dtype != _FLOAT or X.ndim != 2 or 0 in X.shape:
         return False
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
@@ -317,7 +339,7 @@ def _frame_names(X: Any) -> Array | None:
 
 def _check_frame_names(X: Any, schema: Schema, owner: Owner) -> None:
     """Compare the names of a data frame's columns with those that are known, as scikit-learn does."""
-    given, known = None if type(X) is np.ndarray else _frame_names(X), schema.feature_names
+    given, known = _frame_names(X), schema.feature_names
     if (given is None) != (known is None):
         reason = "X does not have valid feature names, but {} was fitted with feature names"
         if known is None:
