@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,16 @@ from labelrace.typing import Array, FloatArray
 __all__ = ["RowBuffer"]
 
 
-@dataclass(frozen=True, eq=False)
 class RowBuffer:
     """Rows in the parts that they came in; to NumPy, one array of all of them.
 
     Parameters
     ----------
     n_columns : int
-    parts : tuple of (n, n_columns) arrays
+    parts : tuple of (n, n_columns) arrays, default=()
         Nobody may write into them.
+    n_rows : int, default=0
+        All their rows.
 
     Examples
     --------
@@ -31,9 +31,10 @@ class RowBuffer:
     ([[0.0, 0.0], [3.0, 4.0]], 2, 1)
     """
 
-    n_columns: int
-    parts: tuple[Array, ...] = ()
-    n_rows: int = 0
+    def __init__(self, n_columns: int, parts: tuple[Array, ...] = (), n_rows: int = 0) -> None:
+        self.n_columns = n_columns
+        self.parts = parts
+        self.n_rows = n_rows
 
     @classmethod
     def of(cls, rows: Array | RowBuffer) -> RowBuffer:

@@ -298,6 +298,8 @@ class RLS(Bank[RLSState]):
     def rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
         """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
         revised = scaling.revised(scaled)
+        if revised is state.scaling:
+            return state
         if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
         work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)

@@ -1,6 +1,8 @@
-"""One row at a time, for the learners of `labelrace.learners.rls`: seen, and then learned, without making matrices.
+"""One row at a time, for the learners of `labelrace.learners.rls`, without making matrices of it.
 
-Of one row the matrix ``M`` is a number, and the precision that the row leaves is ``d + z² / (M - z²/d)``.
+Of one row the matrix ``M`` is a number, and the precision that the row leaves is ``d + z² / (M - z²/d)``. So what a row
+teaches is computed together with its scores (`teach`), before anything is changed, and put into the state afterwards
+(`learn`).
 
 Everything is here in two forms that give the same up to round-off: in NumPy, and by loops that Numba compiles
 (`labelrace.learners.row_kernels`). The caller decides which is taken.
@@ -17,89 +19,85 @@ from labelrace.learners import columns, row_kernels, scaling, steps
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import LEAST_FADING, RLS, RLSState, multiplied_out
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table, replaced_rows, rows_of
+from labelrace.learners.table import Table, changed_together, read_together, replaced_rows, rows_of
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Row", "learn", "see"]
+__all__ = ["Lesson", "learn", "teach"]
 
 
-class Row(NamedTuple):
-    """One row as the learners see it.
+class Lesson(NamedTuple):
+    """What a row is predicted, and what it teaches.
 
     Attributes
     ----------
-    values : (n,) array
+    state : RLSState
+        What it is taught to: with the row's new labels in the young generation.
     places : (n,) array, or slice
-        Their columns.
+        The columns of the row.
     weights, gained : (n, k) and (n, 2) arrays
-        What is known of these columns.
+        What is known of these columns before the row.
     scores : (k,) array
-    n_filled : int or None
-        Values other than zero, of sparse data, if they were counted.
+        What the row is predicted.
+    directions, pulls : (g, n) and (g, k) arrays
+        Vectors for each generation, whose products go to the weights.
+    gained_after, intercepts, intercept_gained, fading
+        What becomes of the parts of the state.
+    n_used : int
+        Columns that are in use for the first time.
+    n_filled : int
+        Values other than zero, of sparse data; -1 where they were not counted.
     """
 
-    values: Array
+    state: RLSState
     places: IntArray | slice
     weights: Array
     gained: FloatArray
     scores: Array
-    n_filled: int | None = None
-
-
-class _Step(NamedTuple):
-    """What a row teaches: the products of ``directions`` and ``pulls``, one for each generation, go to the weights."""
-
     directions: Array
     pulls: Array
-    gained: FloatArray
+    gained_after: FloatArray
     intercepts: FloatArray
     intercept_gained: FloatArray
+    fading: float
     n_used: int
+    n_filled: int
 
 
-def see(state: RLSState, X: AnyMatrix, scales: FloatArray | None = None, *, compiled: bool = False) -> Row:
-    """Take in a row of numeric features, for `learn`; ``scales`` are those of `RLS.derive`, if there are any."""
-    scaled, intercepts = state.scaling, state.intercepts
-    if not compiled:
-        values, places = scaling.transform_row(scaled, X, scales)
-        weights, gained = rows_of(state.weights, places), rows_of(state.gained, places)
-        return Row(values, places, weights, gained, values @ weights + intercepts.astype(values.dtype))
-    if scaled.length:
-        weights, gained = np.asarray(state.weights), state.gained
-        scales = scaling.scale(scaled) if scales is None else scales
-        limits = scaling.CLIP / scaled.length, scaling.MEAN_ABSOLUTE
-        values, scores = row_kernels.dense_row(
-            columns.dense(X)[0], scaled.mean, scales, scaled.directions, weights, intercepts, *limits
-        )
-        return Row(values, slice(None), weights, gained, scores)
-    data, places = scaling.stored(X)
-    weights, gained = rows_of(state.weights, places), rows_of(state.gained, places)
-    values, scores, n_filled = row_kernels.sparse_row(data, weights, intercepts)
-    return Row(values, places, weights, gained, scores, n_filled)
+def teach(
+    bank: RLS,
+    state: RLSState,
+    X: AnyMatrix,
+    h: FloatArray,
+    scales: FloatArray | None = None,
+    *,
+    compiled: bool = False,
+) -> Lesson:
+    """Compute the scores of a row of numeric features, and what it teaches with its labels.
 
-
-def learn(bank: RLS, state: RLSState, X: AnyMatrix, row: Row, h: FloatArray, *, compiled: bool = False) -> RLSState:
-    """Do as `RLS.learn` for one row, which `see` has taken in, and its labels."""
-    brings_new = row_kernels.brings_new if compiled else _brings_new
-    if brings_new(state.first_rows, h):
+    ``scales`` are those of `RLS.derive`, if there are any.
+    """
+    if (row_kernels.brings_new if compiled else _brings_new)(state.first_rows, h):
         state = bank.with_generations(state, h[None])
-        row = row._replace(gained=rows_of(state.gained, row.places))
     if state.fading < LEAST_FADING:
         state = multiplied_out(state)
-        row = row._replace(gained=rows_of(state.gained, row.places))
-    keep = bank.factor(1)
-    fading = max(state.fading * keep, LEAST_FADING**2)
-    step = (_compiled_step if compiled else _step)(state, row, h, keep, fading)
+    return (_teach_compiled if compiled else _teach)(state, X, h, scales, bank.factor(1))
+
+
+def learn(bank: RLS, lesson: Lesson, X: AnyMatrix, *, compiled: bool = False) -> RLSState:
+    """Do as `RLS.learn` with what a row teaches."""
+    keep, state = bank.factor(1), lesson.state
+    weights, gained = (_put_compiled if compiled else _put)(lesson)
+    scaled = _moments_compiled(state.scaling, X, lesson, keep) if compiled else scaling.update(state.scaling, X, keep)
     learned = state._replace(
-        weights=_with_products(state.weights, row, step, compiled),
-        intercepts=step.intercepts,
-        gained=replaced_rows(state.gained, row.places, step.gained, row.gained),
-        fading=fading,
-        in_use=state.in_use + step.n_used,
-        intercept_gained=step.intercept_gained,
+        scaling=scaled,
+        weights=weights,
+        intercepts=lesson.intercepts,
+        gained=gained,
+        fading=lesson.fading,
+        in_use=state.in_use + lesson.n_used,
+        intercept_gained=lesson.intercept_gained,
         rows=state.rows + 1.0,
     )
-    scaled = _compiled_moments(state.scaling, X, row, keep) if compiled else scaling.update(state.scaling, X, keep)
     return bank.rescaled(learned, scaled)
 
 
@@ -108,11 +106,17 @@ def _brings_new(first_rows: FloatArray, h: FloatArray) -> bool:
     return bool(np.isinf(first_rows[h > 0]).any())
 
 
-def _step(state: RLSState, row: Row, h: FloatArray, keep: float, fading: float) -> _Step:
-    """Compute what a row teaches; ``fading`` is what is to be multiplied with `gained` after it."""
-    z, h, young = row.values, h.astype(row.values.dtype), state.young.nonzero()[0]
-    errors = steps.hinged(h - row.scores, h)
-    gained, intercept_gained = row.gained * (state.fading * keep), state.intercept_gained * keep
+def _faded(state: RLSState, keep: float) -> float:
+    return max(state.fading * keep, LEAST_FADING**2)
+
+
+def _teach(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None, keep: float) -> Lesson:
+    z, places = scaling.transform_row(state.scaling, X, scales)
+    weights, before = rows_of(state.weights, places), rows_of(state.gained, places)
+    scores = z @ weights + state.intercepts.astype(z.dtype)
+    h, young = h.astype(z.dtype), state.young.nonzero()[0]
+    errors = steps.hinged(h - scores, h)
+    gained, intercept_gained = before * (state.fading * keep), state.intercept_gained * keep
     n_generations = 2 if len(young) else 1
     directions = np.empty((n_generations, len(z)), z.dtype)
     pulls = np.zeros((n_generations, len(errors)), z.dtype)
@@ -134,72 +138,97 @@ def _step(state: RLSState, row: Row, h: FloatArray, keep: float, fading: float) 
     with np.errstate(over="ignore", invalid="ignore"):
         intercepts = state.intercepts + freedoms @ pulls
     steps.check_finite(intercepts)
+    fading = _faded(state, keep)
     gained /= fading
-    n_used = int(np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0]))
-    return _Step(directions, pulls, gained, intercepts, intercept_gained, n_used)
+    n_used = int(np.count_nonzero(gained[:, 0]) - np.count_nonzero(before[:, 0]))
+    known = weights, before, scores, directions, pulls
+    return Lesson(state, places, *known, gained, intercepts, intercept_gained, fading, n_used, -1)
 
 
-def _compiled_step(state: RLSState, row: Row, h: FloatArray, keep: float, fading: float) -> _Step:
-    """Do as `_step`."""
-    directions, pulls, gained, intercepts, intercept_gained, total, n_used = row_kernels.learn(
-        row.values,
-        row.scores,
-        h,
-        row.gained,
-        state.intercepts,
-        state.intercept_gained,
-        state.young,
-        state.alpha,
-        keep,
-        state.fading,
-        fading,
-        INTERCEPT,
+def _teach_compiled(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None, keep: float) -> Lesson:
+    scaled, fading, places, n_filled = state.scaling, _faded(state, keep), slice(None), -1
+    if scaled.length:
+        values = np.empty(len(state.weights), scaled.directions.dtype)
+        known = columns.dense(X)[0], scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
+        row_kernels.dense_values(*known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
+    else:
+        data, places = scaling.stored(X)
+        values = np.empty(len(data), scaled.directions.dtype)
+        n_filled = row_kernels.sparse_values(data, values)
+    n, n_labels, kind = len(values), len(h), values.dtype
+    results = (
+        np.empty((n, n_labels), kind),
+        np.empty((n, 2)),
+        np.empty((n, 2)),
+        np.empty(n_labels, kind),
+        np.empty((2, n), kind),
+        np.empty((2, n_labels), kind),
+        np.empty(n_labels),
+        np.empty(2),
     )
+    row = values, h, state.intercepts, state.intercept_gained, state.young, state.alpha, keep, state.fading, fading
+    found = None
+    if not isinstance(places, slice):
+        tables = Table.of(state.weights), Table.of(state.gained)
+        found = read_together(tables, row_kernels.teach, places, *row, INTERCEPT, *results)
+    if found is None:
+        copies = rows_of(state.weights, places), rows_of(state.gained, places)
+        found = row_kernels.teach(*copies, _all_rows(n), *row, INTERCEPT, *results)
+    weights, before, after, scores, directions, pulls, intercepts, intercept_gained = results
+    n_generations, n_used, total = found
     if not isfinite(total):
         steps.check_finite(intercepts)
-    return _Step(directions, pulls, gained, intercepts, intercept_gained, n_used)
+    taught = scores, directions[:n_generations], pulls[:n_generations], after, intercepts, intercept_gained
+    return Lesson(state, places, weights, before, *taught, fading, n_used, n_filled)
 
 
-def _with_products(weights: Any, row: Row, step: _Step, compiled: bool) -> Any:
-    """Add to the weights what a row teaches."""
-    if not compiled:
-        with np.errstate(over="ignore", invalid="ignore"):
-            # A product of one or two vectors each is the quickest way to add them up.
-            changed = step.directions.T @ step.pulls
-            changed += row.weights
-        return replaced_rows(weights, row.places, changed, row.weights)
-    places = row.places
+def _all_rows(n: int) -> IntArray:
+    # In the type that the columns of sparse rows have, so that nothing is compiled twice.
+    return np.arange(n, dtype=np.int32)
+
+
+def _put(lesson: Lesson) -> tuple[Any, Any]:
+    """Put what a row teaches into the weights and their precision."""
+    state, places = lesson.state, lesson.places
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A product of one or two vectors each is the quickest way to add them up.
+        weights = lesson.directions.T @ lesson.pulls
+        weights += lesson.weights
+    return (
+        replaced_rows(state.weights, places, weights, lesson.weights),
+        replaced_rows(state.gained, places, lesson.gained_after, lesson.gained),
+    )
+
+
+def _put_compiled(lesson: Lesson) -> tuple[Any, Any]:
+    places, taught = lesson.places, (lesson.directions, lesson.pulls, lesson.gained_after)
     if isinstance(places, slice):
-        return row_kernels.with_products(row.weights, step.directions, step.pulls)
+        # What is known are copies of all columns.
+        row_kernels.commit(lesson.weights, lesson.gained, _all_rows(len(lesson.weights)), *taught)
+        return lesson.weights, lesson.gained
+    tables = Table.of(lesson.state.weights), Table.of(lesson.state.gained)
 
-    def add(array: Array) -> None:
-        row_kernels.add_products(array, places, step.directions, step.pulls)
+    def change(weights: Array, gained: FloatArray) -> None:
+        row_kernels.commit(weights, gained, places, *taught)
 
-    return Table.of(weights).changed(places, row.weights, add)
+    return changed_together(tables, places, (lesson.weights, lesson.gained), change)  # type: ignore[return-value]
 
 
-def _compiled_moments(scaled: ScalingState, X: AnyMatrix, row: Row, keep: float) -> ScalingState:
+def _moments_compiled(scaled: ScalingState, X: AnyMatrix, lesson: Lesson, keep: float) -> ScalingState:
     """Do as `scaling.update`."""
-    if row.n_filled is not None:
-        return scaling.counted(scaled, int(row.n_filled > 0), row.n_filled)
+    if lesson.n_filled >= 0:
+        return scaling.counted(scaled, int(lesson.n_filled > 0), lesson.n_filled)
     if not scaled.rows[0] > 0:
         return scaling.update(scaled, X, keep)
-    *after, total = row_kernels.moments(
-        columns.dense(X)[0],
-        (scaled.rows, scaled.mean, scaled.square),
-        (scaled.recent_rows, scaled.recent_mean, scaled.recent_square),
-        keep,
-        float(scaling.MIN_ROWS),
-        scaling.OUTLIER,
-        scaling.CONSTANT,
-    )
-    scaling.check_finite(total)
-    rows, mean, square, recent_mean, recent_square = after
+    after = np.empty((5, len(scaled.rows)))
+    known = scaled.rows, scaled.mean, scaled.square, scaled.recent_rows, scaled.recent_mean, scaled.recent_square
+    limits = float(scaling.MIN_ROWS), scaling.OUTLIER, scaling.CONSTANT
+    scaling.check_finite(row_kernels.moments(columns.dense(X)[0], *known, keep, *limits, after))
     return scaled._replace(
-        rows=rows,
-        mean=mean,
-        square=square,
+        rows=after[0],
+        mean=after[1],
+        square=after[2],
         recent_rows=scaled.recent_rows + 1.0,
-        recent_mean=recent_mean,
-        recent_square=recent_square,
+        recent_mean=after[3],
+        recent_square=after[4],
     )

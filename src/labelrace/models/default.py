@@ -182,11 +182,13 @@ class LabelRace(BankAlgorithm[State]):
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
         compiled = state.single_rows >= _COMPILED_FROM and is_available()
+        bank, learners, labels = self.bank, state.learners, _dense(Y)
         scales = None if derived is None else derived.learners.scales
-        row, labels = single_rows.see(state.learners, X, scales, compiled=compiled), _dense(Y)
-        watch, is_drift = self.monitored(state.watch, row.scores[None], labels, compiled=compiled)
-        learners = self.forgotten(state.learners, X) if is_drift else state.learners
-        learned = single_rows.learn(self.bank, learners, X, row, labels[0], compiled=compiled)
+        lesson = single_rows.teach(bank, learners, X, labels[0], scales, compiled=compiled)
+        watch, is_drift = self.monitored(state.watch, lesson.scores[None], labels, compiled=compiled)
+        if is_drift:
+            lesson = single_rows.teach(bank, self.forgotten(learners, X), X, labels[0], compiled=compiled)
+        learned = single_rows.learn(bank, lesson, X, compiled=compiled)
         n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
         return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
 
