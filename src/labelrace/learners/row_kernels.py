@@ -84,22 +84,22 @@ def teach(
     after_fading: float,
     prior: float,
     known: Array,
-    before: FloatArray,
-    after: FloatArray,
+    gained_here: FloatArray,
     scores: Array,
-    directions: Array,
-    pulls: Array,
-    intercepts_after: FloatArray,
-    intercept_gained_after: FloatArray,
+    taught: Array,
+    intercepts_and_gained: FloatArray,
 ) -> tuple[int, int, float]:
     """Compute what a row is predicted and what it teaches; ``weights`` and ``gained`` are not changed.
 
-    Written are their rows at the row's places (``known``, ``before``); its scores; ``directions`` and ``pulls``, whose
-    products, one for each generation, go to the weights; and what becomes of ``gained``, the intercepts and their
-    precision. Returns the generations, the columns that are in use for the first time, and the sum of the intercepts,
-    which is finite where all are. ``prior`` is the intercepts' penalty.
+    Written are their rows at the row's places (``known`` and the first of ``gained_here``); its scores; directions and
+    pulls (``taught``, side by side, a row for each generation), whose products go to the weights; and what becomes of
+    ``gained`` (the second of ``gained_here``), the intercepts and their precision. Returns the generations, the columns
+    that are in use for the first time, and the sum of the intercepts, which is finite where all are. ``prior`` is the
+    intercepts' penalty.
     """
     n, n_labels, n_generations, n_used, total = len(values), len(h), 2 if young.any() else 1, 0, 0.0
+    before, after, directions, pulls = gained_here[0], gained_here[1], taught[:, :n], taught[:, n:]
+    intercepts_after, intercept_gained_after = intercepts_and_gained[:n_labels], intercepts_and_gained[n_labels:]
     for j in range(n_labels):
         scores[j] = intercepts_after[j] = intercepts[j]
     for i in range(n):

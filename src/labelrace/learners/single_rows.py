@@ -19,7 +19,7 @@ from labelrace.learners import columns, row_kernels, scaling, steps
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import LEAST_FADING, RLS, RLSState, multiplied_out
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table, changed_together, read_together, replaced_rows, rows_of
+from labelrace.learners.table import Table, changed_both, read_both, replaced_rows, rows_of
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = ["Lesson", "learn", "teach"]
@@ -88,15 +88,20 @@ def learn(bank: RLS, lesson: Lesson, X: AnyMatrix, *, compiled: bool = False) ->
     keep, state = bank.factor(1), lesson.state
     weights, gained = (_put_compiled if compiled else _put)(lesson)
     scaled = _moments_compiled(state.scaling, X, lesson, keep) if compiled else scaling.update(state.scaling, X, keep)
-    learned = state._replace(
-        scaling=scaled,
-        weights=weights,
-        intercepts=lesson.intercepts,
-        gained=gained,
-        fading=lesson.fading,
-        in_use=state.in_use + lesson.n_used,
-        intercept_gained=lesson.intercept_gained,
-        rows=state.rows + 1.0,
+    learned = RLSState(
+        scaled,
+        state.alpha,
+        weights,
+        lesson.intercepts,
+        gained,
+        lesson.fading,
+        state.in_use + lesson.n_used,
+        lesson.intercept_gained,
+        state.rows + 1.0,
+        state.first_rows,
+        state.young,
+        state.founded,
+        state.warm_up,
     )
     return bank.rescaled(learned, scaled)
 
@@ -146,9 +151,10 @@ def _teach(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | No
 
 
 def _teach_compiled(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None, keep: float) -> Lesson:
-    scaled, fading, places, n_filled = state.scaling, _faded(state, keep), slice(None), -1
+    scaled, fading = state.scaling, _faded(state, keep)
+    places: Any = slice(None)
     if scaled.length:
-        values = np.empty(len(state.weights), scaled.directions.dtype)
+        values, n_filled = np.empty(len(state.weights), scaled.directions.dtype), -1
         known = columns.dense(X)[0], scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
         row_kernels.dense_values(*known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
     else:
@@ -156,30 +162,35 @@ def _teach_compiled(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatA
         values = np.empty(len(data), scaled.directions.dtype)
         n_filled = row_kernels.sparse_values(data, values)
     n, n_labels, kind = len(values), len(h), values.dtype
-    results = (
-        np.empty((n, n_labels), kind),
-        np.empty((n, 2)),
-        np.empty((n, 2)),
-        np.empty(n_labels, kind),
-        np.empty((2, n), kind),
-        np.empty((2, n_labels), kind),
-        np.empty(n_labels),
-        np.empty(2),
-    )
-    row = values, h, state.intercepts, state.intercept_gained, state.young, state.alpha, keep, state.fading, fading
+    gained, taught = np.empty((2, n, 2)), np.empty((2, n + n_labels), kind)
+    # Written by the loop; one array for several of a kind, as making arrays takes longer than filling them.
+    weights, scores, intercepts = np.empty((n, n_labels), kind), np.empty(n_labels, kind), np.empty(n_labels + 2)
+    known = values, h, state.intercepts, state.intercept_gained, state.young
+    rest = *known, state.alpha, keep, state.fading, fading, INTERCEPT, weights, gained, scores, taught, intercepts
     found = None
-    if not isinstance(places, slice):
-        tables = Table.of(state.weights), Table.of(state.gained)
-        found = read_together(tables, row_kernels.teach, places, *row, INTERCEPT, *results)
+    if scaled.length == 0.0:
+        found = read_both(Table.of(state.weights), Table.of(state.gained), row_kernels.teach, places, *rest)
     if found is None:
-        copies = rows_of(state.weights, places), rows_of(state.gained, places)
-        found = row_kernels.teach(*copies, _all_rows(n), *row, INTERCEPT, *results)
-    weights, before, after, scores, directions, pulls, intercepts, intercept_gained = results
+        teach: Any = row_kernels.teach
+        found = teach(rows_of(state.weights, places), rows_of(state.gained, places), _all_rows(n), *rest)
     n_generations, n_used, total = found
     if not isfinite(total):
         steps.check_finite(intercepts)
-    taught = scores, directions[:n_generations], pulls[:n_generations], after, intercepts, intercept_gained
-    return Lesson(state, places, weights, before, *taught, fading, n_used, n_filled)
+    return Lesson(
+        state,
+        places,
+        weights,
+        gained[0],
+        scores,
+        taught[:n_generations, :n],
+        taught[:n_generations, n:],
+        gained[1],
+        intercepts[:n_labels],
+        intercepts[n_labels:],
+        fading,
+        n_used,
+        n_filled,
+    )
 
 
 def _all_rows(n: int) -> IntArray:
@@ -211,7 +222,7 @@ def _put_compiled(lesson: Lesson) -> tuple[Any, Any]:
     def change(weights: Array, gained: FloatArray) -> None:
         row_kernels.commit(weights, gained, places, *taught)
 
-    return changed_together(tables, places, (lesson.weights, lesson.gained), change)  # type: ignore[return-value]
+    return changed_both(*tables, places, (lesson.weights, lesson.gained), change)
 
 
 def _moments_compiled(scaled: ScalingState, X: AnyMatrix, lesson: Lesson, keep: float) -> ScalingState:

@@ -21,7 +21,7 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["Table", "changed_together", "product_of", "read_together", "replaced_rows", "rows_of"]
+__all__ = ["Table", "changed_both", "product_of", "read_both", "replaced_rows", "rows_of"]
 
 # Rows that are filled at a time.
 _FILLED = 4096
@@ -54,11 +54,6 @@ class _Store:
         self.lock = threading.RLock()
         # One attribute, so that both change at once.
         self.status: tuple[_Version, tuple[IntArray, Array] | None] = (_Version(), None)
-
-    @property
-    def is_filled_on_demand(self) -> bool:
-        """Whether rows may not be in the array yet."""
-        return self._fill is not None
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
@@ -203,8 +198,26 @@ class Table:
 
     def _changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table | None:
         """Change the array, if it holds this version."""
-        changed = _exchange((self,), places, (kept,), change)
-        return changed[0] if changed else None
+        store = self._store
+        if store.newest() is not self._version:
+            return None
+        changed = self._next(places, kept)
+        try:
+            change(store.array)
+            store.status = (changed._version, None)
+        finally:
+            store.newest()
+        return changed
+
+    def _next(self, places: IntArray, kept: Array) -> Table:
+        """Begin a change of the array: make the version that it will hold, and note the old rows."""
+        store, old, new = self._store, self._version, _Version()
+        store.fill(places)
+        # While the array holds the old version, nobody looks at these.
+        old.places, old.rows, old.next = places, kept, new
+        changed = Table(store, new, self.shape[0])
+        store.status = (old, (places, kept))
+        return changed
 
     def grown(self, n_rows: int) -> Table:
         """Make a table with further rows of zeros; room for as many more is made beforehand."""
@@ -245,55 +258,52 @@ class Table:
         return Table.of, (np.asarray(self),)
 
 
-def read_together(tables: tuple[Table, ...], read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with the arrays of tables, while nobody changes them; None if one holds another version."""
-    return _locked(tables, _read, tables, read, arguments)
+def read_both(one: Table, other: Table, read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the arrays of two tables, while nobody changes them; None if one holds another version."""
+    # On one line, as in `one_at_a_time`.
+    with one._store.lock, other._store.lock: return _read_both(one, other, read, arguments)  # noqa: E701  # fmt: skip
 
 
-def changed_together(
-    tables: tuple[Table, ...], places: IntArray, kept: tuple[Array, ...], change: Callable[..., None]
-) -> tuple[Table, ...]:
-    """Do as `Table.changed` with several tables, whose arrays a function changes at the same places."""
-    changed = _locked(tables, _exchange, tables, places, kept, change)
-    if changed:
-        return changed  # type: ignore[no-any-return]
-    return changed_together(tuple(Table.of(np.asarray(table)) for table in tables), places, kept, change)
-
-
-def _locked(tables: tuple[Table, ...], call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function while no other thread looks at the tables."""
-    if not tables:
-        return call(*arguments)
-    return one_at_a_time(tables[0]._store.lock, _locked, tables[1:], call, *arguments)
-
-
-def _read(tables: tuple[Table, ...], read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    if any(table._store.newest() is not table._version or table._store.is_filled_on_demand for table in tables):
+def _read_both(one: Table, other: Table, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    first, second = one._store, other._store
+    if first.newest() is not one._version or second.newest() is not other._version:
         return None
-    return read(*[table._store.array for table in tables], *arguments)
+    first.fill()
+    second.fill()
+    return read(first.array, second.array, *arguments)
 
 
-def _exchange(
-    tables: tuple[Table, ...], places: IntArray, kept: tuple[Array, ...], change: Callable[..., None]
-) -> tuple[Table, ...]:
-    """Change the arrays of tables, if they hold these versions; otherwise there are no new ones."""
-    stores = [table._store for table in tables]
-    if any(table._store.newest() is not table._version for table in tables):
-        return ()
-    changed = tuple([Table(table._store, _Version(), table.shape[0]) for table in tables])
+def changed_both(
+    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
+) -> tuple[Table, Table]:
+    """Do as `Table.changed` with two tables, whose arrays a function changes at the same places."""
+    changed = _both_locked(one, other, places, kept, change)
+    if changed is None:
+        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, kept, change)
+    return changed
+
+
+def _both_locked(
+    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
+) -> tuple[Table, Table] | None:
+    with one._store.lock, other._store.lock: return _change_both(one, other, places, kept, change)  # noqa: E701  # fmt: skip
+
+
+def _change_both(
+    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
+) -> tuple[Table, Table] | None:
+    """Change the arrays of two tables, if they hold these versions."""
+    first, second = one._store, other._store
+    if first.newest() is not one._version or second.newest() is not other._version:
+        return None
+    changed = one._next(places, kept[0]), other._next(places, kept[1])
     try:
-        for store, table, after, rows in zip(stores, tables, changed, kept, strict=True):
-            store.fill(places)
-            old = table._version
-            # While the array holds the old version, nobody looks at these.
-            old.places, old.rows, old.next = places, rows, after._version
-            store.status = (old, (places, rows))
-        change(*[store.array for store in stores])
-        for store, after in zip(stores, changed, strict=True):
-            store.status = (after._version, None)
+        change(first.array, second.array)
+        first.status = (changed[0]._version, None)
+        second.status = (changed[1]._version, None)
     finally:
-        for store in stores:
-            store.newest()
+        first.newest()
+        second.newest()
     return changed
 
 
