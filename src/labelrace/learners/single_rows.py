@@ -165,8 +165,8 @@ def _teach_compiled(state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatA
     gained, taught = np.empty((2, n, 2)), np.empty((2, n + n_labels), kind)
     # Written by the loop; one array for several of a kind, as making arrays takes longer than filling them.
     weights, scores, intercepts = np.empty((n, n_labels), kind), np.empty(n_labels, kind), np.empty(n_labels + 2)
-    known = values, h, state.intercepts, state.intercept_gained, state.young
-    rest = *known, state.alpha, keep, state.fading, fading, INTERCEPT, weights, gained, scores, taught, intercepts
+    row = values, h, state.intercepts, state.intercept_gained, state.young
+    rest = *row, state.alpha, keep, state.fading, fading, INTERCEPT, weights, gained, scores, taught, intercepts
     found = None
     if scaled.length == 0.0:
         found = read_both(Table.of(state.weights), Table.of(state.gained), row_kernels.teach, places, *rest)

@@ -184,7 +184,7 @@ class Table:
             kept = self._store.array.take(places, axis=0)
 
         def exchange(array: Array) -> None:
-            array[places] = rows
+            _put(array, places, rows)
 
         return self._changed(places, kept, exchange)
 
@@ -256,6 +256,17 @@ class Table:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table.of, (np.asarray(self),)
+
+
+def _put(array: Array, places: IntArray, rows: Array) -> None:
+    """Put rows at their places, each as one piece of memory: several times as fast as indexing where they are many."""
+    if rows.shape != (len(places), array.shape[1]):
+        raise ValueError(f"rows must have the shape {(len(places), array.shape[1])}, got {rows.shape}.")
+    if not rows.size:
+        return
+    piece = np.dtype((np.void, array.shape[1] * array.itemsize))
+    whole = np.ascontiguousarray(rows, array.dtype)
+    np.put(array.view(piece)[:, 0], places, whole.view(piece)[:, 0])
 
 
 def read_both(one: Table, other: Table, read: Callable[..., Any], *arguments: Any) -> Any:
