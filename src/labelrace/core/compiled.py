@@ -10,6 +10,7 @@ gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environme
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from functools import cache
@@ -23,12 +24,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @cache
 def is_available() -> bool:
-    """Tell whether loops can be compiled."""
-    return os.environ.get("LABELRACE_COMPILED", "1") != "0" and find_spec("numba") is not None
+    """Tell whether loops can be compiled; where Numba is installed it is imported, which takes half a second."""
+    if os.environ.get("LABELRACE_COMPILED", "1") == "0" or find_spec("numba") is None:
+        return False
+    try:
+        importlib.import_module("numba")
+    except Exception:  # whatever it is that Numba does not get on with, such as a NumPy that is newer than it
+        return False
+    return True
 
 
 class _Kernel:
-    """A function that is compiled when it is first called; importing Numba takes half a second."""
+    """A function that is compiled when it is first called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -36,10 +43,18 @@ class _Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         if self.compiled is None:
-            import numba
-
-            self.compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(self.function)
+            self.compiled = _compiled(self.function)
         return self.compiled(*arguments)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    numba = importlib.import_module("numba")
+    try:
+        made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        # There is no folder to keep it in.
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    return made
 
 
 def kernel(function: F) -> F:

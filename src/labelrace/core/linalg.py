@@ -213,6 +213,10 @@ def canonical(X: AnyMatrix) -> AnyMatrix:
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    if len(X.indices) > X.nnz or len(X.data) > X.nnz:
+        # There is room behind the last entry, whose contents are nobody's.
+        parts = X.data[: X.nnz], X.indices[: X.nnz], X.indptr
+        X = scipy.sparse.csr_array(parts, shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -21,7 +21,7 @@ def sparse_values(data: FloatArray, values: Array) -> int:
     n, n_filled, squares = len(data), 0, 0.0
     damped = np.empty(n)
     for i in range(n):
-        n_filled += data[i] != 0.0
+        n_filled += int(data[i] != 0.0)
         # What is missing is zero.
         damped[i] = np.copysign(np.log1p(abs(data[i])), data[i]) if data[i] == data[i] else 0.0
         squares += damped[i] * damped[i]
@@ -133,7 +133,7 @@ def teach(
     for i in range(n):
         after[i, 0] /= after_fading
         after[i, 1] /= after_fading
-        n_used += (after[i, 0] != 0.0) - (before[i, 0] != 0.0)
+        n_used += int(after[i, 0] != 0.0) - int(before[i, 0] != 0.0)
     for j in range(n_labels):
         total += intercepts_after[j]
     return n_generations, n_used, total

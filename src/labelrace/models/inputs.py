@@ -98,7 +98,9 @@ def _is_in_order(X: Any, schema: Schema) -> bool:
     Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
     """
     if type(X) is csr_array:
-        if X.format != "csr" or X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
+        if X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
+            return False
+        if not len(X.indices) == len(X.data) == X.indptr[-1]:
             return False
     elif type(X) is not np.ndarray:
         return False
