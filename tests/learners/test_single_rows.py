@@ -118,7 +118,7 @@ def test_generations_that_single_rows_found_begin_anew(kind, monkeypatch):
 @LOOPS
 def test_a_lesson_changes_nothing(loops):
     """Nor does one that is learned change the state that it came from, or what another copy of it learns."""
-    X, Y = stream(3, "sparse", 100)
+    X, Y = stream(3, "sparse", 140)
     bank = RLS(single=True, binary=True)
     before = bank.update(bank.init(np.zeros(X.shape[1], int), Y.shape[1]), X[:80], Y[:80])
     weights, gained, x = np.array(before.weights), np.array(before.gained), scipy.sparse.csr_array(X[90:91])
@@ -141,7 +141,7 @@ def test_a_lesson_changes_nothing(loops):
 
 @LOOPS
 def test_what_overflows_is_refused(loops):
-    X, Y = stream(4, "dense", 100)
+    X, Y = stream(4, "dense", 140)
     X = np.nan_to_num(X)
     bank = RLS(binary=True, n_random_features=0)
     state = bank.update(bank.init(np.zeros(X.shape[1], int), Y.shape[1]), X[:80], Y[:80])

@@ -105,8 +105,8 @@ class Table:
 
     @classmethod
     def taking(cls, array: Array) -> Table:
-        """Make a table of an array that nobody else has."""
-        store = _Store(array)
+        """Make a table of an array that nobody else has; it is copied if its rows are not in one piece of memory each."""
+        store = _Store(np.ascontiguousarray(array))
         return cls(store, store.status[0], len(array))
 
     @classmethod
