@@ -105,7 +105,7 @@ class Table:
 
     @classmethod
     def taking(cls, array: Array) -> Table:
-        """Make a table of an array that nobody else has; it is copied if its rows are not in one piece of memory each."""
+        """Make a table of an array that nobody else has, which is copied if its rows are not in one piece each."""
         store = _Store(np.ascontiguousarray(array))
         return cls(store, store.status[0], len(array))
 
