@@ -33,6 +33,10 @@ _RANK = 1e-14
 TIE = 1e-10
 # Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
 _FEW = 64
+# Numbers up to which a list is quicker than an array.
+_SHORT = 16
+# Whole numbers of as many bytes.
+_WITHOUT_SIGN = {kind.itemsize: kind for kind in map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64))}
 
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
@@ -186,23 +190,21 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if (
-        starts.dtype.kind not in "iu"
-        or len(starts) != n_starts + 1
-        or starts[0] != 0
-        or (starts[1:] < starts[:-1]).any()
-    ):
+    # Python's numbers are quicker to compare than NumPy's, if they are few.
+    ends = starts.tolist() if len(starts) <= _SHORT else [starts[0], starts[-1]]
+    does_rise = ends == sorted(ends) and (len(ends) == len(starts) or not (starts[1:] < starts[:-1]).any())
+    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or ends[0] != 0 or not does_rise:
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
-    if starts[-1] > min(len(places), len(X.data)):
+    if ends[-1] > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
-    return _why_beyond(places[: starts[-1]], n_places, across)
+    return _why_beyond(places if ends[-1] == len(places) else places[: ends[-1]], n_places, across)
 
 
 def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     if places.dtype.kind not in "iu":
         return f"its {what} are not whole numbers"
     # As numbers without a sign, those below 0 are large: one look finds both.
-    if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
+    if len(places) and np.maximum.reduce(places.view(_WITHOUT_SIGN[places.dtype.itemsize])) >= size:
         return f"its {what} are not all from 0 to below {size}"
     return None
 
@@ -230,6 +232,10 @@ def canonical(X: AnyMatrix) -> AnyMatrix:
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    if len(X.indices) > X.nnz or len(X.data) > X.nnz:
+        # There is room behind the last entry, whose contents are nobody's.
+        parts = X.data[: X.nnz], X.indices[: X.nnz], X.indptr
+        X = scipy.sparse.csr_array(parts, shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

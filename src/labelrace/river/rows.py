@@ -128,7 +128,7 @@ def _spelled(name: Hashable, value: Any) -> tuple[Hashable, float]:
         return name, float(value)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"x holds {value!r} as {name!r}: features are numbers, True, False, text, or None where they are missing."
+            f"x must hold numbers, True, False, text, or None for missing values, got {value!r} as {name!r}."
         ) from None
 
 
@@ -169,7 +169,7 @@ def _mark(name: Hashable, value: Any, allow_missing: bool) -> float:
     if is_unknown and allow_missing:
         return np.nan
     hint = " This model cannot learn rows of which some labels are not known; 'race' can." if is_unknown else ""
-    raise ValueError(f"y holds {value!r} as {name!r}: a label is True or False.{hint}")
+    raise ValueError(f"y must hold True or False for each label, got {value!r} as {name!r}.{hint}")
 
 
 def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:
