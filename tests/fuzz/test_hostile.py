@@ -104,6 +104,8 @@ REFUSED = {
     "no features": ("majority", set_array("n_values", lambda array: array[:0])),
     "no pseudo labels": ("race-reg-adaptive", resized(3, 0)),
     "other trees than the parameters say": ("eaht", set_header("parameters/n_trees", 3)),
+    "other counts than the parameters say": ("mlht-moa", lambda header, tensors: header["parameters"].pop("entropy")),
+    "the same in a forest": ("eaht", set_header("parameters/entropy", "occurrences")),
     "many roots of one tree": ("mlht", set_array("state.shape.roots", lambda roots: np.repeat(roots, 8))),
     "no root": ("isoup", set_array("state.shape.roots", lambda roots: roots[:0])),
     "layers that do not fit": ("maniac", set_array("state.layers.0.weights", lambda array: array[:, :1])),

@@ -59,7 +59,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     shape: Annotated[Shape, "T=@n_trees"]
-    leaves: Annotated[Leaf, "stacked L"]
+    leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
     rows: Annotated[float, ">=0"]
     errors: Annotated[FloatArray, "T 3 32"]
@@ -87,6 +87,11 @@ class EaHT(Algorithm[State]):
     def n_trees(self) -> int:
         """The number of trees."""
         return self.trees.n_trees
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether all rows are counted beside those of each label."""
+        return self.trees.by_rows
 
     def field_types(self) -> Mapping[str, Any]:
         """Return the type of the leaf learners' state."""

@@ -67,7 +67,7 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]
     shape: Annotated[Shape, "T=@n_trees"]
-    leaves: Annotated[Leaf, "stacked L"]
+    leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
 
 
