@@ -28,7 +28,7 @@ import scipy.sparse
 
 import labelrace
 from labelrace.distributed import Progress, fit
-from labelrace.distributed.cluster import connected
+from labelrace.distributed.cluster import connected, local_cluster
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -136,17 +136,8 @@ def _f1(model: Any, X: Any, Y: Any) -> float:
 
 def memory() -> None:
     """Show that a worker's memory does not grow with the rows that it has learned, under a limit that rows exceed."""
-    import dask
-    import distributed
-
     limit = 400
-    with (
-        dask.config.set({"distributed.worker.daemon": True}),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", memory_limit=f"{limit}MB", dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with local_cluster(1, memory_limit=f"{limit}MB") as client:
         n_rows = 10 * limit * 2**20 // (200 * 8)
         print(f"{n_rows} rows of 1,600 bytes, ten times a worker's {limit} MB; rows, and MB in use after each round:")
 

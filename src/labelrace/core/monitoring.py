@@ -30,7 +30,6 @@ __all__ = [
     "added",
     "begin",
     "best_share",
-    "counted_anew",
     "decide",
     "example_f1",
     "grow",
@@ -39,6 +38,7 @@ __all__ = [
     "new_monitor",
     "reordered",
     "sample",
+    "without_waiting",
 ]
 
 # The monitored sample of a batch: scores at the most, and rows at the least.
@@ -102,11 +102,6 @@ def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
 def _reordered(watched: Monitor, labels: IntArray) -> Monitor:
     """Put labels in another order."""
     return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
-
-
-def _counted_anew(watched: Monitor) -> Monitor:
-    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    return watched._replace(histograms=Histograms(*(thresholds.new_histogram() for _ in SHARES)))
 
 
 def _added(one: Monitor, other: Monitor) -> Monitor:
@@ -260,10 +255,9 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
     )
 
 
-def counted_anew(watch: Watch) -> Watch:
-    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    waiting = Waiting(*(part[:0] for part in watch.waiting))
-    return watch._replace(monitor=_counted_anew(watch.monitor), waiting=waiting)
+def without_waiting(watch: Watch) -> Watch:
+    """Leave out rows that wait to be counted: their scores are those of another model."""
+    return watch._replace(waiting=Waiting(*(part[:0] for part in watch.waiting)))
 
 
 def added(one: Watch, other: Watch) -> Watch:
@@ -271,7 +265,7 @@ def added(one: Watch, other: Watch) -> Watch:
     a, b = one.by_label, other.by_label
     return one._replace(
         monitor=_added(one.monitor, other.monitor),
-        waiting=Waiting(*(part[:0] for part in one.waiting)),
+        waiting=without_waiting(one).waiting,
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
 
