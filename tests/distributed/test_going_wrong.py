@@ -65,6 +65,16 @@ def test_workers_that_are_killed_change_nothing(client):
     np.testing.assert_array_equal(found, learned(client))
 
 
+def test_ctrl_c_is_left_to_the_process_that_started_the_workers(client):
+    """A terminal sends it to all of them, and each worker would print where it was."""
+    client.wait_for_workers(2, timeout=120)
+    before = set(client.run(os.getpid).values())
+    for pid in before:
+        os.kill(pid, signal.SIGINT)
+    time.sleep(0.5)
+    assert set(client.run(os.getpid).values()) == before
+
+
 def test_workers_that_die_faster_than_they_start_end_the_fit(monkeypatch):
     monkeypatch.setattr(cluster, "_LONGEST_ALONE", 0.5)
     monkeypatch.setattr(cluster, "_INTERVAL", 0.1)
@@ -72,9 +82,11 @@ def test_workers_that_die_faster_than_they_start_end_the_fit(monkeypatch):
     with connected(workers=1) as own:
 
         def kill_for_good(_):
-            # As if each were killed before it is there.
-            own.cluster.scale(0)
-            own.cluster.sync(own.cluster._correct_state)
+            # As if each that is started were killed before it is there.
+            for nanny in list(own.cluster.workers.values()):
+                nanny.auto_restart = False
+                with suppress(ProcessLookupError):
+                    os.kill(nanny.pid, signal.SIGKILL)
 
         with pytest.raises(DistributedError, match=r"Round 2 was given up: There .* no workers .* The model holds the"):
             fit(model, PARTS, client=own, rounds=4, shares=4, on_progress=kill_for_good)

@@ -164,7 +164,23 @@ def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
         ) as cluster,
         distributed.Client(cluster) as local,
     ):
+        local.register_plugin(_uninterrupted())
         yield local
+
+
+def _uninterrupted() -> Any:
+    """Make what lets workers, also those that are started again, leave Ctrl-C to this process, which ends them."""
+    distributed = engine()
+
+    class Uninterrupted(distributed.WorkerPlugin):  # type: ignore[name-defined, misc]
+        name = "labelrace-uninterrupted"
+
+        def setup(self, worker: Any) -> None:
+            import signal
+
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Uninterrupted()
 
 
 def _check_workers(client: Any) -> None:
