@@ -1,0 +1,62 @@
+"""Loops compiled by Numba, where it is installed (``pip install 'labelrace[compiled]'``).
+
+NumPy is fast where arrays are large. Where the work on each row is small, or reads memory at random, most of the time
+goes into the calls themselves, and a compiled loop is several times as fast. Such a loop is a plain Python function
+marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process.
+
+Everything works without Numba: whoever calls a kernel asks `is_available` first, and has a form in NumPy beside it that
+gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environment turns compiled loops off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+__all__ = ["is_available", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def is_available() -> bool:
+    """Tell whether loops can be compiled; where Numba is installed it is imported, which takes half a second."""
+    if os.environ.get("LABELRACE_COMPILED", "1") == "0" or find_spec("numba") is None:
+        return False
+    try:
+        importlib.import_module("numba")
+    except Exception:  # whatever it is that Numba does not get on with, such as a NumPy that is newer than it
+        return False
+    return True
+
+
+class _Kernel:
+    """A function that is compiled when it is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.compiled is None:
+            self.compiled = _compiled(self.function)
+        return self.compiled(*arguments)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    numba = importlib.import_module("numba")
+    try:
+        made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        # There is no folder to keep it in.
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    return made
+
+
+def kernel(function: F) -> F:
+    """Mark a function as a loop to be compiled."""
+    return _Kernel(function)  # type: ignore[return-value]
