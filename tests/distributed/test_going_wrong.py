@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 import dask
@@ -18,7 +19,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import labelrace
-from labelrace.distributed import fit
+from labelrace.distributed import cluster, fit
 from labelrace.distributed.cluster import connected
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.exceptions import DataFormatError, DistributedError
@@ -62,6 +63,65 @@ def test_workers_that_are_killed_change_nothing(client):
             ended.set()
             killer.join()
     np.testing.assert_array_equal(found, learned(client))
+
+
+def test_ctrl_c_is_left_to_the_process_that_started_the_workers(client):
+    """A terminal sends it to all of them, and each worker would print where it was."""
+    client.wait_for_workers(2, timeout=120)
+    before = set(client.run(os.getpid).values())
+    for pid in before:
+        os.kill(pid, signal.SIGINT)
+    time.sleep(0.5)
+    assert set(client.run(os.getpid).values()) == before
+
+
+def test_workers_that_die_faster_than_they_start_end_the_fit(monkeypatch):
+    monkeypatch.setattr(cluster, "_LONGEST_ALONE", 0.5)
+    monkeypatch.setattr(cluster, "_INTERVAL", 0.1)
+    model = labelrace.LabelRaceClassifier(random_state=0)
+    with connected(workers=1) as own:
+
+        def kill_for_good(_):
+            # As if each that is started were killed before it is there.
+            for nanny in list(own.cluster.workers.values()):
+                nanny.auto_restart = False
+                with suppress(ProcessLookupError):
+                    os.kill(nanny.pid, signal.SIGKILL)
+
+        with pytest.raises(DistributedError, match=r"Round 2 was given up: There .* no workers .* The model holds the"):
+            fit(model, PARTS, client=own, rounds=4, shares=4, on_progress=kill_for_good)
+    assert model.is_fitted
+
+
+def test_workers_that_are_lost_one_after_the_other_end_the_fit(monkeypatch):
+    """They die with whatever they are given, and nothing is done."""
+    monkeypatch.setattr(cluster, "_ALLOWED_FAILURES", 1)
+    monkeypatch.setattr(cluster, "_INTERVAL", 0.1)
+    ended = threading.Event()
+    with connected(workers=1) as own:
+        own.cluster.scheduler.allowed_failures = 1000
+
+        def kill_on_and_on():
+            while not ended.wait(0.1):
+                for nanny in list(own.cluster.workers.values()):
+                    if nanny.pid and nanny.worker_address in own.cluster.scheduler.workers:
+                        with suppress(ProcessLookupError):
+                            os.kill(nanny.pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill_on_and_on)
+        killer.start()
+        try:
+            slow = [dask.delayed(_slowly)(part) for part in PARTS[:30]]
+            with pytest.raises(DistributedError, match=r"2 workers were lost one after the other.* Nothing was merged"):
+                fit(labelrace.LabelRaceClassifier(random_state=0), slow, client=own, rounds=1, shares=2)
+        finally:
+            ended.set()
+            killer.join()
+
+
+def _slowly(part):
+    time.sleep(5)
+    return part
 
 
 def test_memory_that_is_used_up_names_the_share_and_what_to_do(client):

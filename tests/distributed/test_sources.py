@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
+import dask
+import dask.bag
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from labelrace.distributed import sources
-from labelrace.distributed.sources import FilePiece, pieces_of, read_batches
+import labelrace
+from labelrace.distributed import learning, sources
+from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, read_batches, unshared
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, write_dataset
 from labelrace.streams.synthetic import SyntheticStream
@@ -66,3 +72,55 @@ def test_a_file_that_took_the_place_of_another_is_read_anew(tmp_path, monkeypatc
     other.replace(path)
     [(X, _)] = read_batches(second, 500, as_tables=False)
     np.testing.assert_array_equal(_dense(X), _dense(load_dataset(path).X[500:1000]))
+
+
+def test_delayed_pieces_are_computed_where_they_are_learned_unless_they_share_tasks():
+    rows = [np.eye(3) * place for place in range(4)]
+    own = [dask.delayed(np.add)(part, 1.0) for part in rows]
+    for pieces in (own, dask.bag.from_sequence(range(4), npartitions=4).map(rows.__getitem__).to_delayed()):
+        found = unshared(list(pieces))
+        assert all(isinstance(piece, DelayedPiece) for piece in found)
+    np.testing.assert_array_equal(unshared(own)[2].computed(), rows[2] + 1.0)
+    common = dask.delayed(np.ones)(3)
+    sharing = [dask.delayed(np.add)(part, common) for part in rows]
+    mixed = unshared([*sharing, own[0], rows[0]])
+    assert all(one is other for one, other in zip(mixed[:4], sharing, strict=True))
+    assert isinstance(mixed[4], DelayedPiece)
+    assert mixed[5] is rows[0]
+
+
+def test_what_a_cluster_holds_stays_there(client):
+    [held] = dask.persist(dask.delayed(np.ones)(3))
+    submitted = client.submit(np.ones, 4)
+    pieces = [held, dask.delayed(np.add)(submitted, 1.0), dask.delayed(np.add)(held, 1.0)]
+    assert all(one is other for one, other in zip(unshared(pieces), pieces, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense", "sets"])
+def test_small_pieces_are_learned_together(kind):
+    """Pieces of 20 rows give the start, and what a share has gained, of one piece of all their rows."""
+    [(X, Y)] = SyntheticStream(n_rows=900, n_features=15, n_labels=12, seed=3).batches(900)
+    Y = Y.toarray()
+    if kind == "sparse":
+        X, Y = csr_array(X * (X > 0.9)), csr_array(Y)
+    elif kind == "sets":
+        Y = [{str(label) for label in np.flatnonzero(row)} for row in Y]
+    settings = learning.Settings(500, None, 40)
+    scores = []
+    for size in (20, 500):
+        bounds = [*range(0, 500, size), *range(500, 901, 20 if size == 20 else 400)]
+        pieces = [(X[a:b], Y[a:b]) for a, b in itertools.pairwise(bounds)]
+        start = learning.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, settings)
+        assert start.rows == 500
+        first = bounds.index(500)
+        joined = learning.join(start, learning.learn(start, first, pieces[first:], settings))
+        assert joined.rows == 900
+        scores.append(joined.model.decision_function(X))
+    np.testing.assert_array_equal(*scores)
+
+
+def test_batches_that_are_not_alike_are_learned_apart():
+    parts = list(SyntheticStream(n_rows=600, n_features=5, n_labels=6, seed=0).batches(60))
+    pieces = [(X, Y.toarray()[:, : 4 if place < 7 else 6]) for place, (X, Y) in enumerate(parts)]
+    begun = learning.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, learning.Settings(500, None, 20))
+    assert begun.batches == (1,) * 7 + (0,) * 3

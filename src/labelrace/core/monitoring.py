@@ -31,7 +31,6 @@ __all__ = [
     "added",
     "begin",
     "best_share",
-    "counted_anew",
     "decide",
     "example_f1",
     "grow",
@@ -40,6 +39,7 @@ __all__ = [
     "new_monitor",
     "reordered",
     "sample",
+    "without_waiting",
 ]
 
 # The monitored sample of a batch: scores at the most, and rows at the least. One of 10,000 scores and 32 rows follows a
@@ -106,11 +106,6 @@ def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
 def _reordered(watched: Monitor, labels: IntArray) -> Monitor:
     """Put labels in another order."""
     return watched._replace(offsets=watched.offsets[labels], present=watched.present[labels])
-
-
-def _counted_anew(watched: Monitor) -> Monitor:
-    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    return watched._replace(histograms=Histograms(*(thresholds.new_histogram() for _ in SHARES)))
 
 
 def _added(one: Monitor, other: Monitor) -> Monitor:
@@ -289,9 +284,9 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
     )
 
 
-def counted_anew(watch: Watch) -> Watch:
-    """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    return watch._replace(monitor=_counted_anew(watch.monitor), waiting=_none(watch.waiting.labels.shape[1]))
+def without_waiting(watch: Watch) -> Watch:
+    """Leave out rows that wait to be counted: their scores are those of another model."""
+    return watch._replace(waiting=_none(watch.waiting.labels.shape[1]))
 
 
 def added(one: Watch, other: Watch) -> Watch:

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import labelrace
 from labelrace import parameters
 from labelrace.exceptions import DistributedError
 
-__all__ = ["connected", "default_workers", "engine", "losses"]
+__all__ = ["awaited", "connected", "default_workers", "engine", "local_cluster", "losses", "sent"]
 
 # A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
 # wait in a row for workers that die for other reasons.
 _ALLOWED_FAILURES = 20
 _TIMEOUT = "10s"
+# So often, in seconds, it is looked how workers are; and so long there may be none of them.
+_INTERVAL, _LONGEST_ALONE = 2.0, 300.0
 # On one machine a process that is slow to answer is busy, and not lost: those that are lost close their connections.
 _PATIENCE = {
+    "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES,
     "distributed.comm.timeouts.tcp": "10 minutes",
     "distributed.scheduler.worker-ttl": "1 hour",
     # A worker's guard starts it again whenever it dies. The cluster would end a guard whose worker is not back in time.
     "distributed.deploy.lost-worker-timeout": "1 hour",
+}
+_THRIFT = {
+    "distributed.worker.daemon": True,
+    # Nobody looks at the profiles that workers take of themselves a hundred times a second, nor at long logs.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.low-level-log-length": 100,
+    # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
+    # megabyte again and again, and to get their pages anew takes a third as long as to learn.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
 
@@ -50,6 +64,49 @@ def losses() -> tuple[type[BaseException], tuple[type[BaseException], ...]]:
     return killed, (CommClosedError, CancelledError, FutureCancelledError, TimeoutError, closed)
 
 
+def awaited(client: Any, future: Any, parts: Sequence[Any] = ()) -> Any:
+    """Wait for a result for as long as there are workers for it.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    future : distributed.Future
+        What is awaited.
+    parts : sequence of Future, default=()
+        Tasks that it needs: each that is done shows that workers get on.
+
+    Raises
+    ------
+    DistributedError
+        If workers are lost one after the other and nothing is done meanwhile, or if there are none for minutes. Dask
+        gives up tasks whose workers die, but would wait for ever if they die before they get a task.
+    """
+    distributed = engine()
+    known, most_done, n_lost, seen = set(client.nthreads()), 0, 0, time.monotonic()
+    while True:
+        with suppress(TimeoutError):
+            distributed.wait([future], timeout=_INTERVAL)
+        if future.done():
+            return future.result()
+        workers, n_done = set(client.nthreads()), sum(part.done() for part in parts)
+        n_lost += len(known - workers)
+        if n_done > most_done:
+            most_done, n_lost = n_done, 0
+        known, seen = workers, time.monotonic() if workers else seen
+        if n_lost > _ALLOWED_FAILURES:
+            raise DistributedError(f"{n_lost} workers were lost one after the other, and none has done anything.")
+        if time.monotonic() - seen > _LONGEST_ALONE:
+            raise DistributedError(f"There have been no workers for {_LONGEST_ALONE:.0f} seconds.")
+
+
+def sent(client: Any, function: Callable[[Any], Any], value: Any) -> Any:
+    """Submit a function of a large value, which is sent once, and again if all who know the result die."""
+    with warnings.catch_warnings():
+        # Dask would have us load it there: it is made here.
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        return client.submit(function, value, pure=False)
+
+
 def default_workers() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -67,8 +124,6 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
         If there is no scheduler at the address, or a worker cannot be used.
     """
     distributed = engine()
-    import dask
-
     if workers is not None:
         parameters.check_whole("workers", workers, 1)
     if client is not None:
@@ -86,14 +141,18 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
                 "or leave out --scheduler to use processes on this machine."
             ) from None
         return
-    n_workers = default_workers() if workers is None else workers
-    settings = {
-        "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES,
-        "distributed.worker.daemon": True,
-        **_PATIENCE,
-    }
+    with local_cluster(default_workers() if workers is None else workers) as local:
+        yield local
+
+
+@contextmanager
+def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
+    """Give the client of processes on this machine, of one thread each; ``options`` are Dask's for a `LocalCluster`."""
+    distributed = engine()
+    import dask
+
     with (
-        dask.config.set(settings),
+        dask.config.set({**_PATIENCE, **_THRIFT}),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -101,10 +160,27 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
+            **options,
         ) as cluster,
         distributed.Client(cluster) as local,
     ):
+        local.register_plugin(_uninterrupted())
         yield local
+
+
+def _uninterrupted() -> Any:
+    """Make what lets workers, also those that are started again, leave Ctrl-C to this process, which ends them."""
+    distributed = engine()
+
+    class Uninterrupted(distributed.WorkerPlugin):  # type: ignore[name-defined, misc]
+        name = "labelrace-uninterrupted"
+
+        def setup(self, worker: Any) -> None:
+            import signal
+
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Uninterrupted()
 
 
 def _check_workers(client: Any) -> None:

@@ -9,7 +9,6 @@ arguments: two runs give the same bits, on one worker or on a thousand, whicheve
 from __future__ import annotations
 
 import itertools
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 from labelrace import parameters
 from labelrace.distributed import label_learning, learning
-from labelrace.distributed.cluster import connected, engine, losses
+from labelrace.distributed.cluster import awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
-from labelrace.distributed.sources import FilePiece, pieces_of
+from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
 from labelrace.exceptions import DistributedError
 from labelrace.tagger import Tagger
 
@@ -33,6 +32,8 @@ _FIRST_ROUNDS = (1, 2, 4)
 _OTHER_ROUNDS = 8
 # Rows set aside in a round, pieces among which are the first rows, and rows that these should have.
 _HELD = 200
+# Rows of a share that there should be, for models that are not sums: fewer are learned less exactly than together.
+_FEWEST_ROWS = 125
 _FIRST_PIECES = 16
 _FIRST_ROWS = 1000
 
@@ -60,11 +61,12 @@ class Progress(NamedTuple):
     example_f1: float
 
 
-def plan(n_pieces: int, rounds: int, shares: int | None) -> list[list[range]]:
+def plan(n_pieces: int, rounds: int, shares: int | None, n_rows: int | None = None) -> list[list[range]]:
     """Cut pieces into rounds of shares: a list of rounds, each a list of shares, each a range of pieces.
 
     The first rounds are shorter than the others. Where there are not enough pieces for all rounds, there are fewer of
-    them: shares come first.
+    them: shares come first. Where there are not enough of ``n_rows``, if that is given, there are fewer shares, and
+    then fewer rounds: few rows are learned quickly, and the better for it the less they are shared.
 
     Examples
     --------
@@ -72,10 +74,13 @@ def plan(n_pieces: int, rounds: int, shares: int | None) -> list[list[range]]:
     [[range(0, 1)], [range(1, 2), range(2, 4)]]
     >>> [len(each) for each in plan(1000, rounds=16, shares=None)]
     [9, 18, 36, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62, 62]
+    >>> [len(each) for each in plan(30, rounds=8, shares=8, n_rows=3000)]
+    [1, 3, 3, 3, 3, 3, 3]
     """
     wanted = min(max(n_pieces // rounds, _FEWEST_SHARES), _MOST_SHARES) if shares is None else shares
-    n_shares = max(1, min(wanted, n_pieces))
-    n_rounds = max(1, min(rounds, n_pieces // n_shares))
+    enough = n_pieces if n_rows is None else n_rows // _FEWEST_ROWS
+    n_shares = max(1, min(wanted, n_pieces, enough if n_rows is None else enough // rounds))
+    n_rounds = max(1, min(rounds, n_pieces // n_shares, enough))
     weights = [*_FIRST_ROUNDS, *[_OTHER_ROUNDS] * n_rounds][:n_rounds]
     ends = [n_pieces * total // sum(weights) for total in itertools.accumulate(weights)]
     planned = []
@@ -127,8 +132,9 @@ def fit(
         How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
         one pass over all rows.
     shares : int, default=None
-        Shares of a round; by default 8 to 64, by the number of pieces, or as many shares of labels as there are
-        workers. No more workers than these are busy.
+        Shares of a round at the most; by default 8 to 64, by the number of pieces, or as many shares of labels as
+        there are workers. No more workers than these are busy. Of models that are not sums a share has 125 rows or
+        more, where the number of rows is known beforehand.
     batch_size : int, default=500
         Rows learned at once.
     labels : label source, default=None
@@ -182,18 +188,20 @@ def _fix_seed(model: Any) -> None:
 class _Run(ABC):
     """The rounds of one `fit`: what is submitted, and what has come back."""
 
-    def __init__(self, client: Any, model: Any, pieces: list[Any], planned: list[list[range]], settings: Settings):
+    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
         self._names = dict[str, str]()
         self._client = client
         self._model = model
         self._pieces = pieces
-        self._planned = planned
+        self._n_rounds = rounds
+        self._n_shares = shares
+        self._planned = list[list[range]]()
         self._settings = settings
         self._rows, self._sum_f1, self._tested = 0, 0.0, 0.0
 
     @abstractmethod
     def _rounds(self) -> Iterator[Joined]:
-        """Yield the joint model of each round."""
+        """Plan the rounds, and yield the joint model of each."""
 
     def run(self, report: Callable[[Progress], object]) -> None:
         """Learn all rounds; whatever happens, the model is the last that was joined."""
@@ -208,6 +216,8 @@ class _Run(ABC):
                 self._tested += joined.tested
                 quality = self._sum_f1 / self._tested if self._tested else float("nan")
                 report(Progress(done, len(self._planned), self._rows, n_pieces, len(self._pieces), quality))
+        except DistributedError as error:
+            raise DistributedError(f"Round {done + 1} was given up: {error} {self._saved(done)}") from None
         except killed as error:
             raise DistributedError(
                 f"Round {done + 1} was given up: workers died again and again with {self._task_of(error)}, most often "
@@ -234,7 +244,7 @@ class _Run(ABC):
         n_first, n_rows = _FIRST_PIECES, 0
         for place, piece in enumerate(self._pieces):
             # What is read when it is needed may be many pieces, and small batches must be.
-            if hasattr(piece, "dask") or n_rows >= _FIRST_ROWS:
+            if hasattr(piece, "dask") or isinstance(piece, DelayedPiece) or n_rows >= _FIRST_ROWS:
                 break
             n_first, n_rows = max(n_first, place + 1), n_rows + _n_rows(piece)
         places = range(min(len(self._pieces), n_first))
@@ -242,10 +252,7 @@ class _Run(ABC):
 
     def _kept(self, value: Any) -> Any:
         """Submit what a round came to: if all who know it die, it is sent again, and no round is learned again."""
-        with warnings.catch_warnings():
-            # A model is large, and it is sent once.
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            return self._client.submit(learning.itself, value, pure=False)
+        return sent(self._client, learning.itself, value)
 
     def _span(self, places: range) -> str:
         """Name the pieces of a share."""
@@ -269,49 +276,50 @@ class _Run(ABC):
 class _RowRun(_Run):
     """Shares of rows."""
 
-    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
-        super().__init__(client, model, pieces, plan(len(pieces), rounds, shares), settings)
-
     def _rounds(self) -> Iterator[Joined]:
+        # A piece of rows is learned once, so that whoever learns it may as well compute it.
+        self._pieces = unshared(self._pieces)
         start = self._first(learning.begin)
+        is_exact = awaited(self._client, self._client.submit(learning.is_exact, start, pure=False))
+        n_rows = None if is_exact else _known_rows(self._pieces)
+        self._planned = plan(len(self._pieces), self._n_rounds, self._n_shares, n_rows)
         for each in self._planned:
-            joined = self._round(start, each).result()
+            joined = self._round(start, each)
             yield joined
             start = self._kept(joined)
 
-    def _round(self, start: Any, each: list[range]) -> Any:
-        """Submit a round: shares, the tree, and the joint model."""
+    def _round(self, start: Any, each: list[range]) -> Joined:
+        """Learn a round: shares, the tree, and the joint model."""
         self._names.clear()
         settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
-        level = [
+        shares = [
             self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
             for places in each
         ]
         self._names |= {
             share.key: f"share {number} of {len(each)} ({self._span(places)})"
-            for number, (share, places) in enumerate(zip(level, each, strict=True), start=1)
+            for number, (share, places) in enumerate(zip(shares, each, strict=True), start=1)
         }
+        level = shares
         while len(level) > 1:
             paired = [
                 self._client.submit(learning.add, *pair, pure=False)
                 for pair in zip(level[::2], level[1::2], strict=False)
             ]
             level = [*paired, *level[len(level) - len(level) % 2 :]]
-        return self._client.submit(learning.join, start, level[0], pure=False)
+        joined: Joined = awaited(self._client, self._client.submit(learning.join, start, level[0], pure=False), shares)
+        return joined
 
 
 class _LabelRun(_Run):
     """Shares of labels; each round is one range of pieces."""
 
-    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
-        super().__init__(client, model, pieces, plan(len(pieces), rounds, 1), settings)
-        self._n_shares = shares or max(1, len(client.scheduler_info()["workers"]))
-
     def _rounds(self) -> Iterator[Joined]:
-        submit = self._client.submit
+        self._planned = plan(len(self._pieces), self._n_rounds, 1)
+        submit, wanted = self._client.submit, self._n_shares or len(self._client.nthreads())
         start = self._first(label_learning.begin)
-        begun, decided = start.result(), None
-        n_shares = min(self._n_shares, label_learning.n_labels(begun))
+        begun, decided = awaited(self._client, start), None
+        n_shares = min(max(1, wanted), label_learning.n_labels(begun))
         shares = [submit(label_learning.take, start, share, n_shares, pure=False) for share in range(n_shares)]
         for [places] in self._planned:
             learned, decided = self._round(start, shares, decided, places)
@@ -330,18 +338,25 @@ class _LabelRun(_Run):
             self._names |= {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
             monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
             decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
-            found = decided.result()
+            found = awaited(self._client, decided, shares)
             if found.drift is None:
                 return self._client.gather(shares), found
             forgets = (*forgets, found.drift)
 
 
 def _n_rows(piece: Any) -> int:
-    """Count the rows of a batch in memory; of a file, what its piece says."""
+    """Count the rows of a batch in memory; of a file, what its piece says; 0 where nobody knows yet."""
     if isinstance(piece, FilePiece):
-        return piece.last - piece.first
-    part = piece[0] if isinstance(piece, tuple) else piece
-    return learning.n_rows(part)
+        return piece.n_rows
+    if hasattr(piece, "dask") or isinstance(piece, DelayedPiece):
+        return 0
+    return learning.n_rows(piece[0] if isinstance(piece, tuple) else piece)
+
+
+def _known_rows(pieces: list[Any]) -> int | None:
+    """Count the rows of all pieces, if those of each are known."""
+    counts = [_n_rows(piece) for piece in pieces]
+    return sum(counts) if all(counts) else None
 
 
 def _take_over(model: Any, learned: Any) -> None:

@@ -38,7 +38,7 @@ class Decided(NamedTuple):
 
 def begin(model: Any, pieces: list[Any], settings: Settings) -> Begun:
     """Let a model learn the first rows with all labels, as many as it needs, and check that labels can be shared."""
-    begun = learning.first_rows(model, pieces, settings)
+    begun = learning.first_rows(model, pieces, settings, as_they_come=True)
     label_shards.refuse(begun.model)
     return begun
 

@@ -30,6 +30,7 @@ __all__ = [
     "add",
     "begin",
     "first_rows",
+    "is_exact",
     "itself",
     "join",
     "learn",
@@ -102,6 +103,8 @@ class _Kind(Protocol):
     """What a model and a tagger do differently."""
 
     def n_rows(self, batch: Any) -> int: ...
+    def are_alike(self, one: Any, other: Any) -> bool: ...
+    def stacked(self, batches: list[Any]) -> Any: ...
     def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]: ...
     def learn(self, model: Any, batch: Any) -> IntArray | None: ...
     def f1(self, model: Any, batch: Any) -> list[float]: ...
@@ -115,6 +118,12 @@ class _ModelKind:
 
     def n_rows(self, batch: Any) -> int:
         return n_rows(batch[0])
+
+    def are_alike(self, one: Any, other: Any) -> bool:
+        return all(_are_alike(*parts) for parts in zip(one, other, strict=True))
+
+    def stacked(self, batches: list[Any]) -> Any:
+        return tuple(_stacked(list(parts)) for parts in zip(*batches, strict=True))
 
     def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]:
         rest = np.setdiff1d(np.arange(self.n_rows(batch)), held)
@@ -139,7 +148,7 @@ class _ModelKind:
     def joined(self, start: Any, total: Any, held: list[Any]) -> Any:
         if not held:
             return shards.joined(start, total)
-        return shards.joined(start, total, *(_stacked([part[i] for part in held]) for i in (0, 1)))
+        return shards.joined(start, total, *self.stacked(held))
 
 
 class _TaggerKind:
@@ -147,6 +156,12 @@ class _TaggerKind:
 
     def n_rows(self, batch: Any) -> int:
         return int(batch.n_rows)
+
+    def are_alike(self, one: Any, other: Any) -> bool:
+        return True
+
+    def stacked(self, batches: list[Any]) -> Any:
+        return stacked(batches)
 
     def split(self, batch: Table, held: IntArray) -> tuple[Any, Any]:
         rest = np.setdiff1d(np.arange(batch.n_rows), held)
@@ -185,23 +200,69 @@ def begin(model: Any, pieces: list[Any], settings: Settings) -> Begun:
     return begun
 
 
-def first_rows(model: Any, pieces: list[Any], settings: Settings) -> Begun:
-    """Let a model learn the first rows, as many as it needs to be past its warm-up."""
-    kind, model, rows, counts = _kind(model), copy.copy(model), 0, list[int]()
-    for piece in pieces:
-        if _can_start(model):
-            break
-        counts.append(0)
-        for batch in _batches(piece, settings, as_tables=isinstance(model, Tagger)):
-            if _can_start(model):
-                break
-            kind.learn(model, batch)
-            rows, counts[-1] = rows + kind.n_rows(batch), counts[-1] + 1
+def first_rows(model: Any, pieces: list[Any], settings: Settings, *, as_they_come: bool = False) -> Begun:
+    """Let a model learn the first rows, as many as it needs to be past its warm-up.
+
+    Small batches are put together, unless they are to be learned as they come.
+    """
+    kind, model, rows, counts = _kind(model), copy.copy(model), 0, [0] * len(pieces)
+    batches = (
+        (place, batch)
+        for place, piece in enumerate(pieces)
+        for batch in _batches(piece, settings, as_tables=isinstance(model, Tagger))
+    )
+    first = next(batches, None)
+    # What sums are of is settled by the first batch as it comes; others gain from rows that are learned together.
+    as_they_come = as_they_come or (first is not None and _becomes_exact(kind, model, first[1]))
+    size = 1 if as_they_come else settings.batch_size
+    groups = _groups(kind, itertools.chain([first] if first else [], batches), size)
+    while not _can_start(model) and (group := next(groups, None)):
+        batch = _together(kind, group)
+        kind.learn(model, batch)
+        rows += kind.n_rows(batch)
+        for place, _ in group:
+            counts[place] += 1
     if not model.is_fitted:
         raise ValueError("source must have rows with labels, got none in its first pieces.")
     if not _can_start(model):
         raise ValueError("The first pieces of the source must have 257 rows or more: give larger pieces, or fewer.")
     return Begun(model, rows, tuple(counts))
+
+
+def _becomes_exact(kind: _Kind, model: Any, batch: Any) -> bool:
+    """Tell whether a model is sums, for which it must have learned something."""
+    if not model.is_fitted:
+        model = copy.copy(model)
+        kind.learn(model, batch)
+    return bool(model.is_fitted) and shards.is_exact(_inner(model))
+
+
+def _groups(kind: _Kind, placed: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+    """Group batches that follow one another, each with the place of its piece, so that none has more than some rows.
+
+    Rows that are learned together are learned more exactly than one batch after the other.
+    """
+    group, n_rows = list[tuple[int, Any]](), 0
+    for place, batch in placed:
+        n = kind.n_rows(batch)
+        if group and (n_rows + n > size or not kind.are_alike(group[0][1], batch)):
+            yield group
+            group, n_rows = [], 0
+        group.append((place, batch))
+        n_rows += n
+    if group:
+        yield group
+
+
+def _together(kind: _Kind, group: list[tuple[int, Any]]) -> Any:
+    """Put the batches of a group one below the other."""
+    batches = [batch for _, batch in group]
+    return batches[0] if len(batches) == 1 else kind.stacked(batches)
+
+
+def is_exact(begun: Begun | Joined) -> bool:
+    """Tell whether a model that was learned in shares is the one that learned all rows."""
+    return shards.is_exact(_inner(begun.model))
 
 
 def _inner(model: Any) -> Any:
@@ -241,12 +302,15 @@ def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settin
     start = begun.model
     kind = _kind(start)
     shard, rows, results, touched = kind.started(start), 0, list[float](), list[IntArray]()
-    sets_aside = not shards.is_exact(_inner(start))
+    # Models that are not sums gain from rows that are learned together, and need some to be joined by.
+    sets_aside = not is_exact(begun)
     held, n_held = list[Any](), 0
     with warnings.catch_warnings():
         # Each shard would say again what was said of the first rows.
         warnings.simplefilter("ignore", UserWarning)
-        for batch in unlearned(begun.batches, first, pieces, settings, as_tables=isinstance(start, Tagger)):
+        batches = unlearned(begun.batches, first, pieces, settings, as_tables=isinstance(start, Tagger))
+        for group in _groups(kind, ((0, batch) for batch in batches), settings.batch_size if sets_aside else 1):
+            batch = _together(kind, group)
             n = kind.n_rows(batch)
             wanted = min(settings.held - n_held, max(1, n // 4))
             if wanted > 0:
@@ -307,6 +371,8 @@ def itself(value: Any) -> Any:
 
 def n_rows(X: Any) -> int:
     """Count the rows of whatever features come in."""
+    if isinstance(X, dict):
+        return len(next(iter(X.values()), ()))
     return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
@@ -318,19 +384,33 @@ def _taken(part: Any, rows: IntArray) -> Any:
     return [part[row] for row in rows.tolist()] if isinstance(part, (list, tuple)) else part[rows]
 
 
+def _are_alike(one: Any, other: Any) -> bool:
+    """Tell whether parts of two batches have the same columns, so that one may be put below the other as it is."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, NamedRows):
+        return list(one.names) == list(other.names) and _are_alike(one.matrix, other.matrix)
+    if hasattr(one, "iloc"):
+        return list(one.columns) == list(other.columns)
+    return isinstance(one, (list, tuple)) or (one.shape[1:], one.dtype) == (other.shape[1:], other.dtype)
+
+
 def _stacked(parts: list[Any]) -> Any:
     """Put parts of the same kind one below the other."""
     first = parts[0]
-    if isinstance(first, (list, tuple)) and not isinstance(first, NamedRows):
-        return [row for part in parts for row in part]
     if isinstance(first, NamedRows):
+        if all(_are_alike(first, part) for part in parts):
+            return NamedRows(_stacked([part.matrix for part in parts]), first.names)
         return [row for part in parts for row in _sets(part, None)]
+    if isinstance(first, (list, tuple)):
+        return [row for part in parts for row in part]
     if hasattr(first, "iloc"):
         import pandas as pd
 
         return pd.concat(parts)
     if scipy.sparse.issparse(first):
         width = max(part.shape[1] for part in parts)
+        parts = [part if part.shape[1] == width else part.copy() for part in parts]
         for part in parts:
             part.resize((part.shape[0], width))
         return scipy.sparse.vstack(parts, format="csr")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelrace.distributed import learning
-from labelrace.distributed.cluster import connected, engine
+from labelrace.distributed.cluster import connected, engine, sent
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.files import whole_file
 from labelrace.tagger import Tagger
@@ -78,8 +78,8 @@ def predict_pieces(
     labels: Any,
 ) -> Iterator[Any]:
     """Yield what a function makes of a model and each piece, in their order; a few pieces a worker are under way."""
-    shared = client.submit(learning.itself, model, pure=False)
-    most = 2 * max(1, len(client.scheduler_info()["workers"]))
+    shared = sent(client, learning.itself, model)
+    most = 2 * max(1, len(client.nthreads()))
     waiting = deque[Any]()
     for piece in pieces:
         value = client.compute(piece) if hasattr(piece, "dask") else piece

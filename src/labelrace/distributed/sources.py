@@ -7,14 +7,16 @@ or a batch in memory. Pieces are fixed by the data, whatever the workers are: so
 from __future__ import annotations
 
 import glob
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError
 
-__all__ = ["FilePiece", "batches_of", "pieces_of", "read_batches"]
+__all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches", "unshared"]
 
 # Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
 _WANTED = 192
@@ -35,18 +37,70 @@ class FilePiece(NamedTuple):
         The row group; None where a file is not read by row groups.
     first, last : int
         The rows of the group or file, without the last one; 0 and 0 for all.
+    n_rows : int
+        How many rows the piece has; 0 where that is not known.
     """
 
     path: str
     group: int | None = None
     first: int = 0
     last: int = 0
+    n_rows: int = 0
 
     def __str__(self) -> str:
         rows = f"rows {self.first} to {self.last - 1}"
         if self.group is None:
             return f"{self.path}, {rows}" if self.last else self.path
         return f"{self.path}, row group {self.group}" + (f", {rows} of it" if self.last else "")
+
+
+class DelayedPiece:
+    """A delayed piece that is computed by the task that learns it, when its turn comes.
+
+    Nothing of it is sent from worker to worker, and only one piece of a share is in memory at a time.
+
+    Attributes
+    ----------
+    graph : dict from key to task
+    key : hashable
+        What is wanted of the graph.
+    """
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self.graph = graph
+        self.key = key
+
+    def computed(self) -> Any:
+        """Compute the piece here."""
+        import dask
+
+        return dask.get(self.graph, self.key)
+
+
+def unshared(pieces: list[Any]) -> list[Any]:
+    """Make a `DelayedPiece` of each delayed piece whose tasks no other piece needs; others stay what they are.
+
+    What several pieces need is computed once, by Dask, and so is what needs results that a cluster holds already.
+    """
+    graphs = [_part_of(piece.dask, piece.key) if hasattr(piece, "dask") else None for piece in pieces]
+    needed = Counter(key for graph in graphs for key in graph or ())
+    return [
+        piece if graph is None or any(needed[key] > 1 for key in graph) else DelayedPiece(graph, piece.key)
+        for piece, graph in zip(pieces, graphs, strict=True)
+    ]
+
+
+def _part_of(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
+    """Take the tasks out of a graph that a key needs; None where it needs results that are on a cluster."""
+    from dask.optimization import cull
+    from distributed import Future
+
+    part: dict[Any, Any] = cull(tasks, [key])[0]
+    needs_others = any(
+        isinstance(task, Future) or any(needed not in part for needed in getattr(task, "dependencies", ()))
+        for task in part.values()
+    )
+    return None if needs_others else part
 
 
 def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _FEWEST_ROWS) -> list[Any]:
@@ -134,13 +188,13 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
     for path, group, n_rows in groups:
         n_cuts = min(n_parts, max(1, n_rows // fewest))
         if n_cuts == 1:
-            pieces.append(FilePiece(path, group))
+            pieces.append(FilePiece(path, group, n_rows=n_rows))
             continue
         bounds = [n_rows * place // n_cuts for place in range(n_cuts + 1)]
         if group is None:
             # Where batches of one pass begin, too.
             bounds = [*(bound - bound % fewest for bound in bounds[:-1]), n_rows]
-        pieces += [FilePiece(path, group, *bounds[place : place + 2]) for place in range(n_cuts)]
+        pieces += [FilePiece(path, group, a, b, b - a) for a, b in itertools.pairwise(bounds)]
     if not pieces:
         raise ValueError(f"source must have rows, got none in {files[0]}.")
     return pieces
@@ -175,7 +229,8 @@ def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) 
         Names the file, and what is wrong with it.
     """
     if not isinstance(piece, FilePiece):
-        yield from batches_of(piece, size, as_tables=as_tables)
+        value = piece.computed() if isinstance(piece, DelayedPiece) else piece
+        yield from batches_of(value, size, as_tables=as_tables)
         return
     try:
         if as_tables:

@@ -120,7 +120,7 @@ def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: 
     labels = np.asarray(columns.dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, SHARES))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
-    found = state._replace(learners=both.between(SHARES[best]), watch=monitoring.counted_anew(state.watch))
+    found = state._replace(learners=both.between(SHARES[best]), watch=monitoring.without_waiting(state.watch))
     return algorithm.settled(found, values[best], labels, X, Y)
 
 
