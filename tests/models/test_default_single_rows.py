@@ -194,3 +194,22 @@ def test_room_behind_the_entries_of_a_row_is_not_read():
     twin.partial_fit(x, Y[:1])
     np.testing.assert_array_equal(model.decision_function(X), twin.decision_function(X))
     np.testing.assert_array_equal(model.decision_function(longer), model.decision_function(x))
+
+
+@KINDS
+def test_rows_in_memory_of_all_kinds(sparse):
+    """Read-only rows, and such as are not in one piece, are learned like others, and stay as they are."""
+    X, Y = rows(2, 6, sparse=sparse)
+    model, twin = model_of(sparse), model_of(sparse)
+    for i in range(6):
+        x, y = X[i : i + 1].copy(), np.asfortranarray(Y)[i : i + 1]
+        y.setflags(write=False)
+        if sparse:
+            for part in (x.data, x.indices, x.indptr):
+                part.setflags(write=False)
+        else:
+            x = np.asfortranarray(X)[i : i + 1]
+            x.setflags(write=False)
+        model.partial_fit(x, y)
+        twin.partial_fit(X[i : i + 1], Y[i : i + 1])
+    np.testing.assert_array_equal(model.decision_function(X), twin.decision_function(X))
