@@ -2,7 +2,8 @@
 
 NumPy is fast where arrays are large. Where the work on each row is small, or reads memory at random, most of the time
 goes into the calls themselves, and a compiled loop is several times as fast. Such a loop is a plain Python function
-marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process.
+marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process. A kernel may call
+others of its module.
 
 Everything works without Numba: whoever calls a kernel asks `is_available` first, and has a form in NumPy beside it that
 gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environment turns compiled loops off.
@@ -14,6 +15,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any, TypeVar
 
 __all__ = ["is_available", "kernel"]
@@ -35,11 +37,18 @@ class _Kernel:
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.compiled is None:
-            import numba
+        return (self.compiled or self._compile())(*arguments)
 
-            self.compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(self.function)
-        return self.compiled(*arguments)
+    def _compile(self) -> Callable[..., Any]:
+        import numba
+
+        known = self.function.__globals__
+        # Kernels that this one calls are compiled into it.
+        names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), _Kernel)]
+        called = {name: known[name].compiled or known[name]._compile() for name in names}
+        body = FunctionType(self.function.__code__, {**known, **called}, self.function.__name__)
+        self.compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(body)
+        return self.compiled
 
 
 def kernel(function: F) -> F:

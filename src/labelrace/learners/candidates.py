@@ -10,13 +10,26 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
-from labelrace.core import thresholds
-from labelrace.learners import code_decoder, residual_table
+from labelrace.core import compiled, thresholds
+from labelrace.learners import candidate_loops, code_decoder, columns, label_search, residual_table, rls, scaling
 from labelrace.learners.table import Table
+from labelrace.learners.table import rows_of as rows_of_table
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["EXACT", "Candidates", "LinearForm", "count", "linear_form", "rows_of", "scored", "targets", "to_learn"]
+__all__ = [
+    "EXACT",
+    "Candidates",
+    "LinearForm",
+    "count",
+    "linear_form",
+    "rows_of",
+    "scored",
+    "scored_row",
+    "targets",
+    "to_learn",
+]
 
 EXACT = 16
 """Labels of each row that are the best of all labels, exactly."""
@@ -45,11 +58,39 @@ def scored(
     n_exact: int = EXACT,
 ) -> Candidates:
     """Find the candidates of rows and their scores; without ``Z``, as if the table were empty."""
-    n_labels = decoder.sums.shape[0]
-    labels, scores = code_decoder.best(decoder, asked, min(n_labels, max(count(n_labels), n_exact)), n_exact)
+    labels, scores = label_search.best(decoder, asked, *_wanted(decoder, n_exact))
     if Z is not None:
         scores = scores + residual_table.scores(table, Z, labels)
     return Candidates(labels, thresholds.adjusted(scores))
+
+
+def scored_row(
+    decoder: code_decoder.Derived, table: Table, learners: rls.Derived, X: AnyMatrix, n_exact: int = EXACT
+) -> Candidates | None:
+    """Do as `scored` for one sparse row of numbers, by compiled loops, without making matrices of it.
+
+    None where it cannot be done so.
+    """
+    scaled = learners.scaling
+    is_sparse = not scaled.length and scipy.sparse.issparse(X) and columns.all_numeric(scaled.n_values)
+    if not (is_sparse and compiled.is_available()):
+        return None
+    values, _ = scaling.transform_row(scaled, X)
+    places = X.indices
+    weights = rows_of_table(learners.weights, places)
+    found = label_search.best_of_row(decoder, values, weights, learners.intercepts, *_wanted(decoder, n_exact))
+    if found is None:
+        return None
+    labels, scores = found
+    scores += residual_table.scores_of_row(table, places, values, labels)
+    return Candidates(labels, thresholds.adjusted(scores))
+
+
+def _wanted(decoder: code_decoder.Derived, n_exact: int) -> tuple[int, int]:
+    """Return how many candidates are looked for, and how many of them are to be the best of all."""
+    n_labels = decoder.sums.shape[0]
+    n_best = min(n_labels, max(count(n_labels), n_exact))
+    return n_best, min(n_exact, n_best)
 
 
 class LinearForm(NamedTuple):
@@ -90,7 +131,11 @@ def to_learn(
     decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix
 ) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns of rows: candidates, the true labels among them, their scores and targets."""
-    labels, base = code_decoder.best(decoder, asked, count(Y.shape[1]), 0)
+    labels, base = label_search.best(decoder, asked, count(Y.shape[1]), 0)
+    if compiled.is_available():
+        known, rows, places = candidate_loops.put_true_labels(labels, Y.indptr, Y.indices, Y.data)
+        base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, places])
+        return labels, base, known
     known, rows = targets(labels, Y), rows_of(Y)
     present = np.flatnonzero(Y.data == 1)
     keys = rows[present] * Y.shape[1] + Y.indices[present]

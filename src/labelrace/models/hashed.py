@@ -264,6 +264,10 @@ class HashedRace(BankAlgorithm[State]):
 
     def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
+        if X.shape[0] == 1:
+            found = candidates.scored_row(derived.decoder, derived.table, derived.learners, X, n_exact)
+            if found is not None:
+                return found
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
