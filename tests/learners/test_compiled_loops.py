@@ -115,6 +115,9 @@ def test_a_model_learns_and_predicts_the_same():
 
     results = [rows for form in both(learn) for rows in form]
     for rows in results[1:]:
-        assert np.mean([a[0] == b[0] for a, b in zip(sum(rows, []), sum(results[0], []), strict=True)]) > 0.995
-        likely = [np.array([[p for _, p in row] for row in part]) for part in (rows, results[0])]
+        labels, likely = (
+            [np.array([[entry[part] for entry in row] for row in some]) for some in (rows, results[0])]
+            for part in (0, 1)
+        )
+        assert (labels[0] == labels[1]).mean() > 0.995
         np.testing.assert_allclose(*likely, atol=2e-3)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
+from labelrace.core.compiled import kernel
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
     "bounded_product",
     "canonical",
     "generalised_inverse",
+    "is_row_in_order",
     "right_singular",
     "signed",
     "top_eigenpairs",
@@ -186,6 +190,20 @@ def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
         return f"its {what} are not all from 0 to below {size}"
     return None
+
+
+@kernel
+def is_row_in_order(starts: Any, places: Any, values: Any, n_columns: Any, largest: Any) -> Any:
+    """Tell whether the arrays of one sparse row fit one another: rising places, and numbers up to the largest."""
+    if len(starts) != 2 or starts[0] != 0 or starts[1] != len(places) or starts[1] != len(values):
+        return False
+    before = -1
+    for z in range(len(places)):
+        # Written so that NaN is no number up to the largest.
+        if not (before < places[z] < n_columns and abs(values[z]) <= largest):
+            return False
+        before = places[z]
+    return True
 
 
 def sparse_marks(marks: Array) -> SparseMatrix:

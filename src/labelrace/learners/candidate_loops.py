@@ -80,21 +80,6 @@ def best_of(scores: Any, n_best: Any) -> Any:
 
 
 @kernel
-def _product(left: Any, right: Any) -> Any:
-    """Multiply two vectors; sums that do not wait for one another are quicker."""
-    size = len(left)
-    a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
-    for i in range(0, size - 3, 4):
-        a += left[i] * right[i]
-        b += left[i + 1] * right[i + 1]
-        c += left[i + 2] * right[i + 2]
-        d += left[i + 3] * right[i + 3]
-    for i in range(size - size % 4, size):
-        a += left[i] * right[i]
-    return (a + b) + (c + d)
-
-
-@kernel
 def search(
     names: Any, bounds: Any, sums: Any, weights: Any, reach: Any, labels: Any, scores: Any, n_labels: Any
 ) -> Any:
@@ -120,13 +105,14 @@ def search(
     n_best, n_active = labels.shape[1], 0
     for row in range(len(labels)):
         is_active = True
-        for i in range(len(names)):
-            if reach[row] * bounds[i] < scores[row, n_best - 1]:
+        for start in range(0, len(names), _STRIP):
+            if reach[row] * bounds[start] < scores[row, n_best - 1]:
                 is_active = False
                 break
-            score = _product(weights[row], sums[i])
-            if score > scores[row, n_best - 1]:
-                _insert(labels[row], scores[row], names[i] + n_labels, score)
+            some = np.dot(sums[start : start + _STRIP], weights[row])
+            for i in range(len(some)):
+                if some[i] > scores[row, n_best - 1]:
+                    _insert(labels[row], scores[row], names[start + i] + n_labels, some[i])
         n_active += is_active
     return n_active
 

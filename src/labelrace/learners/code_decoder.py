@@ -46,7 +46,7 @@ _RECENT = 4096
 _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
 _LEAST_SCALE = 1e-12
-HEAD = 2048
+HEAD = 4096
 """Labels of each list whose sums are kept in one piece: those of most rows are among them."""
 
 # Scores computed at once.

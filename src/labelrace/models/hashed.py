@@ -321,9 +321,8 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         found = self.candidates(derived, X, max(k, candidates.EXACT))
-        order = np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
-        likely = thresholds.probabilities(derived.rule, np.take_along_axis(found.scores, order, axis=1))
-        return np.take_along_axis(found.labels, order, axis=1), likely
+        places = np.arange(X.shape[0])[:, None], np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
+        return found.labels[places], thresholds.probabilities(derived.rule, found.scores[places])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""

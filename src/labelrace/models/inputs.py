@@ -17,8 +17,9 @@ import scipy.sparse
 from sklearn.utils import check_array
 
 from labelrace import limits
+from labelrace.core import compiled
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.linalg import canonical, why_malformed
+from labelrace.core.linalg import canonical, is_row_in_order, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
 from labelrace.learners import columns
@@ -43,6 +44,8 @@ _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 # Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
 # derived from these, must have room.
 _LARGEST = 1e100
+# What values, places and starts of a sparse row are mostly stored in.
+_PLAIN = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int32)
 
 
 class Owner(NamedTuple):
@@ -87,6 +90,8 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
 
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
+    if _is_plain_row(X, schema):
+        return X
     _check_sparse(X)
     rows = naming.feature_dicts(X)
     if rows is not None:
@@ -96,6 +101,19 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     is_fine = _is_plainly_fine(X)
     matrix = _checked_array(X, schema, owner, is_fine)
     return matrix if is_fine else _cut(matrix)
+
+
+def _is_plain_row(X: Any, schema: Schema) -> bool:
+    """Tell, by a compiled loop, that there is one sparse row in which all is as it should be."""
+    return (
+        type(X) is scipy.sparse.csr_array
+        and X.shape == (1, schema.n_features)
+        and (X.data.dtype, X.indices.dtype, X.indptr.dtype) == _PLAIN
+        and compiled.is_available()
+        and schema.feature_names is None
+        and columns.all_numeric(schema.n_values)
+        and is_row_in_order(X.indptr, X.indices, X.data, schema.n_features, _LARGEST)
+    )
 
 
 def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
