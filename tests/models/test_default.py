@@ -148,15 +148,15 @@ def test_first_scores_are_those_of_rows_left_out():
     assert counted > 1.15 * fitted
 
 
-@pytest.mark.parametrize("sizes", [(600, 60, 40), (600, 200)])
+@pytest.mark.parametrize("sizes", [(600, 160, 140), (600, 300)])
 def test_of_many_labels_some_rows_are_monitored(sizes):
-    """2000 labels: 5 rows have 10,000 scores, and 32 is the least; they come from all over the batch."""
+    """2000 labels: 20 rows have 40,000 scores, and 128 is the least; they come from all over the batch."""
     model, state = start("uncompressed", n_labels=2000)
     for number, (X, Y) in enumerate(some_batches(3, sizes, 2000)):
         # Rows that are not monitored have all labels.
-        n = 512 if number == 0 else 32
+        n = 512 if number == 0 else 128
         if number:
-            Y[[row for row in range(len(Y)) if row not in [i * len(Y) // 32 for i in range(32)]]] = 1.0
+            Y[[row for row in range(len(Y)) if row not in [i * len(Y) // n for i in range(n)]]] = 1.0
         before = state.watch.monitor
         state = model.update(state, X, scipy.sparse.csr_array(Y))
         if number:

@@ -69,6 +69,11 @@ def test_unknown_parameters_are_refused_with_the_known_ones():
         labelrace.make_model("race-cls-fixed", components=3)
 
 
+@pytest.mark.parametrize("name", labelrace.model_names())
+def test_every_name_takes_a_random_state(name):
+    assert labelrace.make_model(name, random_state=7).get_params().get("random_state", 7) == 7
+
+
 @pytest.mark.parametrize("settled", ["method", "encoding"])
 def test_what_a_name_has_settled_is_no_parameter(settled):
     with pytest.raises(ValueError, match=f"race-cls-fixed has no parameter '{settled}'"):

@@ -53,6 +53,8 @@ __all__ = [
     "sizes_for",
 ]
 
+# Scores of candidates that are monitored in a chunk: to score them takes longer than to learn them.
+_MONITORED = 10_000
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
 # Share of the past that a chunk leaves at the least.
@@ -225,7 +227,7 @@ class HashedRace(BankAlgorithm[State]):
         U = self.bank.predict_transformed(derived.learners, Z).astype(float)
         asked = code_decoder.queries(derived.decoder, U)
         n = X.shape[0]
-        some = monitoring.sample((n, candidates.count(Y.shape[1])))
+        some = monitoring.sample((n, candidates.count(Y.shape[1])), _MONITORED)
         before = state
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some])
         state = self._monitored(state, found, Y[some])

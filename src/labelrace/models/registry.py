@@ -260,7 +260,8 @@ def make_model(name: str, **parameters: Any) -> Any:
     name : str
         One of `model_names`, or ``"module:Class"`` for a class of one's own.
     **parameters
-        Parameters of the model's class.
+        Parameters of the model's class. ``random_state`` is accepted for every model, so that models can be compared in
+        a loop: those that draw no random numbers do without it.
 
     Examples
     --------
@@ -275,6 +276,8 @@ def make_model(name: str, **parameters: Any) -> Any:
     factory = _imported(entry.factory) if isinstance(entry.factory, str) else entry.factory
     known = _parameters(factory)
     if known is not None:
+        if "random_state" not in known:
+            parameters.pop("random_state", None)
         open_to_choose = [parameter for parameter in known if parameter not in entry.settled]
         unknown = [parameter for parameter in parameters if parameter not in open_to_choose]
         if unknown:
