@@ -47,8 +47,14 @@ class _Kernel:
         names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), _Kernel)]
         called = {name: known[name].compiled or known[name]._compile() for name in names}
         body = FunctionType(self.function.__code__, {**known, **called}, self.function.__name__)
-        self.compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(body)
-        return self.compiled
+        options: Any = {"nogil": True, "error_model": "numpy"}
+        try:
+            made: Callable[..., Any] = numba.njit(cache=True, **options)(body)
+        except RuntimeError:
+            # There is no folder to keep it in.
+            made = numba.njit(**options)(body)
+        self.compiled = made
+        return made
 
 
 def kernel(function: F) -> F:
