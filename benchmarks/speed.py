@@ -1,9 +1,10 @@
 """How fast labelrace is, as ratios measured in one run, on one thread.
 
 First against the matrix products that RACE cannot avoid and against other tools on the same work; then the default
-against the bare products of its own arithmetic, in batches and row by row; then time per row on the shapes of the
-paper's six datasets, beside what scikit-learn and River offer. Usage: ``python benchmarks/speed.py [core] [default]
-[rows]``; all parts if none is named. Real files are used where ``$LABELRACE_DATA`` has them.
+against the bare products of its own arithmetic, in batches and row by row, there with and without compiled loops; then
+time per row on the shapes of the paper's six datasets, beside what scikit-learn and River offer. Usage: ``python
+benchmarks/speed.py [core] [default] [rows]``; all parts if none is named. Real files are used where
+``$LABELRACE_DATA`` has them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
 import labelrace
+from labelrace.core import compiled
 from labelrace.measures import evaluate
 from labelrace.streams.catalog import find_dataset
 from labelrace.typing import AnyMatrix
@@ -313,8 +315,9 @@ def default_ratios() -> None:
         report(f"race / bare products, {shape.name}: {shape.features:,} features, {shape.labels} labels", ratio)
     few, many = (wide_learning(width) for width in (5000, 10**6))
     report("race learning with 1,000,000 features / with 5,000, 50 non-zeros a row", many / few)
-    one_row_ratios()
-    vowpal_wabbit_ratios()
+    for form in forms():
+        one_row_ratios(form)
+        vowpal_wabbit_ratios(form)
     bare, ours = (
         command_time(code) for code in ("import numpy", "from labelrace.cli.main import app; app(['--help'])")
     )
@@ -335,10 +338,28 @@ def wide_learning(width: int) -> float:
     return min(run() for _ in range(3))
 
 
-def one_row_ratios() -> None:
+def forms() -> Iterator[str]:
+    """Turn compiled loops off, and then on where there is Numba; yield what to say."""
+    before = os.environ.get("LABELRACE_COMPILED", "1")
+    for value, what in (("0", "NumPy"), (before, "compiled loops")):
+        os.environ["LABELRACE_COMPILED"] = value
+        compiled.is_available.cache_clear()
+        if value == "0" or compiled.is_available():
+            yield what
+
+
+def one_by_one(X: AnyMatrix, Y: np.ndarray) -> Any:
+    """Make a model that has learned rows in a batch, and then so many alone that loops are compiled where they can."""
+    model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], Y[:1000])
+    for i in range(1100):
+        model.partial_fit(X[i % 1000 : i % 1000 + 1], Y[i % 1000 : i % 1000 + 1])
+    return model
+
+
+def one_row_ratios(form: str) -> None:
     """Compare one row of 100 features and 50 labels with the bare NumPy of it."""
     X, Y = RNG.normal(size=(2000, 100)), labels(2000, 50, 3).toarray().astype(float)
-    model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], Y[:1000])
+    model = one_by_one(X, Y)
     W, d, directions = np.zeros((228, 50), np.float32), np.ones(228), RNG.normal(size=(100, 128)).astype(np.float32)
 
     def seen(x: np.ndarray) -> np.ndarray:
@@ -356,7 +377,8 @@ def one_row_ratios() -> None:
         for i in range(1000, 2000):
             model.partial_fit(X[i : i + 1], Y[i : i + 1])
 
-    report("race learning one row / bare NumPy, 100 features, 50 labels", cpu_ratio(learning, bare_learning, 3))
+    ratio = cpu_ratio(learning, bare_learning)
+    report(f"race learning one row / bare NumPy, 100 features, 50 labels; {form}", ratio)
     model.predict(X[:1])
 
     def predicting() -> None:
@@ -367,10 +389,10 @@ def one_row_ratios() -> None:
         for i in range(1000, 2000):
             _ = seen(X[i : i + 1]) @ W > 0.5
 
-    report("race predicting one row / bare NumPy", cpu_ratio(predicting, bare_predicting, 3))
+    report(f"race predicting one row / bare NumPy; {form}", cpu_ratio(predicting, bare_predicting))
 
 
-def vowpal_wabbit_ratios() -> None:
+def vowpal_wabbit_ratios(form: str) -> None:
     """Compare one-row learning with Vowpal Wabbit's multilabel_oaa, where that is installed."""
     if find_spec("vowpalwabbit") is None:
         print("race / Vowpal Wabbit: vowpalwabbit is not installed")
@@ -385,7 +407,7 @@ def vowpal_wabbit_ratios() -> None:
     ):
         X, Y = features(shape, shape.rows), labels(shape.rows, shape.labels, shape.cardinality)
         dense = Y.toarray().astype(float)
-        model = labelrace.make_model("race", random_state=0).partial_fit(X[:1000], dense[:1000])
+        model = one_by_one(X, dense)
         workspace = Workspace(f"--multilabel_oaa {shape.labels} --quiet")
         rows = X if scipy.sparse.issparse(X) else scipy.sparse.csr_array(X)
         # Rows and lines are made beforehand.
@@ -400,7 +422,7 @@ def vowpal_wabbit_ratios() -> None:
             for line in lines:
                 workspace.learn(line)
 
-        report(f"race / Vowpal Wabbit, learning one row, shape of {shape.name}", cpu_ratio(ours, theirs, 3))
+        report(f"race / Vowpal Wabbit, learning one row, shape of {shape.name}; {form}", cpu_ratio(ours, theirs))
 
 
 def vw_line(x: AnyMatrix, y: AnyMatrix) -> str:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from typing import BinaryIO
 
 __all__ = ["check_target", "part_folder", "remove_stale_parts", "whole_file", "write_whole"]
 
-# The names of files that are being written: whose, on which machine, by which process.
+# The names of unfinished files: the target, the machine and the process that writes it.
 _PART = re.compile(r"\..*\.labelrace-(?P<host>[^/]*)-(?P<pid>\d+)-[0-9a-f]{8}\.part", re.DOTALL)
-# The parts that this process is writing.
+# The unfinished files of this process.
 _being_written: set[str] = set()
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that whoever opens it, at any moment and after any crash, finds all of it or the old one."""
+    """Write a file atomically; see `whole_file`."""
     with whole_file(path) as file:
         file.write(content)
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yield a temporary file that takes the place of `path` once it is written; after an error it is gone.
+    """Yield a temporary file that replaces `path` once it is written; after an error it is removed.
 
-    Whoever opens `path`, at any moment and after any crash, finds all of the new file or the old one. A file that is
-    there keeps its rights, and a symbolic link stays one: the file that it points to is replaced. What a process left
-    in the folder that was killed while it wrote is removed.
+    At any time, even after a crash, `path` is the complete new file or the old one. An existing file keeps its
+    permissions, and a symbolic link is kept: the file that it points to is replaced. Unfinished files of processes that
+    were killed are removed from the folder.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     finally:
         _being_written.discard(part.name)
-    # The file is complete and in its place; that its name also survives a crash is as much as can be asked for.
+    # The file is complete and in its place: an error while its name is made durable is no failure.
     with suppress(OSError):
         _sync_folder(target.parent)
 
 
 @contextmanager
 def part_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a folder, beside the file that is to be written, for what is needed meanwhile; then it is gone."""
+    """Yield a temporary folder beside a file that is to be written; it is removed at the end."""
     folder = check_target(path).with_name(_part_name(Path(path).name))
     _being_written.add(folder.name)
     try:
@@ -81,9 +81,9 @@ def part_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written to: no folder, not a plain file, no right; return where a link leads.
+    """Refuse a path that cannot be written to (no folder, no plain file, no permission); return the target of links.
 
-    Before long work, call it to find out early.
+    Call it before a long computation whose result is to be written.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def remove_stale_parts(folder: Path) -> None:
-    """Remove what processes left that were killed while they wrote a whole file; other files are never touched."""
+    """Remove the unfinished files of processes that were killed; other files are never touched."""
     for entry in os.listdir(folder):
         match = _PART.fullmatch(entry) if entry.endswith(".part") else None
         if match and match["host"] == _host() and _is_stale(entry, int(match["pid"])):
@@ -120,11 +120,11 @@ def remove_stale_parts(folder: Path) -> None:
 
 
 def _is_stale(name: str, pid: int) -> bool:
-    """Tell whether nobody is writing a part any more."""
+    """Return whether the process that was writing a file no longer exists."""
     if pid == os.getpid():
         return name not in _being_written
     if sys.platform == "win32":
-        # There is no asking there: os.kill would end the process.
+        # There os.kill would end the process.
         return False
     try:
         os.kill(pid, 0)
@@ -136,7 +136,7 @@ def _is_stale(name: str, pid: int) -> bool:
 
 
 def _part_name(name: str) -> str:
-    """Choose a name that tells who is writing; of a long name the beginning is enough."""
+    """Return a name with the machine and the process; a long name is shortened."""
     suffix = f".labelrace-{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part"
     room = 250 - len(suffix)
     while len(os.fsencode(name)) > room:
@@ -149,12 +149,12 @@ def _host() -> str:
 
 
 def _first_rights(target: Path) -> int:
-    """Choose the rights of the file that is being written: no more than its owner's if it is to replace another."""
+    """Return the permissions of the unfinished file: only for its owner if it is to replace another."""
     return 0o600 if target.exists() else 0o666
 
 
 def _copy_rights(target: Path, part: Path) -> None:
-    """Give the new file the rights and the owner of the old one, as far as the system lets us."""
+    """Give the new file the permissions and, if the system allows it, the owner of the old one."""
     if not target.exists():
         return
     old = target.stat()
@@ -165,7 +165,7 @@ def _copy_rights(target: Path, part: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a crash, where the system can."""
+    """Make the new name durable, if the system can."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,7 +1,7 @@
-"""How much is taken from outside before memory is given to it; each limit can be raised by an environment variable.
+"""Limits for data from outside, checked before memory is allocated; environment variables can raise them.
 
-A file of a few bytes can claim to hold billions of labels, or unpack to more than any memory holds. What goes beyond a
-limit is an error that names the variable.
+A file of a few bytes can claim to hold billions of labels, or unpack to more than fits into memory. Exceeding a limit
+is an error that names the variable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["BYTES", "FEATURES", "LABELS", "LINE", "RATIO", "SCORES", "VALUES", "
 
 
 class Limit(NamedTuple):
-    """A limit: what is counted, the environment variable that raises it, and what it is without that.
+    """A limit: what is counted, the environment variable that sets it, and its default.
 
     Examples
     --------
@@ -33,14 +33,14 @@ class Limit(NamedTuple):
 
     @property
     def value(self) -> int:
-        """The limit, from the environment if it says so."""
+        """The limit, from the environment variable if it is set."""
         text = os.environ.get(self.variable, "")
         if text and not text.isdecimal():
             raise ValueError(f"{self.variable} must be a whole number, got {text!r}.")
         return int(text) if text else self.default
 
     def check(self, found: int, where: str, hint: str = "") -> None:
-        """Refuse more than the limit; ``hint`` is what to do instead."""
+        """Raise `LimitError` above the limit; ``hint`` says what to do instead."""
         if found > self.value:
             raise LimitError(
                 f"{where} must have at most {self.value:,} {self.what}, got {found:,}: {hint + ' ' if hint else ''}set "
@@ -54,5 +54,5 @@ VALUES = Limit("values in a column of categorical_features", "LABELRACE_MAX_VALU
 BYTES = Limit("bytes that are in memory at once", "LABELRACE_MAX_BYTES", 8 * 2**30)
 LINE = Limit("bytes in a line", "LABELRACE_MAX_LINE", 2**28)
 SCORES = Limit("scores", "LABELRACE_MAX_SCORES", 2**27)
-# A compressed file may unpack to so many times its size; the smallest ones to more.
+# Applies to compressed files that unpack to more than a few megabytes.
 RATIO = Limit("times its size when unpacked", "LABELRACE_MAX_RATIO", 500)

@@ -1,10 +1,10 @@
-"""Checks of single parameters: the error names the parameter, what it must be and what was given."""
+"""Checks of single parameters: an error names the parameter, what it must be and what was given."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "generator",
     "memory_size",
     "numbers",
+    "shown",
 ]
 
 
@@ -31,6 +32,12 @@ def are_equal(one: Any, other: Any) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(are_equal, one, other))
     return bool(np.array_equal(np.asarray(one), np.asarray(other)))
+
+
+def shown(names: Iterable[str], most: int = 5) -> str:
+    """Return up to `most` names, quoted, to list in an error or a warning."""
+    listed = list(names)
+    return ", ".join(map(repr, listed[:most])) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -62,7 +69,7 @@ def check_whole(name: str, value: object, low: int) -> None:
 
 
 def numbers(name: str, value: Any, n_axes: int) -> FloatArray:
-    """Read a list of finite numbers, with one axis, or a matrix of them, with two."""
+    """Read a list of finite numbers, if there is one axis, or a matrix of them, if there are two."""
     try:
         read = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -99,7 +106,7 @@ def component_count(n_components: Any, n_labels: int) -> int:
     """
     log2 = max(1, math.ceil(math.log2(n_labels)))
     if isinstance(n_components, str) and n_components in ("log2", "log2_squared"):
-        # The square of a small logarithm can exceed the number of labels, beyond which there is nothing to compress.
+        # The square of a small logarithm can exceed the number of labels, which is the useful maximum.
         return log2 if n_components == "log2" else min(log2**2, n_labels)
     if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
         raise ValueError(
@@ -114,7 +121,7 @@ def component_count(n_components: Any, n_labels: int) -> int:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Make a random generator of what scikit-learn's users give as a ``random_state``."""
+    """Make a random generator from a ``random_state`` as scikit-learn has it."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
     try:
@@ -127,15 +134,15 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def draw_seed(random_state: Any) -> int:
-    """Choose the number from which all that a model draws later is drawn.
+    """Choose the seed of everything that a model draws later.
 
-    It is kept with the model, so that one that was saved and loaded draws the same.
+    The model keeps it, so that it draws the same after it was saved and loaded.
     """
     rng = generator(random_state)
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if isinstance(random_state, np.random.Generator) and hasattr(rng.bit_generator.seed_seq, "spawn"):
-        # A child draws: what the generator itself would draw next is left to the first batch.
+        # A child generator draws, so that the first batch gets what the generator itself would draw next.
         rng = np.random.Generator(rng.bit_generator.spawn(1)[0])
     return int(rng.integers(2**63))
 

@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_empty(refuses, works, files, tmp_path):
     works(*RUN, files(".arff"), "-m", "negative", "--out", folder)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     assert "--resume" in refuses(*RUN, files(".arff"), "-m", "negative", "--out", folder)
-    assert "another one" in refuses(*RUN, files(".arff"), "-m", "obr", "--out", folder, "--resume")
+    assert "other settings" in refuses(*RUN, files(".arff"), "-m", "obr", "--out", folder, "--resume")
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -69,7 +69,7 @@ def test_interrupted_run(command, works, files, interrupt_in, at):
     interrupt_in("predict", at)
     kept = "Nothing was finished yet."
     if at > 1:
-        kept = "What was finished is in cut: repeat the command with --out cut --resume to go on."
+        kept = "What was finished is in cut: repeat the command with --out cut --resume to continue."
     assert command(*settings, "--out", "cut") == (130, "", f"Interrupted. {kept}\n")
     expected = lasting(read_run("complete")[1])
     partial = lasting(read_run("cut")[1])

@@ -56,7 +56,7 @@ def test_train_says_what_it_found_and_how_good_it_is(trained):
         f"Predicted before it was learned: example F {tagger.quality_['example_f1']:.3f}, "
         f"micro F {tagger.quality_['micro_f1']:.3f}, 700 rows."
     )
-    assert lines[5].startswith("Known well: ")
+    assert lines[5].startswith("Predicted well: ")
     assert all(f"{tag} (0.9" in lines[5] or f"{tag} (1.0" in lines[5] for tag in TOPICS)
 
 
@@ -195,13 +195,13 @@ def test_a_key_that_comes_twice_in_standard_input_is_an_error(trained, refuses):
     assert "standard input, row 1: the key 'body' is there twice in an object; keep one of them." in err
 
 
-def test_tags_are_called_not_known_well_only_where_they_are_not(works):
+def test_tags_are_called_not_predicted_well_only_where_they_are_not(works):
     rng = np.random.default_rng(0)
     rows = [{**row, "tags": row["tags"] + ";luck" * int(rng.integers(4) == 0)} for row in tickets(400)]
     write("luck.csv", rows)
     out = works("train", "luck.csv", "--tags", "tags", "-o", "t.labelrace", "--batch-size", 100).splitlines()
-    assert [line.partition(" (")[0] for line in out if line.startswith("Not known")] == ["Not known well: luck"]
-    assert "luck" not in next(line for line in out if line.startswith("Known"))
+    assert [line.partition(" (")[0] for line in out if line.startswith("Not predicted")] == ["Not predicted well: luck"]
+    assert "luck" not in next(line for line in out if line.startswith("Predicted well"))
 
 
 def test_a_json_file_of_one_object_or_a_list_is_a_table(trained, works, refuses):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import monitoring, thresholds
+from labelrace.core import monitoring, score_kernels, thresholds
+from labelrace.core.compiled import is_available
 from labelrace.core.monitoring import monitor, new_monitor
 from labelrace.core.thresholds import add_scores, choose, make_rule, new_histogram
 
@@ -120,3 +121,38 @@ def test_rows_of_which_nothing_is_predicted_nor_present(n):
     watched = monitor(new_monitor(2), np.zeros((n, 2)), np.zeros((n, 2)))
     assert watched.f1.tolist() == [n] * 3
     np.testing.assert_array_equal(watched.offsets, 0.0)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        score_kernels.count.function,
+        pytest.param(
+            score_kernels.count, marks=pytest.mark.skipif(not is_available(), reason="there is nothing to compile with")
+        ),
+    ],
+    ids=["plain", "compiled"],
+)
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.sampled_from([1, 3, 40]), min_size=1, max_size=3),
+    unknown=st.sampled_from([0.0, 0.3]),
+    rise=st.sampled_from([-0.6, 0.0, 0.3]),
+)
+def test_a_compiled_loop_counts_the_same(loop, seed, sizes, unknown, rise):
+    watched = monitor(new_monitor(6), *some_rows(seed, 20, unknown=unknown, rise=rise))
+    for number, n in enumerate(sizes):
+        scores, labels = some_rows(seed + number + 1, n, unknown=unknown, rise=rise)
+        # Outside of all bins, and equal ones.
+        scores[0, :3] = [-7.0, 9.0, 9.0]
+        scores[-1] = -0.3
+        expected = monitor(watched, scores, labels)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(score_kernels, "count", loop)
+            watched = monitor(watched, scores, labels, compiled=True)
+        for one, other in zip(watched.histograms, expected.histograms, strict=True):
+            for part, like in zip(one, other, strict=True):
+                np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
+        for part, like in zip(watched[1:], expected[1:], strict=True):
+            np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)

@@ -176,7 +176,7 @@ def test_undefined_measures_are_nan(remembers):
         ({"delay": -1}, "delay must be"),
         ({"missing": 1.5}, "missing must be"),
         ({"batch_size": 0}, "at least 1 row"),
-        ({"measures": "accuracy"}, "unknown measure"),
+        ({"measures": "accuracy"}, "measures must be some of"),
     ],
 )
 def test_mistakes_show_at_the_call(remembers, wrong, message):

@@ -121,7 +121,7 @@ def test_resuming_keeps_what_is_done(tmp_path):
 def test_resuming_another_run_is_refused_and_says_why(folder):
     other = {**MANIFEST, "runs": 3, "source": {"name": "toy", "rows": 6}, "options": {"delay": 1}}
     before = (folder / "records.jsonl").read_bytes()
-    with pytest.raises(ValueError, match="another one") as error, open_folder(folder, other, resume=True):
+    with pytest.raises(ValueError, match="other settings") as error, open_folder(folder, other, resume=True):
         pass
     message = str(error.value)
     assert "runs is 2 there and 3 now" in message
@@ -168,9 +168,9 @@ def test_every_change_by_hand_is_found_out(folder):
     ]
     for content in changed:
         records.write_bytes(content)
-        with pytest.raises(DataFormatError, match="does not fit its checksum"):
+        with pytest.raises(DataFormatError, match="its checksum does not match"):
             read_run(folder)
-        with pytest.raises(DataFormatError, match="does not fit its checksum"), appending(folder):
+        with pytest.raises(DataFormatError, match="its checksum does not match"), appending(folder):
             pass
     records.write_bytes(b"".join(lines))
     text = manifest.read_text()
@@ -178,7 +178,7 @@ def test_every_change_by_hand_is_found_out(folder):
     assert read_run(folder)[0] == MANIFEST
     for old, new in (('"runs": 2', '"runs": 3'), ('"toy"', '"joy"'), ('"2020"', '"2021"')):
         manifest.write_text(text.replace(old, new))
-        with pytest.raises(DataFormatError, match="does not fit its checksum"):
+        with pytest.raises(DataFormatError, match="its checksum does not match"):
             read_run(folder)
 
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from labelrace.experiments.comparison import Outcome, PaperSummary, compare
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.paper import make_plan
-from labelrace.experiments.parts import Part
+from labelrace.experiments.plan import Part
 from labelrace.experiments.published import paper_datasets, published
 from labelrace.measures import measure_names
 from labelrace.streams import Dataset, write_dataset
@@ -86,6 +86,12 @@ def make_up() -> Callable[..., PaperSummary]:
         return compare(outcomes, facts, missing, tables)
 
     return make
+
+
+@pytest.fixture
+def outcomes() -> Callable[..., list[Outcome]]:
+    """Return a function that makes up the outcomes of all parts that some tables need."""
+    return lambda sources, tables: [make_outcome(part) for part in make_plan(sources, tables)]
 
 
 @pytest.fixture

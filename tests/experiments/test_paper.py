@@ -7,12 +7,13 @@ import signal
 import pytest
 from typer.testing import CliRunner
 
+import labelrace
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
 from labelrace.experiments.comparison import HOLDOUT, Outcome, compare
 from labelrace.experiments.datasets import counted
 from labelrace.experiments.paper import make_plan
-from labelrace.experiments.parts import run_part
+from labelrace.experiments.plan import run_plan
 from labelrace.models.base import OnlineClassifier
 from labelrace.report import summarize
 from labelrace.streams.synthetic import like
@@ -83,31 +84,32 @@ def test_another_number_of_runs_cannot_be_resumed(tiny, tmp_path):
         run_paper(tmp_path / "out", data=[tiny], tables=["4"], runs=2, jobs=1, resume=True)
 
 
-def test_progress_tells_the_part(tiny, tmp_path):
-    told, plans = [], []
-    run_paper(
-        tmp_path / "out",
-        data=[tiny],
-        tables=["4"],
-        runs=1,
-        jobs=1,
-        on_plan=plans.append,
-        on_progress=lambda part, progress: told.append((part, progress.kind)),
-    )
-    [[part]] = plans
-    assert all(shown is part for shown, _ in told)
-    assert [kind for _, kind in told].count("done") == len(part.models)
+def test_progress_tells_what_runs_and_what_failed(tiny, tmp_path, monkeypatch):
+    def broken(self, X, *_):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(labelrace.PLSTClassifier, "predict", broken, raising=False)
+    steps = []
+    run_paper(tmp_path / "out", data=[tiny], tables=["4"], runs=1, jobs=1, on_progress=steps.append)
+    assert list(dict.fromkeys(step.what for step in steps)) == [f"enron, holdout: {name}, run 1" for name in HOLDOUT]
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[-1] == steps[-1].total > 0
+    assert {(step.what, step.error) for step in steps if step.error} == {
+        ("enron, holdout: plst-meka, run 1", "ValueError: a defect")
+    }
 
 
 def test_synthetic_stream_is_run_and_marked(tmp_path, source):
     stream = source("CAL500", like("CAL500", n_rows=160))
     [part] = make_plan([stream], ["2"])
-    outcome = Outcome(stream, part.kind, summarize(*run_part(part, tmp_path, None, runs=1, jobs=1)))
+    [(_, manifest, records)] = run_plan([part], tmp_path, runs=1, jobs=1)
+    outcome = Outcome(stream, part.kind, summarize(manifest, records))
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
     assert outcome.summary["manifest"]["source"]["kind"] == "synthetic"
     summary = compare([outcome], {stream: counted(stream).facts}, ["CAL500"], ["2"])
-    assert not summary.tables[0].verdicts()
-    assert summary.tables[0].cells()[0].ours is not None
+    cells = summary.tables[0].cells.values()
+    assert all(cell.ours is not None and cell.verdict is None for cell in cells)
 
 
 def test_no_dataset_at_all(tmp_path):

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from labelrace.experiments import paper_document, paper_records
+from labelrace.experiments import paper_document
 from labelrace.report.figures import cliques
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
@@ -27,7 +27,7 @@ def render_paper(summary):
 
 
 def write_paper(summary, folder):
-    return write_document(paper_document(summary), folder, "paper", paper_records(summary))
+    return write_document(paper_document(summary), folder)
 
 
 def test_page_needs_nothing_else(summary):
@@ -60,7 +60,7 @@ def test_page_without_anything_to_compare(make_up, source):
 
 
 def test_csv_has_a_row_for_every_cell(summary):
-    files = {f"{name}.csv": as_csv(records) for name, records in paper_records(summary).items()}
+    files = {f"{name}.csv": as_csv(records) for name, records in paper_document(summary).records.items()}
     cells = list(csv.DictReader(io.StringIO(files["cells.csv"])))
     assert len(cells) == 3 * (4 * 19 + 6 * 19 + 4 * 2)
     cell = next(c for c in cells if (c["dataset"], c["method"], c["measure"]) == ("CAL500", "obr", "hamming_loss"))

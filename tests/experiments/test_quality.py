@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import labelrace
 from labelrace.cli.bench import app
 from labelrace.evaluation import averages, prequential, read_run
-from labelrace.experiments import quality_document, quality_records, run_quality
+from labelrace.experiments import quality_document, run_quality
 from labelrace.experiments.datasets import DRIFTS, drifting_streams, find_datasets
-from labelrace.experiments.quality import CALIBRATION, MEASURES, REFERENCE, quality_models
-from labelrace.experiments.ranking import OVERALL
+from labelrace.experiments.quality import MEASURES, REFERENCE, quality_models
+from labelrace.experiments.ranking import CALIBRATION, OVERALL
 from labelrace.measures import PAPER_MEASURES, expected_calibration_error
 from labelrace.models.base import OnlineClassifier
 from labelrace.report.page import render_page
@@ -49,7 +49,7 @@ def summary(compared):
 
 @pytest.fixture
 def lists(summary):
-    records = quality_records(summary)
+    records = quality_document(summary).records
     return {f"{name}.csv": list(csv.DictReader(io.StringIO(as_csv(rows)))) for name, rows in records.items()}
 
 
@@ -62,7 +62,7 @@ def print_quality(summary, console):
 
 
 def write_quality(summary, folder):
-    write_document(quality_document(summary), folder, "quality", quality_records(summary), ("html", "csv"))
+    write_document(quality_document(summary), folder, ("html", "csv"))
 
 
 def diagrams(page):
@@ -124,7 +124,7 @@ def test_the_best_of_a_grid_in_hindsight(tmp_path, monkeypatch):
     best = ["arow, best of 5", "river-logistic, best of 4"]
     assert sorted(block.rows) == sorted([*models, *best, REFERENCE])
     assert list(block.rows)[-1] == REFERENCE
-    assert set(block.ranks["example_f1"]) == set(summary.models) == {*models, *best}
+    assert {model for model, _ in block.ranks} == set(summary.models) == {*models, *best}
     assert not any(row.failed for row in block.rows.values())
     found = {}
     for r in (0.1, 0.3, 1.0, 3.0, 10.0):
@@ -296,7 +296,7 @@ def test_a_model_without_probabilities_has_no_calibration(tiny, tmp_path, monkey
     assert row.failed == ""
     assert row.values[CALIBRATION] is None
     assert ("majority", CALIBRATION) not in summary.ranks[0].averages
-    assert {record["model"] for record in quality_records(summary)["reliability"]} == {*MODELS, REFERENCE} - {
+    assert {record["model"] for record in quality_document(summary).records["reliability"]} == {*MODELS, REFERENCE} - {
         "majority"
     }
     assert set(diagrams(render_quality(summary))) == {"enron"}

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
 from labelrace.experiments import run_speed, speed
-from labelrace.experiments.rivals import rivals
-from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, slope
+from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, rivals, slope
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_batches_have_the_shape():
 
 def test_every_model_is_measured_on_every_shape(small):
     told = []
-    summary = run_speed(["race-cls-fixed", "negative"], on_progress=lambda *progress: told.append(progress))
+    summary = run_speed(["race-cls-fixed", "negative"], on_progress=told.append)
     assert list(summary.axes) == ["rows", "features", "labels", "density"]
     for axis, of_axis in summary.axes.items():
         assert list(of_axis) == ["race-cls-fixed", "negative", "obr", "occ"]
@@ -53,7 +52,7 @@ def test_every_model_is_measured_on_every_shape(small):
     compared = {(rival, model) for rival, model, _ in summary.ratios()}
     assert ("scikit-learn, binary relevance", "obr") in compared
     assert all(ratio > 0 for _, _, by_shape in summary.ratios() for ratio in by_shape.values())
-    assert told[-1][1] == told[-1][2] - 1
+    assert told[-1].done == told[-1].total - 1
 
 
 def test_slope():
@@ -77,7 +76,7 @@ def test_command(small, tmp_path, monkeypatch):
 
 
 def test_absent_libraries_are_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: None)
     found, absent = rivals()
     assert [rival.like for rival in found] == ["obr"]
     assert absent == ["river", "vowpalwabbit"]
@@ -100,7 +99,7 @@ def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
     module = ModuleType("vowpalwabbit")
     module.Workspace = Workspace
     monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: object())
     rival = next(rival for rival in rivals()[0] if "Vowpal" in rival.name)
     [(X, Y), *_], _ = make_batches(Shape(rows=3, features=6, labels=4, density=0.4))
     model = rival.make(4)

@@ -243,3 +243,13 @@ def test_tables_that_are_none():
         TableFeatures().fit("tickets.csv")
     with pytest.raises(ValueError, match="got 0 sample"):
         TableFeatures().fit(pd.DataFrame({"a": []}))
+
+
+def test_times_are_local_whatever_library_holds_them():
+    times = pd.Series(pd.to_datetime(["2024-05-06 23:30", "2024-05-07 01:15"])).dt.tz_localize("Asia/Tokyo")
+    frame = pd.DataFrame({"at": times})
+    texts = [{"at": text} for text in ("2024-05-06T23:30:00+09:00", "2024-05-07T01:15:00+09:00")]
+    matrices = [TableFeatures().fit(table) for table in (frame, pa.Table.from_pandas(frame), texts)]
+    names = [sorted(features.get_feature_names_out()) for features in matrices]
+    assert names[0] == names[1] == names[2]
+    assert "at: hour=23" in names[0]

@@ -94,9 +94,19 @@ def test_large_mean_beside_a_small_spread(learn):
     H = pseudo_labels(rng, 60)
     bank = NaiveBayes()
     expected = all_of_reference(Z, H, Z)
-    for cuts in ([], [1], [20, 40]):
-        state = learn(bank, [0] * 3, Z + 1e6, H, cuts)
-        np.testing.assert_allclose(bank.predict(bank.derive(state), Z + 1e6), expected, rtol=1e-6, atol=1e-6)
+    for make, cuts in ((np.array, []), (np.array, [1]), (np.array, [20, 40]), (scipy.sparse.csr_array, [20, 40])):
+        derived = bank.derive(learn(bank, [0] * 3, make(Z + 1e6), H, cuts))
+        for form in (np.array, scipy.sparse.csr_array):
+            np.testing.assert_allclose(bank.predict(derived, form(Z + 1e6)), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_large_mean_and_sparse_batches_after_a_dense_one(learn):
+    rng = np.random.default_rng(0)
+    Z = np.round(rng.normal(size=(60, 3)) * 64) / 64
+    H = pseudo_labels(rng, 60)
+    bank = NaiveBayes()
+    state = bank.update(learn(bank, [0] * 3, Z[:20] + 1e6, H[:20]), scipy.sparse.csr_array(Z[20:] + 1e6), H[20:])
+    np.testing.assert_allclose(bank.predict(bank.derive(state), Z + 1e6), all_of_reference(Z, H, Z), atol=1e-6)
 
 
 @pytest.mark.parametrize("offsets", [(0.0, 0.0), (1e6, 1e6 + 3), (0.0, 1e4), (-50.0, 50.0)])

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import table
-from labelrace.learners.table import Table
+from labelrace.learners.table import Table, changed_both, read_both
 
 
 def assert_is(one, array):
@@ -169,3 +169,42 @@ def test_parts_are_all_rows(monkeypatch):
     assert len(parts) == 3
     np.testing.assert_array_equal(np.concatenate(parts), array)
     assert one.nbytes == array.nbytes
+
+
+def test_columns_in_one_piece():
+    """Rows are exchanged as pieces of memory, in whatever order an array came."""
+    array = np.asfortranarray(np.arange(12.0).reshape(4, 3))
+    one = Table.taking(array.copy(order="F"))
+    other = one.replaced(np.array([1, 3]), np.asfortranarray(np.arange(6.0).reshape(2, 3) - 9))
+    expected = array.copy()
+    expected[[1, 3]] = np.arange(6.0).reshape(2, 3) - 9
+    assert_is(other, expected)
+    assert_is(one, array)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_two_tables_are_changed_together_or_not_at_all(fails):
+    one, other = Table.of(np.arange(8.0).reshape(4, 2)), Table.of(np.arange(4.0).reshape(4, 1))
+    arrays, places = (np.asarray(one), np.asarray(other)), np.array([2, 0])
+    kept = one.rows(places), other.rows(places)
+
+    def change(first, second):
+        first[places] += 1.0
+        if fails:
+            raise KeyError
+        second[places] += 2.0
+
+    if fails:
+        with pytest.raises(KeyError):
+            changed_both(one, other, places, kept, change)
+    else:
+        expected = arrays[0].copy(), arrays[1].copy()
+        expected[0][places] += 1.0
+        expected[1][places] += 2.0
+        # The second time the array of neither holds the version: the ways part.
+        for _ in range(2):
+            for found, like in zip(changed_both(one, other, places, kept, change), expected, strict=True):
+                assert_is(found, like)
+        assert read_both(one, other, lambda *found: found) is None
+    assert_is(one, arrays[0])
+    assert_is(other, arrays[1])

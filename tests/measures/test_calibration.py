@@ -110,14 +110,14 @@ def test_a_stream_is_the_sum_of_its_batches():
 @pytest.mark.parametrize(
     ("Y", "P", "said"),
     [
-        ([[1, 0]], [[0.5]], r"P has shape \(1, 1\), but Y has shape \(1, 2\)"),
+        ([[1, 0]], [[0.5]], r"P must have the shape of Y, \(1, 2\), got \(1, 1\)"),
         ([1, 0], [[0.5, 0.5]], "Y must be two-dimensional"),
         ([[1, 2]], [[0.5, 0.5]], "Y must hold only 0 and 1"),
         ([["a", "b"]], [[0.5, 0.5]], "Y must hold only 0, 1 and NaN"),
-        ([[1, 0]], [[0.5, 1.2]], r"P must hold probabilities, from 0 to 1, but holds values from 0\.5 to 1\.2"),
-        ([[1, 0]], [[0.5, np.nan]], "P must hold probabilities, from 0 to 1, but holds NaN"),
+        ([[1, 0]], [[0.5, 1.2]], r"P must hold probabilities, from 0 to 1, got values from 0\.5 to 1\.2"),
+        ([[1, 0]], [[0.5, np.nan]], "P must hold probabilities, from 0 to 1, got NaN"),
         ([[1, 0]], sparse.csr_array([[0.5, 0.5]]), "P must be dense"),
-        (np.zeros((0, 2)), np.zeros((0, 2)), "Y is empty"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), "Y must have examples and labels"),
         (sparse.csr_array([[2, 0]]), [[0.5, 0.5]], "Y must hold only 0 and 1"),
     ],
 )

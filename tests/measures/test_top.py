@@ -39,5 +39,5 @@ def test_refused(top, message):
 
 
 def test_other_measures_still_need_scores():
-    with pytest.raises(ValueError, match="coverage needs scores"):
+    with pytest.raises(ValueError, match="scores must be given to compute coverage"):
         evaluate([[1, 0]], top=[[0, 1]], measures="coverage")

@@ -126,6 +126,16 @@ def test_all_codes_are_ridge(name):
     np.testing.assert_allclose(fresh(name, n_components=8, **given).fit(X, Y).decision_function(X), expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_all_canonical_directions_are_ridge(n_features):
+    """There are as many directions as labels, though no more than one for each feature correlate with anything."""
+    X, Y = some_rows(1)
+    X = X[:, :n_features]
+    expected = RidgeClassifier().fit(X, Y).decision_function(X)
+    found = KCCAClassifier(n_components=8, n_random_features=0).fit(X, Y).decision_function(X)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_forgetting_weighs_rows(name):
     """A batch of rows twice, the first time half forgotten, is the batch one and a half times."""

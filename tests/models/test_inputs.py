@@ -14,7 +14,7 @@ from sklearn.linear_model import Perceptron
 import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier
 from labelrace.core.categorical import CategoricalMask
-from labelrace.exceptions import GrowthError
+from labelrace.exceptions import DivergenceWarning, GrowthError
 from labelrace.learners.columns import dense
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models import inputs
@@ -420,3 +420,26 @@ def test_finite_numbers():
             inputs.check_finite(X, allow_missing=False)
         with pytest.raises(ValueError, match="X contains infinity"):
             inputs.check_finite(X * np.inf if sparse.issparse(X) else np.fmax(X, np.inf), allow_missing=True)
+
+
+def test_data_frames_with_some_sparse_columns(data):
+    """Without a warning."""
+    X, Y = data
+    frame = pd.DataFrame(np.array(X), columns=[f"f{i}" for i in range(X.shape[1])])
+    some = frame.assign(f0=frame["f0"].astype(pd.SparseDtype(float, 0.0)))
+    model = BinaryRelevanceClassifier().fit(frame, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        twin = BinaryRelevanceClassifier().fit(some, Y)
+        np.testing.assert_array_equal(twin.decision_function(some), model.decision_function(frame))
+
+
+@pytest.mark.parametrize("name", labelrace.model_names())
+def test_read_only_sparse_data_will_do(name):
+    rng = np.random.default_rng(0)
+    X, Y = sparse.csr_array(rng.random((12, 3))), sparse.csr_array((rng.random((12, 4)) < 0.5).astype(float))
+    for array in (X.data, X.indices, X.indptr, Y.data, Y.indices, Y.indptr):
+        array.setflags(write=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)
+        labelrace.make_model(name).fit(X, Y).predict(X)

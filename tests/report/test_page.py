@@ -110,7 +110,8 @@ def page_with_figures():
         Chart("bars", "enron: bars", lambda: bars(["race"], {"learn": [1.0]}, ["1 s"])),
     ]
     table = Table("results", "Results.", [Column("F1")], [Group([Row("race", [Cell("0.2")])])])
-    return Page(render_page(Document("enron", "", "", "", [Section("Results", tables=[table], charts=charts)])))
+    sections = [Section("Results", tables=[table], charts=charts)]
+    return Page(render_page(Document("page", "enron", "", "", sections, records={})))
 
 
 def test_figures_have_the_colours_of_the_theme():

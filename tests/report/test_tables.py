@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from labelrace.report import print_report, summarize, write_report
+from labelrace.report.tables import Cell, Column, Group, Row, Table, print_table, text_table
 
 HOSTILE = "a_b & 100% $x$ #1 {z} ~^ \\end|<b>[red]`*\n\x1b[31m"
 
@@ -62,6 +63,35 @@ def test_terminal_fits_any_width(make, width):
         headings = " ".join(lines)
         assert headings.count("Micro") == 5
         assert headings.count("Time") == 1
+
+
+@pytest.fixture
+def ranked():
+    columns = [Column("Example accuracy", lower=False), Column("Average rank", lower=True)]
+    return Table("ranked", "Two columns.", columns, [Group([Row("race", [Cell("0.706", "0.001", "1"), Cell("1.00")])])])
+
+
+def shown(table, width):
+    console = Console(file=io.StringIO(), width=width)
+    print_table(table, console)
+    return [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+
+
+def test_terminal_explains_the_arrows_that_it_shows_and_no_others(ranked):
+    assert shown(ranked, 80)[1:3] == [["Example", "↑", "Average", "↓"], ["Model", "accuracy", "rank"]]
+    assert "↑ higher, ↓ lower" in " ".join(map(" ".join, shown(ranked, 80)))
+    assert "↑" not in str(shown(ranked, 27))
+
+
+def test_narrow_terminal_cuts_only_words_that_are_wider_than_the_cells(ranked):
+    # A value with its rank, 0.706 (1), is as wide as these words, and an average rank is not.
+    assert shown(ranked, 27)[1:3] == [["Example", "Aver."], ["Model", "accuracy", "rank"]]
+    assert shown(ranked, 20)[1:3] == [["Exam.", "Aver."], ["Model", "accu.", "rank"]]
+
+
+def test_titles_of_one_word_take_one_line():
+    table = text_table("drift", "Drifts.", ["None", "Sudden"], {"race": ["0.1", "0.2"]})
+    assert shown(table, 80)[:2] == [["Drifts."], ["Model", "None", "Sudden"]]
 
 
 def test_csv(summary, tmp_path):

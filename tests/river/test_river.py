@@ -253,7 +253,7 @@ def test_none_is_a_label_that_is_not_known(arrays, stream):
     Y[:, 2] = np.nan
     classifier = LabelRaceClassifier(random_state=0).partial_fit(X[:16], Y[:16]).partial_fit(X[16:32], Y[16:])
     np.testing.assert_allclose(probabilities(taught(unknown), stream[:5]), classifier.predict_proba(X[:5]), atol=1e-5)
-    with pytest.raises(ValueError, match=r"y holds None as 'c'.*not known; 'race' can"):
+    with pytest.raises(ValueError, match=r"got None as 'c'.*not known; 'race' can"):
         taught(unknown, "obr")
 
 
@@ -335,13 +335,13 @@ def test_names_may_be_anything_hashable(stream):
 
 
 @pytest.mark.parametrize(("x", "y", "message"), [
-    ({"f0": [1, 2]}, {"a"}, r"x holds \[1, 2\] as 'f0'"),
+    ({"f0": [1, 2]}, {"a"}, r"x must hold .* got \[1, 2\] as 'f0'"),
     ({"f0": np.inf}, {"a"}, "infinity"),
     ([1.0, 2.0], {"a"}, "x must be a dict.*list"),
     ({"f0": 1.0}, "a", "y must be a dict.*set of labels, but it is 'a'"),
-    ({"f0": 1.0}, {"a": 0.5}, "y holds 0.5 as 'a'"),
-    ({"f0": 1.0}, {"a": [1]}, r"y holds \[1\] as 'a'"),
-    ({"f0": 10**400}, {"a"}, "x holds 1000"),
+    ({"f0": 1.0}, {"a": 0.5}, "got 0.5 as 'a'"),
+    ({"f0": 1.0}, {"a": [1]}, r"got \[1\] as 'a'"),
+    ({"f0": 10**400}, {"a"}, "x must hold .* got 1000"),
 ])  # fmt: skip
 def test_bad_rows_are_refused_before_anything_changes(stream, x, y, message):
     model = taught(stream[:20])
@@ -536,3 +536,14 @@ def test_huge_numbers_are_cut_for_one_row_as_for_many(stream):
 def test_labels_that_cannot_be_names():
     with pytest.raises(ValueError, match="y must hold labels"):
         RiverClassifier("obr").learn_one({"a": 1.0}, [["x"]])
+
+
+def test_a_refused_row_leaves_no_column_behind():
+    """Its label clashes with another; its new feature must not be known, either."""
+    model = RiverClassifier("obr", batch_size=8)
+    model.learn_one({"a": 1.0}, {0: True})
+    with pytest.raises(ValueError, match="the name of another"):
+        model.learn_one({"a": 1.0, "new": 2.0}, {"0": True})
+    model.flush()
+    assert model.classifier.feature_names_in_.tolist() == ["a"]
+    assert list(model._features.places) == ["a"]

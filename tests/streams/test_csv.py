@@ -74,7 +74,7 @@ def test_given_names_and_values_spare_the_scan(table):
         next(batches)
     with pytest.raises(DataFormatError, match="line 3: 'blue' is not among the 1 values of column 'hue'"):
         load_dataset(path, "tags", values={"hue": ["red"]})
-    with pytest.raises(DataFormatError, match="line 2: 'red' is not a finite number, as column 'hue' needs"):
+    with pytest.raises(DataFormatError, match="line 2: column 'hue' holds numbers, but 'red' here"):
         load_dataset(path, "tags", values={})
 
 

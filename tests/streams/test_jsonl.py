@@ -140,3 +140,14 @@ def test_a_key_that_comes_twice_is_an_error(jsonl):
     path = jsonl({"size": 1.5, "tags": ["a"]}, b'{"size": 2, "size": 3, "tags": ["b"]}')
     with pytest.raises(DataFormatError, match=r"line 2: the key 'size' is there twice in an object; keep one of them"):
         load_dataset(path, labels="tags")
+
+
+@pytest.mark.parametrize("wrong", [{"a": 1, "l": 2}, {"h": "z", "l": 1}, {"q": 1}])
+def test_sparse_rows_above_an_error_are_delivered(jsonl, wrong):
+    path = jsonl({"a": 1, "l": 1}, {"h": "x"}, wrong)
+    options = {"feature_names": ["a", "h"], "values": {"h": ["", "x"]}, "sparse": True}
+    batches = open_stream(path, ["l"], **options).batches(10)
+    X, Y = next(batches)
+    assert (X.toarray().tolist(), Y.toarray().tolist()) == ([[1, 0], [0, 1]], [[1], [0]])
+    with pytest.raises(DataFormatError, match="line 3: "):
+        next(batches)

@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 
 import labelrace
 from labelrace import Tagger
-from labelrace.exceptions import ModelFileError
+from labelrace.exceptions import DataFormatError, ModelFileError
+from labelrace.tagger import text_tables
 
 TOPICS = {
     "oven": "oven hot door bake temperature",
@@ -391,3 +392,14 @@ def test_polars(trained):
     assert one.predict(frame.drop("tags")) == two.predict(listed)
     with pytest.warns(UserWarning, match="new are ignored"):
         assert trained.predict(frame) == trained.predict(NEW)
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "wrong"), [("size,hue", "1,red", "2"), ('{"size": "1", "hue": "red"}', None, "{")]
+)
+def test_rows_of_standard_input_above_an_error_are_delivered(first, rest, wrong):
+    lines = [first, *([rest] if rest else []), wrong]
+    tables = text_tables((f"{line}\n" for line in lines), 10)
+    assert next(tables).columns == {"size": ["1"], "hue": ["red"]}
+    with pytest.raises(DataFormatError, match="standard input, row"):
+        next(tables)

@@ -1,22 +1,20 @@
-"""``labelrace bench``: the paper's tables beside ours, how good the models are, how fast, and with very many labels."""
+"""``labelrace bench``: the paper's tables and ours, the quality of the models, their speed, and very many labels."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
 from labelrace.cli.options import Interrupted, Seed, Workers, as_names
+from labelrace.cli.progress import experiment_bar
 
 if TYPE_CHECKING:
-    from labelrace.evaluation import Progress
     from labelrace.report.page import Document
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
@@ -25,11 +23,11 @@ _RUNS = Path("labelrace-runs")
 
 Data = Annotated[
     list[Path] | None,
-    typer.Option(help="A folder with datasets, beside LABELRACE_DATA and the cache; repeatable.", show_default=False),
+    typer.Option(help="A folder with datasets, besides LABELRACE_DATA and the cache; repeatable.", show_default=False),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
 Everything = Annotated[
-    bool, typer.Option("--all", help="Run also what takes long, instead of telling what it would take.")
+    bool, typer.Option("--all", help="Also run what takes long; otherwise notes tell how long it would take.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 
@@ -37,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON 
 @app.command()
 def paper(
     data: Data = None,
-    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 10,
+    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 10,
     seed: Seed = 0,
     table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,related,sweep",
     workers: Workers = None,
@@ -52,7 +50,7 @@ def paper(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments and put the results beside its tables, and the related work beside them.
+    """Run the paper's experiments and compare the results with its tables, and with the related work.
 
     [dim]Examples:[/dim]
 
@@ -60,10 +58,9 @@ def paper(
 
     labelrace bench paper --data ~/mulan --table 2,3 --runs 3 --out quick
     """
-    from labelrace.experiments import paper_document, paper_records, run_paper
+    from labelrace.experiments import paper_document, run_paper
 
-    with _keeping(out), _bars() as bars:
-        bar = _PlanBar(bars, runs)
+    with _keeping(out), experiment_bar() as show:
         summary = run_paper(
             out,
             data=data or (),
@@ -75,10 +72,9 @@ def paper(
             everything=everything,
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
-            on_plan=bar.set_plan,
-            on_progress=bar.show,
+            on_progress=show,
         )
-    _publish(paper_document(summary), paper_records(summary), out, "paper", as_json)
+    _publish(paper_document(summary), out, as_json)
 
 
 @app.command()
@@ -86,8 +82,8 @@ def quality(
     models: Annotated[
         str | None,
         typer.Option(
-            help="Which models, separated by commas; by default all online ones that do not take hours. Also "
-            "vowpal-wabbit, river-logistic.",
+            help="Which models, separated by commas; by default all online models that do not take hours. "
+            "vowpal-wabbit and river-logistic can be named, too.",
             show_default=False,
         ),
     ] = None,
@@ -95,7 +91,7 @@ def quality(
     datasets: Annotated[
         str | None, typer.Option(help="Which datasets, separated by commas, if not all found.", show_default=False)
     ] = None,
-    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
+    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 1,
     seed: Seed = 0,
     workers: Annotated[
         int, typer.Option("--workers", "--jobs", help="Processes; with more than one, times are not comparable.")
@@ -108,14 +104,17 @@ def quality(
     ] = False,
     synthetic_rows: Annotated[int, typer.Option(help="Rows of each synthetic stream.")] = 4000,
     tuned: Annotated[
-        bool, typer.Option("--tuned", help="Show rivals also at the best of a grid on each dataset, in hindsight.")
+        bool,
+        typer.Option(
+            "--tuned", help="Also show rivals with the best of several settings on each dataset, in hindsight."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare online models on every available dataset: measures, calibration, time, memory and ranks.
 
-    Without --models, what would take hours is left out, and the notes tell what it would take; --all runs it.
-    After each dataset page and CSV files are written; --resume continues after Ctrl-C.
+    Without --models, what would take hours is left out, and notes tell how long it would take; --all runs it.
+    Page and CSV files are written after each dataset; --resume continues after Ctrl-C.
 
     [dim]Examples:[/dim]
 
@@ -125,11 +124,10 @@ def quality(
 
     labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
-    from labelrace.experiments import quality_document, quality_records, run_quality
+    from labelrace.experiments import quality_document, run_quality
     from labelrace.report.write import write_document
 
-    with _keeping(out), _bars() as bars:
-        bar = _PlanBar(bars, runs)
+    with _keeping(out), experiment_bar() as show:
         summary = run_quality(
             out,
             models=as_names(models) if models is not None else None,
@@ -143,13 +141,10 @@ def quality(
             synthetic=synthetic,
             synthetic_rows=synthetic_rows,
             tuned=tuned,
-            on_plan=bar.set_plan,
-            on_progress=bar.show,
-            on_summary=lambda so_far: write_document(
-                quality_document(so_far), out, "quality", quality_records(so_far), ("html", "csv")
-            ),
+            on_progress=show,
+            on_summary=lambda so_far: write_document(quality_document(so_far), out, ("html", "csv")),
         )
-    _publish(quality_document(summary), quality_records(summary), out, "quality", as_json)
+    _publish(quality_document(summary), out, as_json)
 
 
 @app.command()
@@ -160,19 +155,15 @@ def speed(
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "speed",
     as_json: AsJson = False,
 ) -> None:
-    """Measure time and memory of every online model, how they grow, and other libraries beside them.
+    """Measure time and memory of every online model, how they grow with the data, and other libraries.
 
     [dim]Example:[/dim] labelrace bench speed --rows 1000 --rows 4000
     """
-    from labelrace.experiments import run_speed, speed_document, speed_records
+    from labelrace.experiments import run_speed, speed_document
 
-    with _bars() as bars:
-        task = bars.add_task("measuring", total=None, now="")
-        summary = run_speed(
-            rows=rows or (),
-            on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
-        )
-    _publish(speed_document(summary), speed_records(summary), out, "speed", as_json)
+    with experiment_bar() as show:
+        summary = run_speed(rows=rows or (), on_progress=show)
+    _publish(speed_document(summary), out, as_json)
 
 
 @app.command()
@@ -183,12 +174,12 @@ def extreme(
             help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
         ),
     ] = None,
-    synthetic: Annotated[bool, typer.Option(help="Whether to measure synthetic streams beside datasets.")] = True,
+    synthetic: Annotated[bool, typer.Option(help="Measure synthetic streams, besides datasets.")] = True,
     budget: Annotated[
         list[str] | None,
         typer.Option(help="Memory of race-hashed, such as 100MB; repeatable.", show_default=False),
     ] = None,
-    rows: Annotated[int, typer.Option(help="Rows of each stream at the most.")] = 6000,
+    rows: Annotated[int, typer.Option(help="The largest number of rows of a stream.")] = 6000,
     data: Data = None,
     datasets: Annotated[
         str | None,
@@ -200,7 +191,7 @@ def extreme(
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "extreme",
     as_json: AsJson = False,
 ) -> None:
-    """Measure quality, speed, memory and latency with very many labels, beside Vowpal Wabbit's label tree.
+    """Measure quality, speed, memory and latency with very many labels, also of Vowpal Wabbit's label tree.
 
     [dim]Examples:[/dim]
 
@@ -210,35 +201,34 @@ def extreme(
 
     labelrace bench extreme --no-synthetic --datasets debian-depends --rows 60000 --budget 100MB
     """
-    from labelrace.experiments import extreme_document, extreme_records, run_extreme
+    from labelrace.experiments import extreme_document, run_extreme
 
     if labels and not synthetic:
         raise typer.BadParameter("--labels are of synthetic streams, which --no-synthetic leaves out.")
     chosen: dict[str, Any] = {"labels": labels, "budgets": budget}
-    with _bars() as bars:
-        task = bars.add_task("measuring", total=None, now="")
+    with experiment_bar() as show:
         summary = run_extreme(
             **{name: value for name, value in chosen.items() if value},
             **({} if synthetic else {"labels": ()}),
             rows=rows,
             data=data or (),
             datasets=None if datasets is None else as_names(datasets),
-            on_progress=lambda now, done, total: bars.update(task, completed=done, total=total, now=now),
+            on_progress=show,
         )
-    _publish(extreme_document(summary), extreme_records(summary), out, "extreme", as_json)
+    _publish(extreme_document(summary), out, as_json)
 
 
-def _publish(document: Document, records: dict[str, list[dict[str, Any]]], out: Path, stem: str, as_json: bool) -> None:
+def _publish(document: Document, out: Path, as_json: bool) -> None:
     """Write all files, and print the tables or, as JSON, the records."""
     from labelrace.report.write import print_document, write_document
 
-    written = write_document(document, out, stem, records)
+    written = write_document(document, out)
     if as_json:
-        typer.echo(json.dumps({"notes": list(document.notes), **records}))
+        typer.echo(json.dumps({"notes": list(document.notes), **document.records}))
         return
     console = Console()
     print_document(document, console)
-    console.print(f"\nThe page: {written[f'{stem}.html']}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"\nThe page: {written[f'{document.name}.html']}", highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -248,61 +238,5 @@ def _keeping(out: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         has_some = any(file.stat().st_size for file in out.glob("runs/**/records.jsonl"))
-        kept = f"What was finished is in {out}: repeat the command with --resume to go on."
+        kept = f"What was finished is in {out}: repeat the command with --resume to continue."
         raise Interrupted(kept if has_some else "Nothing was finished yet.") from None
-
-
-@contextmanager
-def _bars() -> Iterator[Bars]:
-    """Show bars with the time left, on standard error; a bar's field ``now`` says what is running."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[now]}"),
-    )
-    console = Console(stderr=True)
-    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
-    with Bars(
-        *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
-    ) as bars:
-        yield bars
-
-
-class _Part(Protocol):
-    """A part of a plan: its folder, what it is called, and about how long it takes."""
-
-    @property
-    def folder(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def cost(self) -> float: ...
-
-
-class _PlanBar:
-    """One bar for a whole plan, in which each part has the length that it is expected to take."""
-
-    def __init__(self, bars: Bars, runs: int) -> None:
-        self._bars, self._runs = bars, runs
-        self._task = bars.add_task("looking for datasets", total=None, now="")
-        self._before: dict[str, float] = {}
-
-    def set_plan(self, plan: Sequence[_Part]) -> None:
-        """Take the plan's length."""
-        total = 0.0
-        for part in plan:
-            self._before[part.folder] = total
-            total += part.cost
-        self._bars.update(self._task, total=total)
-
-    def show(self, part: _Part, progress: Progress) -> None:
-        """Show how far a part is."""
-        done = self._before[part.folder] + part.cost * progress.finished / max(progress.total, 1)
-        now = f"{progress.model}, run {progress.run + 1} of {self._runs}"
-        self._bars.update(self._task, description=part.title, completed=done, now=now)
-        if progress.kind == "failed":
-            self._bars.console.print(f"{part.title}, {now}: {progress.error}", style="red", markup=False)

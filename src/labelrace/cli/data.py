@@ -1,4 +1,4 @@
-"""``labelrace data``: which datasets there are, what is in them, and getting, turning and making them."""
+"""``labelrace data``: list, describe, fetch, convert and make datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from labelrace.cli.options import Labels, Seed, Source, as_labels, say
 
-app = typer.Typer(no_args_is_help=True, help="List, inspect, fetch, convert and make data.")
+app = typer.Typer(no_args_is_help=True, help="List, describe, fetch, convert and make datasets.")
 
 
 @app.command("list")
@@ -32,7 +32,7 @@ def list_() -> None:
     table.add_column("about")
     table.add_column("where", overflow="fold")
     for entry in catalog():
-        absent = "bring your own" if entry.command else "not here"
+        absent = "bring your own" if entry.command else "not found"
         where = Text(absent, style="dim") if entry.found is None else Text(printable(str(entry.found)))
         table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     console = Console()
@@ -46,7 +46,7 @@ def list_() -> None:
 
 @app.command()
 def info(source: Source, labels: Labels = None) -> None:
-    """Tell what is in a dataset.
+    """Describe a dataset.
 
     [dim]Example:[/dim] labelrace data info enron.arff --labels enron.xml
     """
@@ -82,9 +82,9 @@ def fetch(
     folder: Annotated[
         Path | None, typer.Option(help="Where to put it; by default the cache.", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is not what the catalog says.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that differs from the catalog.")] = False,
 ) -> None:
-    """Download a dataset; a file that is not what the catalog says is refused.
+    """Download a dataset; a file that differs from the catalog is refused.
 
     [dim]Example:[/dim] labelrace data fetch yeast
     """
@@ -107,10 +107,10 @@ def fetch(
 @app.command()
 def convert(
     source: Source,
-    target: Annotated[Path, typer.Argument(help="The file to write; its ending tells the format.", show_default=False)],
+    target: Annotated[Path, typer.Argument(help="The file to write; its suffix tells the format.", show_default=False)],
     labels: Labels = None,
 ) -> None:
-    """Turn a dataset into another format, batch by batch.
+    """Convert a dataset to another format, batch by batch.
 
     [dim]Example:[/dim] labelrace data convert enron.arff enron.svm --labels enron.xml
     """
@@ -122,7 +122,7 @@ def convert(
 
 @app.command()
 def make(
-    target: Annotated[Path, typer.Argument(help="The file to write; its ending tells the format.", show_default=False)],
+    target: Annotated[Path, typer.Argument(help="The file to write; its suffix tells the format.", show_default=False)],
     shape_of: Annotated[
         str | None,
         typer.Option("--like", help="The shape of one of the paper's datasets, e.g. NUS-WIDE.", show_default=False),
@@ -135,7 +135,7 @@ def make(
     ] = None,
     density: Annotated[
         float | None,
-        typer.Option(help="Share of ones of binary features; without it they are numbers.", show_default=False),
+        typer.Option(help="Share of ones in binary features; without it features are numeric.", show_default=False),
     ] = None,
     drift: Annotated[str, typer.Option(help="none, sudden, gradual, incremental or recurring.")] = "none",
     seed: Seed = 0,

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 import labelrace
-from labelrace.cli import bench, data, models, report, run, tagging, train
+from labelrace.cli import bench, data, run, tagging, train
 from labelrace.cli.options import Interrupted, as_line
 
 app = typer.Typer(
@@ -27,12 +27,12 @@ app.command()(train.predict)
 app.command()(tagging.update)
 app.command()(tagging.explain)
 app.command()(tagging.inspect)
-app.command()(models.models)
-app.command()(report.report)
+app.command("models")(run.list_models)
+app.command()(run.report)
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
 
-# What a wrong file, a wrong parameter or a full disk raises. Anything else is a defect, and shows a traceback.
+# Raised for a wrong file, a wrong parameter or a full disk. Anything else is a defect, and shows a traceback.
 _EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
 
 _INTERRUPTED = 130
@@ -53,7 +53,7 @@ def _global(
 ) -> None:
     """Online multi-label classification by label compression.
 
-    [bold]labelrace run[/bold] alone shows what it is: all methods on a stream that drifts, a table and a page.
+    [bold]labelrace run[/bold] without arguments is a demonstration: all methods on a stream that drifts.
     """
 
 
@@ -69,7 +69,7 @@ def main() -> None:
 def _run() -> None:
     """Run the command, and exit with its status."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a sign shows another; what has been done is not lost over it.
+        # A character that the terminal cannot show is replaced; it must not end the command.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
@@ -84,7 +84,7 @@ def _run() -> None:
         # typer makes an exit with status 1 of a broken pipe.
         if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
             raise
-        # Whoever read our output has gone, as in `labelrace predict … | head`: nothing is wrong.
+        # The reader of the output has ended, as in `labelrace predict … | head`: this is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
@@ -98,7 +98,7 @@ def _run() -> None:
 
 
 def _report(error: Exception) -> int:
-    """Tell of an error in one sentence and return the exit status; what is a defect shows its traceback."""
+    """Print an error in one sentence and return the exit status; a defect shows its traceback."""
     # A wrong call: typer knows how to show it. Its exceptions have no public base.
     if hasattr(error, "show") and hasattr(error, "exit_code"):
         error.show()

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
     from labelrace.tagger import Tagger
 
-# What `labelrace report` can write; labelrace.report.FORMATS, without importing it for a help text.
+# The formats of `labelrace report`: labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
 
 # The model to use where none is named.
 DEFAULT_MODEL = "race"
 
-# The exit status of a run that is complete but for models that failed.
+# The exit status of a run in which a model failed.
 FAILED = 3
 
 Source = Annotated[
@@ -32,8 +32,8 @@ Source = Annotated[
 Labels = Annotated[
     str | None,
     typer.Option(
-        help="Which columns are labels: a Mulan XML file, a count (the last n; negative: the first), names with commas "
-        "between them, a prefix such as 'label_*', or a column of label lists. By default the file tells.",
+        help="Which columns are labels: a Mulan XML file, a count (the last n columns; if negative, the first n), "
+        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default the file tells.",
         show_default=False,
     ),
 ]
@@ -42,8 +42,7 @@ Models = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A model, see 'labelrace models', or module:Class for one of your own; label=model gives it a label. "
-        "Repeatable.",
+        help="A model, see 'labelrace models', or module:Class for your own; label=model gives it a label. Repeatable.",
         show_default=False,
     ),
 ]
@@ -55,15 +54,15 @@ ModelParameters = Annotated[
         show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="What all randomness is derived from.")]
+Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
 
 Workers = Annotated[
     int | None,
     typer.Option(
         "--workers",
         "--jobs",
-        help="Processes on this machine, of one thread each; by default one for a model that is trained or predicts, "
-        "and as many as there are processors for runs.",
+        help="Processes on this machine, with one thread each. By default one to train and to predict, and one for "
+        "each processor in runs of several models.",
         show_default=False,
     ),
 ]
@@ -81,20 +80,20 @@ Delimiter = Annotated[
 
 
 def _columns(what: str) -> Any:
-    text = f"With --tags: columns to read as {what}, in place of what is detected; repeatable, or with commas between."
+    text = f"With --tags: columns to read as {what}, instead of what is detected; repeatable, or separated by commas."
     return Annotated[list[str] | None, typer.Option(help=text, show_default=False)]
 
 
-_TAGS = "The source is a table: the column of its tags, or columns of 0 and 1 with commas between their names."
-_UNTAGGED = "With --tags: a row without any is 'unknown' (the default: it is not learned), or has 'none'."
-_SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; by default it is found."
+_TAGS = "The source is a table: the column of its tags, or columns of 0 and 1, separated by commas."
+_UNTAGGED = "With --tags: the tags of a row without any are 'unknown' (the default; it is not learned) or 'none'."
+_SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; detected by default."
 _COLUMN_OPTIONS = {
     "text": _columns("texts"),
-    "category": _columns("one of several values"),
+    "category": _columns("categories"),
     "number": _columns("numbers"),
     "date": _columns("dates or times"),
     "id": _columns("identifiers: not learned from, but written with predictions"),
-    "drop": _columns("nothing to learn from"),
+    "drop": _columns("unused"),
 }
 _TAG_OPTIONS = {
     "tags": Annotated[str | None, typer.Option(help=_TAGS, show_default=False)],
@@ -106,7 +105,7 @@ _TAG_OPTIONS = {
 
 
 class TagOptions(NamedTuple):
-    """What the command was told about a table with tags: which columns hold them, and what the others are."""
+    """The options for a table with tags: which columns hold them, and what the others are."""
 
     tags: list[str]
     columns: dict[str, list[str] | None]
@@ -164,7 +163,7 @@ class Interrupted(Exception):  # noqa: N818
 
 
 def as_line(text: str) -> str:
-    """Return text as a line of a terminal that names cannot steer: a space for each sign that does not print."""
+    """Return text as a line that cannot control the terminal: with a space for each character that does not print."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 

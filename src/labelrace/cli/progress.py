@@ -1,4 +1,4 @@
-"""Progress bars: of runs, with the measures so far, and of a model that learns a stream."""
+"""Progress bars: of runs, with the measures so far, of experiments, and of a model that learns a stream."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from rich.progress import (
     MofNCompleteColumn,
     SpinnerColumn,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
 
+from labelrace.cli.options import as_line
 from labelrace.exceptions import LabelraceError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
+    from labelrace.experiments.plan import Step
 
 Item = TypeVar("Item")
 
@@ -67,13 +70,39 @@ def _measures(measures: dict[str, float]) -> str:
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
 
 
+@contextmanager
+def experiment_bar() -> Iterator[Callable[[Step], None]]:
+    """Show how far an experiment is on standard error, with the time left; yields what the experiment calls."""
+    columns = (
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]left"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.description}", markup=False),
+    )
+    console = Console(stderr=True)
+    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
+    with Bars(
+        *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
+    ) as bars:
+        task = bars.add_task("looking for datasets", total=None)
+
+        def show(step: Step) -> None:
+            bars.update(task, description=as_line(step.what), completed=step.done, total=step.total)
+            if step.error:
+                console.print(as_line(f"{step.what}: {step.error}"), style="red", markup=False, soft_wrap=True)
+
+        yield show
+
+
 def learn_batches(
     batches: Iterable[Item], learn: Callable[[Item], tuple[int, str]]
 ) -> tuple[int, BaseException | None]:
-    """Learn batch by batch and show, on standard error, how far it is, up to Ctrl-C or a batch that is wrong.
+    """Learn batch by batch and show the progress on standard error, until Ctrl-C or a batch that is wrong.
 
-    `learn` returns the rows of a batch, and what to show beside their number. Return the rows in all, and what has
-    stopped it.
+    `learn` returns the rows of a batch, and a text to show beside their number. Return the number of all rows, and
+    what stopped the learning.
     """
     rows, screen = 0, Console(stderr=True)
     count, told = TextColumn("{task.completed} rows"), TextColumn("[dim]{task.description}")

@@ -23,7 +23,7 @@ from labelrace.typing import AnyMatrix, FloatArray
 
 
 def source_of(stream: Any) -> dict[str, Any]:
-    """Tell what a model must know of the file it learned: the features, and the texts of nominal values."""
+    """Return what a model must keep of the file it learned: the features, and the texts of nominal values."""
     texts = getattr(stream, "nominal_values", {})
     return {
         "feature_names": list(stream.feature_names),
@@ -58,7 +58,7 @@ def known_features(model: Any) -> Features:
 
 
 def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Iterator[AnyMatrix]:
-    """Yield the features of a data file, in the model's order and codes; what the model does not know is left out."""
+    """Yield the features of a data file, in the model's order and codes; other columns are left out."""
     options = _values_of(known, source)
     try:
         stream = open_stream(source, labels, **options)
@@ -69,7 +69,7 @@ def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Ite
         stream = open_stream(source, [], **options)
     given, wanted = _columns(known, stream.feature_names, source)
     codes = _other_codes(known, stream, dict(zip(given, range(len(given)), strict=True)), wanted, source)
-    # Once, as there may be very many.
+    # Computed once, as there may be very many columns.
     target = None if list(given) == list(wanted) else places_among(given, wanted)
     is_missing = target is not None and np.count_nonzero(target >= 0) < known.n_features
     for X, _ in stream.batches(batch_size):
@@ -90,7 +90,7 @@ def _values_of(known: Features, source: str) -> dict[str, Any]:
 
 
 def _columns(known: Features, given: Sequence[str], source: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return by which names the columns of a file and of a model meet: their own, or numbers where either has none.
+    """Return the names by which columns of a file and of a model are matched: their own, or numbers if one has none.
 
     Files of numbered features lack those that never occur in them, and these are 0; in others each must be there.
     """
@@ -148,7 +148,7 @@ def _recoded(values: FloatArray, codes: FloatArray, name: str, source: str) -> F
 
 
 def _are_numbered(names: list[str]) -> bool:
-    """Tell whether names are but numbers of features, x1, x2 and so on, as those of svmlight files are."""
+    """Tell whether names are only numbers of features, x1, x2 and so on, as in svmlight files."""
     first = names[0][1:] if names and names[0].startswith("x") else ""
     return first in ("0", "1") and names[-1] == f"x{int(first) + len(names) - 1}"
 

@@ -1,4 +1,4 @@
-"""``labelrace run``: how the models do on a stream."""
+"""``labelrace run`` and ``labelrace report``: how the models do on a stream. ``labelrace models`` lists them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from labelrace.cli.options import (
     FAILED,
+    REPORT_FORMATS,
     Interrupted,
     Labels,
     ModelParameters,
@@ -51,17 +53,17 @@ def run(
     models: Models = None,
     parameters: ModelParameters = None,
     batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
-    runs: Annotated[int, typer.Option(help="How often each model runs, each time with another seed.")] = 1,
+    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 1,
     seed: Seed = 0,
     measures: Annotated[
         str,
         typer.Option(
-            help="'paper' (five), 'all' (nineteen), names with commas between, or 'auto': paper, and P@1, P@5 and "
+            help="'paper' (five), 'all' (nineteen), names separated by commas, or 'auto': paper, and P@1, P@5 and "
             "nDCG@5 where there are more than 1,000 labels."
         ),
     ] = "auto",
     protocol: Annotated[
-        str, typer.Option(help="'prequential': test, then train. 'holdout': a third kept for testing.")
+        str, typer.Option(help="'prequential': test, then train. 'holdout': a third of the rows is held out for tests.")
     ] = "prequential",
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -69,10 +71,11 @@ def run(
         Path | None,
         typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
     all_models: Annotated[
-        bool, typer.Option("--all", help="Run the models of the related work too, not only the paper's and constants.")
+        bool,
+        typer.Option("--all", help="Also run the models of the related work, besides the paper's and the constants."),
     ] = False,
     table: TagOptions | None = None,
 ) -> None:
@@ -95,7 +98,7 @@ def run(
         from labelrace.report import print_report, summarize, write_report
 
     if resume and out is None:
-        raise ValueError("--resume needs --out: the folder of the run to go on with.")
+        raise ValueError("--resume needs --out, the folder of the run to continue.")
     names = models or [
         name
         for name in model_names()
@@ -104,7 +107,7 @@ def run(
     chosen = as_specs(names, parameters)
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
     if not resume and folder.is_dir() and any(folder.iterdir()):
-        raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to go on with the run in it.")
+        raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to continue the run in it.")
     data: Any = _demo(batch_size) if source is None else source
     if table is not None and source is not None:
         data = _tagged(source, table, batch_size)
@@ -139,23 +142,76 @@ def run(
         raise typer.Exit(FAILED)  # the report says which and why
 
 
+def report(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a run, as given to 'labelrace run --out'.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; by default the same folder.", show_default=False)
+    ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", "-f", help=f"One of {', '.join(REPORT_FORMATS)}; repeatable.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+) -> None:
+    """Write the report of a run; it may be incomplete.
+
+    [dim]Example:[/dim] labelrace report labelrace-runs/demo-1 -f html -f png
+    """
+    from labelrace.evaluation import read_run
+    from labelrace.report import print_report, summarize, write_report
+
+    summary = summarize(*read_run(folder))
+    written = write_report(summary, out or folder, formats or ("html", "csv", "md", "tex"))
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
+    console = Console()
+    print_report(summary, console)
+    for path in written.values():
+        console.print(str(path), highlight=False, soft_wrap=True, markup=False)
+
+
+def list_models() -> None:
+    """List the models, by group.
+
+    [dim]Example:[/dim] labelrace models
+    """
+    from labelrace.models.registry import GROUPS, describe_model, is_online, model_group, model_names
+
+    names, console = model_names(), Console()
+    width = max(map(len, names))
+    for group, title in GROUPS.items():
+        members = [name for name in names if model_group(name) == group]
+        if not members:
+            continue
+        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+        table.add_column("model", no_wrap=True, min_width=width)
+        table.add_column("learns", no_wrap=True, min_width=len("all at once"))
+        table.add_column("what it is")
+        for name in members:
+            table.add_row(name, "online" if is_online(name) else "all at once", describe_model(name))
+        console.print(table, "")
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Import without collecting garbage: of the 60,000 objects that this makes none is any, now or later."""
+    """Import without garbage collection: none of the 60,000 objects that are made here becomes garbage."""
     was_enabled, is_first = gc.isenabled(), "labelrace.evaluation" not in sys.modules
     gc.disable()
     try:
         yield
     finally:
         if is_first:
-            gc.freeze()  # or they would all be looked at again, the last time when the command ends
+            gc.freeze()  # or every later collection would visit them all, also that at the end of the command
         if was_enabled:
             gc.enable()
 
 
 @contextmanager
 def _performer(scheduler: str | None) -> Iterator[Any]:
-    """Give what does the tasks on a cluster; None for processes on this machine."""
+    """Provide a function that performs tasks on a cluster; None for processes on this machine."""
     if scheduler is None:
         yield None
         return
@@ -167,7 +223,7 @@ def _performer(scheduler: str | None) -> Iterator[Any]:
 
 
 def _demo(batch_size: int) -> Any:
-    """Make tickets with tags, whose words drift, and turn them into numbers."""
+    """Generate tickets with tags, whose words drift, and turn them into numbers."""
     from labelrace.streams.texts import demo_tickets
     from labelrace.tagger import Tagger, tagged_dataset
 
@@ -176,7 +232,7 @@ def _demo(batch_size: int) -> Any:
 
 
 def _tagged(source: str, table: TagOptions, batch_size: int) -> Any:
-    """Read a table with tags, and say what its columns were taken for and how long that took."""
+    """Read a table with tags; print the kinds of its columns and how long the features took."""
     from labelrace.tagger import tagged_dataset
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
@@ -186,7 +242,7 @@ def _tagged(source: str, table: TagOptions, batch_size: int) -> Any:
 
 
 def _kept(folder: Path) -> str:
-    """Say what an interrupted run has left, if anything."""
+    """Say what an interrupted run has recorded, if anything."""
     from labelrace.evaluation import read_run
 
     try:
@@ -195,11 +251,11 @@ def _kept(folder: Path) -> str:
         records = []
     if not records:
         return "Nothing was finished yet."
-    return f"What was finished is in {folder}: repeat the command with --out {folder} --resume to go on."
+    return f"What was finished is in {folder}: repeat the command with --out {folder} --resume to continue."
 
 
 def _free_folder(name: str) -> Path:
-    """Find a folder that is not there yet."""
+    """Return a folder that does not exist yet."""
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     number = 1
     while (_RUNS / f"{stem}-{number}").exists():

@@ -20,7 +20,7 @@ def train_shared(
     workers: int | None,
     scheduler: str | None,
 ) -> str:
-    """Learn files in shares and save the model; return what to say. At Ctrl-C, what was merged so far is saved."""
+    """Learn files in shares and save the model; return a message. After Ctrl-C, what was merged so far is saved."""
     from labelrace.distributed.fitting import Progress, fit, reported
     from labelrace.exceptions import DistributedError
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from labelrace.tagger import TagCounts, Tagger
 
 TaggerFile = Annotated[
-    Path, typer.Argument(metavar="TAGGER", help="What 'labelrace train --tags' wrote.", show_default=False)
+    Path, typer.Argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.", show_default=False)
 ]
 BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
 
-# Rows with a tag from which it can be told how well it is predicted.
+# The number of rows with a tag that is needed to judge how well it is predicted.
 _ENOUGH = 10
-# F from which a tag is known well.
+# The F from which a tag counts as predicted well.
 _WELL = 0.5
 _LISTED = 5
 
@@ -75,7 +75,7 @@ def train_tagger(
     workers: int | None,
     scheduler: str | None,
 ) -> None:
-    """Learn a table with tags, say what its columns were taken for, and save the tagger."""
+    """Learn a table with tags, print the kinds of its columns, and save the tagger."""
     from labelrace.models.registry import make_model
 
     chosen, name = as_parameters(parameters), model or DEFAULT_MODEL
@@ -100,12 +100,12 @@ def update(
         typer.Argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Another file to write instead.", show_default=False)
+        Path | None, typer.Option("--out", "-o", help="Another file to write to.", show_default=False)
     ] = None,
     delimiter: Delimiter = None,
     batch_size: BatchSize = 500,
 ) -> None:
-    """Let a tagger go on learning; its file is replaced whole, or not at all.
+    """Continue the training of a tagger; its file is replaced as a whole, or not at all.
 
     [dim]Example:[/dim] labelrace update tagger.labelrace corrected.csv
     """
@@ -121,7 +121,7 @@ def update(
 
 
 def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> BaseException | None:
-    """Learn batch by batch, after predicting each, up to Ctrl-C or a batch that is wrong. Return which it was."""
+    """Predict and learn batch by batch, until Ctrl-C or a batch that is wrong; return what stopped it."""
     to_say = say_columns
 
     def learn(table: Table) -> tuple[int, str]:
@@ -153,9 +153,9 @@ def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     judged = _judged(tagger)
     known = [one for one in judged if one[1].f1() >= _WELL]
     if known:
-        say(f"Known well: {_listed(known[:_LISTED])}.")
+        say(f"Predicted well: {_listed(known[:_LISTED])}.")
     if len(known) < len(judged):
-        say(f"Not known well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
+        say(f"Not predicted well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
 
 
 def _quality(tagger: Tagger) -> str:
@@ -234,7 +234,7 @@ def explain(
     delimiter: Delimiter = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell which words and values carried which tag.
+    """Show which words and values contributed to each tag.
 
     [dim]Example:[/dim] labelrace explain tagger.labelrace row.json
     """
@@ -263,7 +263,7 @@ def _one_row(source: str, delimiter: str | None) -> Any:
 
 def inspect(
     model_file: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="What 'labelrace train' wrote.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="A file written by 'labelrace train'.", show_default=False)
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

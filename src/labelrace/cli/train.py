@@ -1,4 +1,4 @@
-"""``labelrace train`` and ``labelrace predict``: a model to a file, and out of it."""
+"""``labelrace train`` and ``labelrace predict``: train a model and save it; predict with a saved model."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def train(
     scheduler: Scheduler = None,
     table: TagOptions | None = None,
 ) -> None:
-    """Let a model learn a stream, or a table with tags, and save it.
+    """Train a model on a stream, or on a table with tags, and save it.
 
-    Ctrl-C saves what it has learned so far, and so does a row that cannot be read.
+    After Ctrl-C, and after a row that cannot be read, what was learned so far is saved.
 
     [dim]Examples:[/dim]
 
@@ -65,7 +65,7 @@ def train(
 
     labelrace train enron.arff --labels enron.xml -o enron.safetensors --model race-cls-adaptive
     """
-    # Before long work, not after it.
+    # Checked before the training, which may take long.
     check_target(out)
     if table is not None:
         if labels is not None:
@@ -110,7 +110,7 @@ def train(
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
-    """Learn batch by batch, up to the last batch before Ctrl-C or a row that is wrong. Return the rows, and which."""
+    """Learn batch by batch, until Ctrl-C or a row that is wrong; return the rows learned, and what stopped it."""
 
     def learn(batch: tuple[Any, Any]) -> tuple[int, str]:
         model.partial_fit(*batch)
@@ -126,7 +126,7 @@ def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException
 
 def predict(
     model_file: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="What 'labelrace train' wrote.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="A file written by 'labelrace train'.", show_default=False)
     ],
     source: Annotated[
         str, typer.Argument(help="A data file; '-' reads JSON lines or CSV from standard input.", show_default=False)
@@ -138,7 +138,7 @@ def predict(
         ),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(help="Give the K most likely labels, and their probabilities.", show_default=False)
+        int | None, typer.Option(help="Write the K most likely labels and their probabilities.", show_default=False)
     ] = None,
     labels: Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
@@ -185,7 +185,7 @@ def predict(
 
 
 def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, as_csv: bool) -> None:
-    """Write predictions to standard output, or to a file that is there when it is complete."""
+    """Write predictions to standard output, or to a file, which appears when it is complete."""
     if out is None:
         _write(predicted, sys.stdout, as_csv=False)
         return

@@ -11,6 +11,7 @@ gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environme
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from functools import cache
@@ -25,30 +26,43 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @cache
 def is_available() -> bool:
-    """Tell whether loops can be compiled."""
-    return os.environ.get("LABELRACE_COMPILED", "1") != "0" and find_spec("numba") is not None
+    """Tell whether loops can be compiled; where Numba is installed it is imported, which takes half a second."""
+    if os.environ.get("LABELRACE_COMPILED", "1") == "0" or find_spec("numba") is None:
+        return False
+    try:
+        importlib.import_module("numba")
+    except Exception:  # whatever it is that Numba does not get on with, such as a NumPy that is newer than it
+        return False
+    return True
 
 
 class _Kernel:
-    """A function that is compiled when it is first called; importing Numba takes half a second."""
+    """A function that is compiled when it is first called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self.compiled or self._compile())(*arguments)
+        return (self.compiled or self.compile())(*arguments)
 
-    def _compile(self) -> Callable[..., Any]:
-        import numba
-
+    def compile(self) -> Callable[..., Any]:
+        """Compile the function, and the kernels that it calls into it."""
         known = self.function.__globals__
-        # Kernels that this one calls are compiled into it.
         names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), _Kernel)]
-        called = {name: known[name].compiled or known[name]._compile() for name in names}
-        body = FunctionType(self.function.__code__, {**known, **called}, self.function.__name__)
-        self.compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(body)
+        called = {name: known[name].compiled or known[name].compile() for name in names}
+        self.compiled = _compiled(FunctionType(self.function.__code__, {**known, **called}, self.function.__name__))
         return self.compiled
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    numba = importlib.import_module("numba")
+    try:
+        made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    except RuntimeError:
+        # There is no folder to keep it in.
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    return made
 
 
 def kernel(function: F) -> F:

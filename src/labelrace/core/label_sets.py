@@ -60,7 +60,10 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     [(0.0, 1.0), (2.0, 2.0)]
     """
     Y = scipy.sparse.csr_array(Y)
-    Y.eliminate_zeros()
+    if not Y.data.all():
+        # Not in place: the arrays may be the caller's.
+        Y = Y.copy()
+        Y.eliminate_zeros()
     words = (draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
     with np.errstate(over="ignore"):
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
-from labelrace.core.compiled import kernel
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 __all__ = [
+    "TIE",
     "bounded_product",
     "canonical",
     "generalised_inverse",
-    "is_row_in_order",
+    "is_even_or_more",
     "right_singular",
     "signed",
     "top_eigenpairs",
@@ -31,8 +29,14 @@ _SMALLEST = 1e-290
 _BOUND = 1e100
 # Squared singular values up to this share of the largest are zero.
 _RANK = 1e-14
+# Log odds that are below zero by no more than this are even but for round-off.
+TIE = 1e-10
 # Eigenvectors of a matrix that are more than one in so many are computed directly; fewer by Lanczos iterations.
 _FEW = 64
+# Numbers up to which a list is quicker than an array.
+_SHORT = 16
+# Whole numbers of as many bytes.
+_WITHOUT_SIGN = {kind.itemsize: kind for kind in map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64))}
 
 
 def generalised_inverse(gram: FloatArray) -> FloatArray:
@@ -78,6 +82,21 @@ def bounded_product(X: AnyMatrix, weights: FloatArray, intercepts: FloatArray) -
             # Of numbers up to 1 the sum is finite; its size comes last.
             result[row] = ((x / sizes[0]) @ (weights / sizes[1]) * sizes[1] * sizes[0] + intercepts)[0]
         return np.clip(np.nan_to_num(result), -_BOUND, _BOUND)
+
+
+def is_even_or_more(log_odds: Array) -> BoolArray:
+    """Tell which labels are at least as likely as not.
+
+    Even odds are common, where rows are few or alike. Their sum is then zero but for round-off, whose sign depends on
+    the order of the terms, and so on whether rows come alone or together, dense or sparse: it must not decide.
+
+    Examples
+    --------
+    >>> is_even_or_more(np.array([0.3, -1e-16, -0.3]))
+    array([ True,  True, False])
+    """
+    decided: BoolArray = log_odds >= -TIE
+    return decided
 
 
 def top_eigenpairs(matrix: AnyMatrix, k: int) -> tuple[FloatArray, FloatArray]:
@@ -171,39 +190,23 @@ def why_malformed(X: AnyMatrix) -> str | None:
     if X.format == "bsr":
         n_starts, n_places = n_starts // X.data.shape[1], n_places // X.data.shape[2]
     starts, places = X.indptr, X.indices
-    if (
-        starts.dtype.kind not in "iu"
-        or len(starts) != n_starts + 1
-        or starts[0] != 0
-        or (starts[1:] < starts[:-1]).any()
-    ):
+    # Python's numbers are quicker to compare than NumPy's, if they are few.
+    ends = starts.tolist() if len(starts) <= _SHORT else [starts[0], starts[-1]]
+    does_rise = ends == sorted(ends) and (len(ends) == len(starts) or not (starts[1:] < starts[:-1]).any())
+    if starts.dtype.kind not in "iu" or len(starts) != n_starts + 1 or ends[0] != 0 or not does_rise:
         return f"its starts (indptr) do not rise from 0, one for each of {n_starts} and the end"
-    if starts[-1] > min(len(places), len(X.data)):
+    if ends[-1] > min(len(places), len(X.data)):
         return "its arrays are shorter than its starts (indptr) say"
-    return _why_beyond(places[: starts[-1]], n_places, across)
+    return _why_beyond(places if ends[-1] == len(places) else places[: ends[-1]], n_places, across)
 
 
 def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     if places.dtype.kind not in "iu":
         return f"its {what} are not whole numbers"
     # As numbers without a sign, those below 0 are large: one look finds both.
-    if len(places) and places.view(f"u{places.dtype.itemsize}").max() >= size:
+    if len(places) and np.maximum.reduce(places.view(_WITHOUT_SIGN[places.dtype.itemsize])) >= size:
         return f"its {what} are not all from 0 to below {size}"
     return None
-
-
-@kernel
-def is_row_in_order(starts: Any, places: Any, values: Any, n_columns: Any, largest: Any) -> Any:
-    """Tell whether the arrays of one sparse row fit one another: rising places, and numbers up to the largest."""
-    if len(starts) != 2 or starts[0] != 0 or starts[1] != len(places) or starts[1] != len(values):
-        return False
-    before = -1
-    for z in range(len(places)):
-        # Written so that NaN is no number up to the largest.
-        if not (before < places[z] < n_columns and abs(values[z]) <= largest):
-            return False
-        before = places[z]
-    return True
 
 
 def sparse_marks(marks: Array) -> SparseMatrix:
@@ -229,6 +232,10 @@ def canonical(X: AnyMatrix) -> AnyMatrix:
     if X.indices.dtype != np.int32 and max(*X.shape, X.nnz) <= np.iinfo(np.int32).max:
         # Many of scikit-learn's learners take no wider indices.
         X = scipy.sparse.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    if len(X.indices) > X.nnz or len(X.data) > X.nnz:
+        # There is room behind the last entry, whose contents are nobody's.
+        parts = X.data[: X.nnz], X.indices[: X.nnz], X.indptr
+        X = scipy.sparse.csr_array(parts, shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -10,12 +10,13 @@ three has its own histogram.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from labelrace.core import drift, thresholds
+from labelrace.core import drift, score_kernels, thresholds
 from labelrace.core.drift import DriftState
+from labelrace.core.row_buffer import RowBuffer
 from labelrace.core.thresholds import LabelHistograms, Rule, ScoreHistogram
 from labelrace.typing import FloatArray, IntArray
 
@@ -132,35 +133,59 @@ def best_share(watched: Monitor) -> int:
     return int(np.argmax(watched.f1 / max(watched.f1_rows, 1.0) + _WORTH * SHARES))
 
 
-def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray) -> Monitor:
-    """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known."""
-    n, known = len(scores), ~np.isnan(labels)
-    present = np.where(known, labels > 0, False)
+def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Monitor:
+    """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known.
+
+    ``compiled`` tells to count by a compiled loop, which gives the same.
+    """
+    n, present = len(scores), (labels > 0).sum(axis=0)
+    count = _count_compiled if compiled and watched.histograms.none.rows else _count
+    lowered = thresholds.adjusted(scores)
+    histograms, f1, surplus = zip(
+        *(
+            count(before, lowered, labels, share * watched.offsets)
+            for share, before in zip(SHARES, watched.histograms, strict=True)
+        ),
+        strict=True,
+    )
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
-    frequency, rows = keep * watched.present + present.sum(axis=0), keep * watched.rows + n
-    lowered, chosen_share = thresholds.adjusted(scores), best_share(watched)
-    histograms, f1, offsets = [], np.zeros(len(SHARES)), watched.offsets
-    for place, (share, before) in enumerate(zip(SHARES, watched.histograms, strict=True)):
-        z = lowered - share * watched.offsets
-        counted = thresholds.add_scores(before, z, labels)
-        # Rows are judged by what was known before them, if anything was.
-        chosen = (
-            thresholds.choose(thresholds.make_rule("cardinality", before if before.rows else counted, None), z) & known
-        )
-        histograms.append(counted)
-        sizes = chosen.sum(axis=1) + present.sum(axis=1)
-        f1[place] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
-        if place == chosen_share:
-            surplus = chosen.sum(axis=0) - present.sum(axis=0)
-            offsets = offsets + _STEP * surplus / (_STEP_ROWS * frequency / rows + _STEP_MORE)
-    offsets = np.clip(offsets, -_MOST_OFFSET, _MOST_OFFSET)
+    frequency, rows = keep * watched.present + present, keep * watched.rows + n
+    step = _STEP * surplus[best_share(watched)] / (_STEP_ROWS * frequency / rows + _STEP_MORE)
+    offsets = np.clip(watched.offsets + step, -_MOST_OFFSET, _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    counts = Histograms(*histograms)
-    return Monitor(counts, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
+    recent_f1, f1_rows = keep * watched.f1 + np.array(f1), keep * watched.f1_rows + n
+    return Monitor(Histograms(*histograms), offsets, frequency, rows, recent_f1, f1_rows)
+
+
+def _count(
+    before: ScoreHistogram, scores: FloatArray, labels: FloatArray, offsets: FloatArray
+) -> tuple[ScoreHistogram, float, FloatArray]:
+    """Count scores less offsets; sum up the rows' F, and how much too often labels were chosen."""
+    z, known = scores - offsets, ~np.isnan(labels)
+    counted, present = thresholds.add_scores(before, z, labels), labels > 0
+    # Rows are judged by what was known before them, if anything was.
+    rule = thresholds.make_rule("cardinality", before if before.rows else counted, None)
+    chosen = thresholds.choose(rule, z) & known
+    sizes = chosen.sum(axis=1) + present.sum(axis=1)
+    f1 = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
+    return counted, float(f1), chosen.sum(axis=0) - present.sum(axis=0)
+
+
+def _count_compiled(
+    before: ScoreHistogram, scores: FloatArray, labels: FloatArray, offsets: FloatArray
+) -> tuple[ScoreHistogram, float, FloatArray]:
+    """Do as `_count`, where something was known before."""
+    rule = thresholds.make_rule("cardinality", before, None)
+    bounds = rule.threshold, rule.floor, *thresholds.BINNING
+    seen, present, best, n_empty, f1, surplus = score_kernels.count(scores, labels, offsets, *bounds)
+    return thresholds.with_counts(before, len(scores), seen, present, best, n_empty), f1, surplus
 
 
 class Waiting(NamedTuple):
-    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together."""
+    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together.
+
+    Arrays, or a `RowBuffer` each, to which single rows are appended at little cost.
+    """
 
     scores: Annotated[FloatArray, "_n o"]
     labels: Annotated[FloatArray, "_n o", "nan"]
@@ -221,23 +246,24 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
     return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
-def add(watch: Watch, scores: FloatArray, labels: FloatArray) -> Watch:
+def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
-    if len(watch.waiting.scores):
-        scores = np.concatenate([watch.waiting.scores, scores])
-        labels = np.concatenate([watch.waiting.labels, labels])
-    if len(scores) < _COUNTED_TOGETHER:
-        return watch._replace(waiting=Waiting(scores.astype(float, copy=False), labels))
-    return add_together(watch, scores, labels)._replace(waiting=_none(scores.shape[1]))
+    buffer, of_labels = RowBuffer.of(watch.waiting.scores), RowBuffer.of(watch.waiting.labels)
+    if len(buffer) + len(scores) < _COUNTED_TOGETHER:
+        waiting: Any = Waiting(buffer.appended(scores), of_labels.appended(labels))  # type: ignore[arg-type]
+        return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
+    if len(buffer):
+        scores, labels = np.asarray(buffer.appended(scores)), np.asarray(of_labels.appended(labels))
+    return add_together(watch, scores, labels, compiled=compiled)._replace(waiting=_none(scores.shape[1]))
 
 
-def add_together(watch: Watch, scores: FloatArray, labels: FloatArray) -> Watch:
+def add_together(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Count the scores of some rows, and note their errors."""
     if len(watch.by_label.seen):
         by_label = thresholds.add_label_scores(watch.by_label, thresholds.adjusted(scores), labels)
         watch = watch._replace(by_label=by_label)
     watched = drift.add(watch.drift, drift.clipped_errors(scores, labels))
-    return watch._replace(monitor=monitor(watch.monitor, scores, labels), drift=watched)
+    return watch._replace(monitor=monitor(watch.monitor, scores, labels, compiled=compiled), drift=watched)
 
 
 def grow(watch: Watch, n_labels: int) -> Watch:
@@ -246,7 +272,7 @@ def grow(watch: Watch, n_labels: int) -> Watch:
     by_label = watch.by_label
     return watch._replace(
         monitor=grow_monitor(watch.monitor, n_labels),
-        waiting=Waiting(*(np.pad(part, ((0, 0), (0, n_new))) for part in watch.waiting)),
+        waiting=Waiting(*(np.pad(np.asarray(part), ((0, 0), (0, n_new))) for part in watch.waiting)),
         by_label=thresholds.grow_label_histograms(by_label, n_labels) if len(by_label.seen) else by_label,
     )
 
@@ -258,15 +284,14 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
         by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
     return watch._replace(
         monitor=_reordered(watch.monitor, labels),
-        waiting=Waiting(*(part[:, labels] for part in watch.waiting)),
+        waiting=Waiting(*(np.asarray(part)[:, labels] for part in watch.waiting)),
         by_label=by_label,
     )
 
 
 def counted_anew(watch: Watch) -> Watch:
     """Empty the histograms, as the scores of another model are to be counted; what is known of labels stays."""
-    waiting = Waiting(*(part[:0] for part in watch.waiting))
-    return watch._replace(monitor=_counted_anew(watch.monitor), waiting=waiting)
+    return watch._replace(monitor=_counted_anew(watch.monitor), waiting=_none(watch.waiting.labels.shape[1]))
 
 
 def added(one: Watch, other: Watch) -> Watch:
@@ -274,7 +299,7 @@ def added(one: Watch, other: Watch) -> Watch:
     a, b = one.by_label, other.by_label
     return one._replace(
         monitor=_added(one.monitor, other.monitor),
-        waiting=Waiting(*(part[:0] for part in one.waiting)),
+        waiting=_none(one.waiting.labels.shape[1]),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
 

@@ -40,7 +40,8 @@ def matching_pursuit(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
     >>> matching_pursuit(np.array([[3.0, 4.0]]), A, 1)
     array([[0., 0., 5.]])
     """
-    n, l = len(H), len(A)  # noqa: E741
+    # As many entries as there are projections leave no residual.
+    n, l, s = len(H), len(A), min(s, *A.shape)  # noqa: E741
     rows = np.arange(n)
     residual = H.copy()
     basis, along = np.zeros((n, s, A.shape[1])), np.zeros((n, s))

@@ -39,10 +39,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from labelrace.typing import BoolArray, FloatArray, IntArray
+from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "AIMS",
+    "BINNING",
     "LabelHistograms",
     "Rule",
     "ScoreHistogram",
@@ -60,6 +61,7 @@ __all__ = [
     "new_label_histograms",
     "probabilities",
     "soft_clip",
+    "with_counts",
 ]
 
 AIMS = (
@@ -84,6 +86,8 @@ _PRIOR = 0.05
 _SURE = 1e-6
 # Share of the row's best score that is taken from all of them.
 _OF_BEST = 0.1
+# What a compiled loop needs to find the bins of scores: where they begin, how many there are in a unit, and in all.
+BINNING = (_LOW, 1.0 / _WIDTH, _BINS)
 
 
 class ScoreHistogram(NamedTuple):
@@ -140,7 +144,6 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
     >>> bool(0.2 < cardinality_threshold(add_scores(new_histogram(), scores, labels)) < 0.4)
     True
     """
-    keep = 0.5 ** (len(scores) / HALF_LIFE)
     fallen = bins(scores)
     unknown = np.isnan(labels)
     if unknown.any():
@@ -153,11 +156,19 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         empty_rows = float((~labels.any(axis=1)).sum())
     best = np.bincount(fallen.max(axis=1), minlength=_BINS)
+    return with_counts(histogram, len(scores), seen, present, best, empty_rows)
+
+
+def with_counts(
+    histogram: ScoreHistogram, n: int, seen: Array, present: Array, best: Array, empty_rows: float
+) -> ScoreHistogram:
+    """Add the counts of ``n`` further rows, and forget some of those before."""
+    keep = 0.5 ** (n / HALF_LIFE)
     return ScoreHistogram(
         histogram.seen * keep + seen,
         histogram.present * keep + present,
         histogram.best * keep + best,
-        histogram.rows * keep + len(scores),
+        histogram.rows * keep + n,
         histogram.empty_rows * keep + empty_rows,
     )
 

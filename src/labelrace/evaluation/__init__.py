@@ -4,7 +4,7 @@ from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, memory_m
 from labelrace.evaluation.curves import averages, cumulative, windowed
 from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, run
 from labelrace.evaluation.protocols import holdout, prequential
-from labelrace.evaluation.ranks import Friedman, average_ranks, critical_difference, friedman, rank
+from labelrace.evaluation.ranks import Friedman, critical_difference, friedman, rank
 from labelrace.evaluation.records import FORMAT, read_run
 from labelrace.evaluation.workers import Progress
 from labelrace.measures import is_loss
@@ -17,7 +17,6 @@ __all__ = [
     "Progress",
     "as_reliability",
     "as_specs",
-    "average_ranks",
     "averages",
     "critical_difference",
     "cumulative",

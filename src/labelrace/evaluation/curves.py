@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from labelrace.evaluation.checkpoint import Checkpoint
 from labelrace.typing import FloatArray
-
-
-class RunningMeans:
-    """Means of measures over the rows seen so far; batches on which a measure is NaN do not count in it."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = defaultdict(float)
-        self._weights: dict[str, float] = defaultdict(float)
-
-    def add(self, measures: dict[str, float], rows: float = 1) -> None:
-        """Count a batch with as much weight as it has rows."""
-        for name, value in measures.items():
-            defined = not math.isnan(value)
-            self._sums[name] += rows * value if defined else 0.0
-            self._weights[name] += rows if defined else 0.0
-
-    def values(self) -> dict[str, float]:
-        """Return the means; NaN where nothing was defined."""
-        return {
-            name: total / self._weights[name] if self._weights[name] else math.nan for name, total in self._sums.items()
-        }
 
 
 def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
@@ -52,10 +29,8 @@ def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
     {'micro_f1': 0.0}
     """
     tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
-    means = RunningMeans()
-    for checkpoint in [checkpoint for checkpoint in tested if checkpoint.whole] or tested:
-        means.add(checkpoint.measures)
-    return means.values()
+    counted = [checkpoint for checkpoint in tested if checkpoint.whole] or tested
+    return {name: float(running_means(line)[-1]) for name, line in _by_measure(counted).items()}
 
 
 def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, FloatArray]:
@@ -72,13 +47,7 @@ def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, F
     if window < 1:
         raise ValueError(f"window must be at least 1 batch, got {window!r}")
     tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
-    points = []
-    for last in range(len(tested)):
-        means = RunningMeans()
-        for checkpoint in tested[max(last + 1 - window, 0) : last + 1]:
-            means.add(checkpoint.measures)
-        points.append(means.values())
-    return _by_measure(points)
+    return {name: running_means(line, window=window) for name, line in _by_measure(tested).items()}
 
 
 def cumulative(checkpoints: Iterable[Checkpoint]) -> dict[str, FloatArray]:
@@ -90,14 +59,25 @@ def cumulative(checkpoints: Iterable[Checkpoint]) -> dict[str, FloatArray]:
     >>> cumulative(points)["micro_f1"].tolist()
     [0.3, 0.4]
     """
-    means, points = RunningMeans(), []
-    for checkpoint in checkpoints:
-        if checkpoint.tested:
-            means.add(checkpoint.measures, checkpoint.rows)
-            points.append(means.values())
-    return _by_measure(points)
+    tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
+    rows = np.array([checkpoint.rows for checkpoint in tested], dtype=float)
+    return {name: running_means(line, rows) for name, line in _by_measure(tested).items()}
 
 
-def _by_measure(points: Sequence[dict[str, float]]) -> dict[str, FloatArray]:
-    names = points[0] if points else ()
-    return {name: np.array([point[name] for point in points]) for name in names}
+def running_means(values: FloatArray, weights: FloatArray | float = 1.0, window: int | None = None) -> FloatArray:
+    """Return the weighted means of the last `window` values along the last axis, or of all values so far.
+
+    A value that is NaN does not count; where nothing counts the mean is NaN.
+    """
+    defined = ~np.isnan(values)
+    sums = np.cumsum(np.where(defined, values * weights, 0.0), axis=-1)
+    totals = np.cumsum(np.where(defined, weights, 0.0), axis=-1)
+    if window is not None and window < values.shape[-1]:
+        sums[..., window:] -= sums[..., :-window].copy()
+        totals[..., window:] -= totals[..., :-window].copy()
+    return np.divide(sums, totals, out=np.full(values.shape, np.nan), where=totals > 0)
+
+
+def _by_measure(checkpoints: Sequence[Checkpoint]) -> dict[str, FloatArray]:
+    names = checkpoints[0].measures if checkpoints else ()
+    return {name: np.array([checkpoint.measures[name] for checkpoint in checkpoints]) for name in names}

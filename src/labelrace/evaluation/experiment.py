@@ -77,39 +77,32 @@ class ModelSpec:
 
     def make(self, seed: int, categorical: Any = None) -> Any:
         """Make the model, with the seed and the mask of nominal features where it takes them and they are not given."""
-        open_ones = self._open_parameters()
-        offered = {name: seed for name in open_ones if name.split("__")[-1] == "random_state"}
-        if "categorical_features" in open_ones:
+        model = self._unseeded()
+        offered: dict[str, Any] = dict.fromkeys(_open_seeds(model), seed)
+        if _parameters(model).get("categorical_features", "") is None:
             offered["categorical_features"] = categorical
-        if self.estimator is None:
-            return make_model(self.name, **offered, **self.parameters)
-        return self._with(**offered, **self.parameters)
+        return model.set_params(**offered) if offered else model
 
     @property
     def is_random(self) -> bool:
         """Whether the model depends on the seed of a run."""
-        return any(name.split("__")[-1] == "random_state" for name in self._open_parameters())
+        return bool(_open_seeds(self._unseeded()))
 
     def describe(self) -> dict[str, Any]:
         """Return the model as a manifest holds it."""
         if self.estimator is None:
             given, kind = self.parameters, self.name
         else:
-            given, kind = _changed_parameters(self._with(**self.parameters)), _path_of(type(self.estimator))
+            given, kind = _changed_parameters(self._unseeded()), _path_of(type(self.estimator))
         description = {"name": self.label, "parameters": {key: _jsonable(value) for key, value in given.items()}}
         return description if self.label == kind else {**description, "model": kind}
 
-    def _open_parameters(self) -> list[str]:
-        """List the parameters that are not given: of a named model its own, of an estimator also those of its parts."""
+    def _unseeded(self) -> Any:
+        """Make the model with the given parameters only."""
         if self.estimator is None:
-            return [
-                name for name in _parameters(make_model(self.name, **self.parameters)) if name not in self.parameters
-            ]
-        return [name for name, value in _parameters(self._with(**self.parameters), deep=True).items() if value is None]
-
-    def _with(self, **parameters: Any) -> Any:
+            return make_model(self.name, **self.parameters)
         model = clone(self.estimator, safe=False)
-        return model.set_params(**parameters) if parameters else model
+        return model.set_params(**self.parameters) if self.parameters else model
 
 
 AnyModel: TypeAlias = Any
@@ -140,7 +133,9 @@ def as_specs(models: AnyModel | Iterable[AnyModel]) -> list[ModelSpec]:
     labels = [spec.label for spec in specs]
     for spec in specs:
         if labels.count(spec.label) > 1:
-            raise ValueError(f"there are two models called {spec.label!r}: tell them apart by ModelSpec(…, label=…)")
+            raise ValueError(
+                f"models must have different labels, got {spec.label!r} twice; give one by ModelSpec(…, label=…)"
+            )
         spec.make(seed=0)
     return specs
 
@@ -169,6 +164,12 @@ def _as_spec(model: AnyModel, taken: Sequence[str]) -> ModelSpec:
 def _parameters(model: Any, *, deep: bool = False) -> dict[str, Any]:
     """Return a model's parameters; none if it has no ``get_params``."""
     return dict(model.get_params(deep=deep)) if hasattr(model, "get_params") else {}
+
+
+def _open_seeds(model: Any) -> list[str]:
+    """List the parameters ``random_state`` of a model and of its parts that are None."""
+    found = _parameters(model, deep=True).items()
+    return [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
 
 
 def _changed_parameters(model: Any) -> dict[str, Any]:

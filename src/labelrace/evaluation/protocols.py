@@ -277,7 +277,7 @@ def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]
         raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     for name in options:
         if name not in _OPTIONS[protocol]:
-            raise TypeError(f"{protocol} has no option {name!r}; it has {', '.join(_OPTIONS[protocol])}")
+            raise TypeError(f"options of {protocol} must be some of {', '.join(_OPTIONS[protocol])}, got {name!r}")
     check_options(**options)
     defaults = inspect.signature(PROTOCOLS[protocol]).parameters
     return {name: value for name, value in options.items() if value != defaults[name].default and name != "memory"}

@@ -8,7 +8,7 @@ Demšar, J.: Statistical comparisons of classifiers over multiple data sets. JML
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,31 +56,16 @@ def rank(
     return ranks
 
 
-def average_ranks(values: npt.ArrayLike, **options: Any) -> FloatArray:
-    """Average the ranks of each method over all datasets.
-
-    Parameters
-    ----------
-    values : array-like of shape (datasets, methods)
-    **options
-        As `rank` takes them.
-
-    Examples
-    --------
-    >>> average_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5]]).tolist()
-    [1.0, 1.5, 3.0]
-    """
-    ranks = rank(values, **options)
-    means: FloatArray = ranks.reshape(-1, ranks.shape[-1]).mean(axis=0)
-    return means
-
-
 class Friedman(NamedTuple):
-    """Friedman's test: whether methods differ at all."""
+    """Friedman's test, which tells whether methods differ at all, with average ranks and Nemenyi's critical difference.
+
+    Methods whose average ranks differ by less than the critical difference are not told apart at the 5 % level.
+    """
 
     statistic: float
     p_value: float
     average_ranks: FloatArray
+    critical_difference: float
 
 
 def friedman(values: npt.ArrayLike, *, lower_is_better: bool = False, digits: int | None = None) -> Friedman:
@@ -104,11 +89,13 @@ def friedman(values: npt.ArrayLike, *, lower_is_better: bool = False, digits: in
         raise ValueError(
             f"values must hold at least 3 methods on 2 datasets for Friedman's test, got shape {ranks.shape}"
         )
+    n_datasets, n_methods = ranks.shape
     means: FloatArray = ranks.mean(axis=0)
+    difference = critical_difference(n_methods, n_datasets)
     if (ranks == ranks[0, 0]).all():  # all tie everywhere, where the statistic would be 0/0
-        return Friedman(0.0, 1.0, means)
+        return Friedman(0.0, 1.0, means, difference)
     result = stats.friedmanchisquare(*ranks.T)
-    return Friedman(float(result.statistic), float(result.pvalue), means)
+    return Friedman(float(result.statistic), float(result.pvalue), means, difference)
 
 
 def critical_difference(n_methods: int, n_datasets: int, alpha: float = 0.05) -> float:

@@ -34,7 +34,7 @@ _RECORDS = "records.jsonl"
 # How a record ends: with the checksum of everything up to it.
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"}')
 _CRC_LENGTH = len(',"crc":"00000000"}')
-# Seconds to wait for a folder that another process writes into.
+# Seconds to wait for another process to finish writing into a folder.
 _PATIENCE = 2.0
 # What may differ between the beginning of a run and its end: it does not change a measure.
 _MAY_DIFFER = ("created", "machine", "feature_seconds")
@@ -105,7 +105,9 @@ def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, i
         raise FileExistsError(f"cannot resume: {error}, but other files are") from error
     # Written and read again, so that a tuple equals a list.
     if differences := _differences(there, json.loads(json.dumps(manifest))):
-        raise ValueError(f"cannot resume the run in {folder}, it is another one: {'; '.join(differences)}")
+        raise ValueError(
+            f"cannot resume the run in {folder}, as it was started with other settings: {'; '.join(differences)}"
+        )
     done = frozenset(_pair(record) for record in records if record["kind"] == "done")
     kept = [record for record in records if _pair(record) in done]
     if len(kept) < len(records):
@@ -227,7 +229,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if manifest["format"] > FORMAT:
         raise DataFormatError(f"{path} has format {manifest['format']}; this version reads {FORMAT}: update labelrace")
     if manifest.pop("checksum", None) != f"{_sum_of(manifest):08x}":
-        raise DataFormatError(f"{path} is damaged or was changed: it does not fit its checksum. Run anew")
+        raise DataFormatError(f"{path} is damaged or was changed: its checksum does not match. Start a new run")
     return manifest
 
 
@@ -248,8 +250,8 @@ def _parse(line: bytes, total: int, where: str) -> tuple[Record, int]:
     total = zlib.crc32(text, total)
     if end is None or int(end[1], 16) != total:
         raise DataFormatError(
-            f"{where} is damaged, was changed, or does not follow what is before it: it does not fit its checksum. Run "
-            "anew"
+            f"{where} is damaged, was changed, or does not follow what is before it: its checksum does not match. "
+            "Start a new run"
         )
     try:
         record = json.loads(text)

@@ -7,6 +7,7 @@ queue: a process that dies leaves no lock behind.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -24,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation.checkpoint import CalibrationCounts, Checkpoint, LabelCounts
-from labelrace.evaluation.curves import RunningMeans
+from labelrace.evaluation.checkpoint import CalibrationCounts, LabelCounts
 from labelrace.evaluation.protocols import PROTOCOLS
 from labelrace.evaluation.records import Record
 
@@ -212,7 +212,7 @@ def _work(task: Task, pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.showwarning = _show_in_a_line
-    # The pipe is broken when the parent is gone: there is nobody to tell, and nothing left to do.
+    # The pipe is broken when the parent has ended; then there is nothing left to do.
     with pipe, suppress(BrokenPipeError):
         for record in records_of(task):
             pipe.send(record)
@@ -269,26 +269,28 @@ class ProgressReporter:
         self._total_rows = total_rows
         self._total = total
         self._finished = 0
-        self._means: dict[tuple[str, int], RunningMeans] = {}
         self._rows: dict[tuple[str, int], int] = {}
+        # For each pair of model and run, and each measure: the weighted sum of values, and their rows.
+        self._sums: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
 
     def report(self, record: Record) -> None:
         """Report the progress that a record makes."""
         kind, pair = record["kind"], (record["model"], record["run"])
         if self._on_progress is None or kind in ("labels", "calibration"):
             return
-        means = self._means.setdefault(pair, RunningMeans())
+        sums = self._sums.setdefault(pair, {})
         if kind == "batch":
-            checkpoint = Checkpoint.from_record(record)
-            means.add(checkpoint.measures, checkpoint.rows)
-            self._rows[pair] = checkpoint.end
-        self._finished += kind in ("done", "failed")
+            rows, self._rows[pair] = record["end"] - record["start"], record["end"]
+            for name, value in record["measures"].items():
+                total, weight = sums.get(name, (0.0, 0))
+                sums[name] = (total, weight) if value is None else (total + rows * value, weight + rows)
+        self._finished += kind in _LAST
         progress = Progress(
             kind,
             *pair,
             rows=self._rows.get(pair, 0),
             total_rows=self._total_rows,
-            measures=means.values(),
+            measures={name: total / weight if weight else math.nan for name, (total, weight) in sums.items()},
             error=record.get("error"),
             finished=self._finished,
             total=self._total,

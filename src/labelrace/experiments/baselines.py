@@ -1,8 +1,8 @@
-"""What people use instead, for the quality benchmark: other libraries' linear models, and the best of a grid.
+"""Baselines of the quality benchmark: linear models of other libraries, and the best setting of a grid.
 
 Vowpal Wabbit and River, where they are installed, are given the features as `race` scales them and its threshold rule,
-so that what is compared are the learners. A grid is run whole, and on each dataset the setting with the highest example
-F is shown, chosen after the fact: what tuning could have reached, which nobody can have on a stream.
+so that the learners are compared. All settings of a grid are run, and the one with the highest example F on each
+dataset is shown. As it is chosen after the fact, it is what tuning could have reached, and not what a stream allows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from labelrace.learners import columns, scaling
 from labelrace.learners.scaling import ScalingState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
-__all__ = ["BASELINES", "RiverLogistic", "VowpalWabbit", "available", "best_in_hindsight", "settings", "spec_of"]
-
 # Name, class here, and the package that it needs.
 BASELINES = {"vowpal-wabbit": ("VowpalWabbit", "vowpalwabbit"), "river-logistic": ("RiverLogistic", "river")}
-# Those that take an hour where labels are many are run if they are asked for.
+# Baselines that take an hour with many labels; they are run only if they are named.
 _SLOW = ("river-logistic",)
 # One parameter of each rival, and the values that are tried.
 _GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -77,7 +75,7 @@ def settings(name: str) -> list[ModelSpec]:
 
 
 def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, str]]:
-    """Leave of each grid the best setting, called ``arow, best of 5``; return also which setting that is.
+    """Keep the best setting of each grid, called ``arow, best of 5``; return also which setting that is.
 
     ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
     """
@@ -129,7 +127,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
             self._start(labels.shape[1])
         scores = self._learn(scaling.transform(self._scaling, X), labels)
-        # The first rows are predicted by a model that knows nothing.
+        # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
         add = monitoring.add_together if is_first else monitoring.add
         self._watch = add(self._watch, scores[counted], labels[counted])
@@ -176,24 +174,19 @@ class VowpalWabbit(_Baseline):
         self._n_labels = n_labels
 
     def _predicted(self, text: str) -> list[float]:
-        """Predict a row; the list that comes back may begin with what was predicted of another one."""
+        """Predict a row; the list that Vowpal Wabbit returns may begin with the prediction of another row."""
         scores: list[float] = self._workspace.predict(text)[-self._n_labels :]
         return scores
 
     def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
         scores = np.zeros(Y.shape)
-        for row, (text, y) in enumerate(zip(self._texts(Z), Y, strict=True)):
-            scores[row] = self._predicted(text)
-            self._workspace.learn(",".join(map(str, np.flatnonzero(y > 0))) + text)
+        for row, (text, y) in enumerate(zip(vowpal_rows(Z), Y, strict=True)):
+            scores[row] = self._predicted(f"| {text}")
+            self._workspace.learn(f"{','.join(map(str, np.flatnonzero(y > 0)))} | {text}")
         return scores
 
     def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([self._predicted(text) for text in self._texts(Z)])
-
-    @staticmethod
-    def _texts(Z: AnyMatrix) -> list[str]:
-        """Write rows as Vowpal Wabbit reads them."""
-        return [" | " + " ".join(f"{place}:{value:.6g}" for place, value in row.items()) for row in _dicts(Z)]
+        return np.array([self._predicted(f"| {text}") for text in vowpal_rows(Z)])
 
 
 class RiverLogistic(_Baseline):
@@ -216,19 +209,30 @@ class RiverLogistic(_Baseline):
 
     def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
         scores = np.zeros(Y.shape)
-        for row, (x, y) in enumerate(zip(_dicts(Z), (Y > 0).tolist(), strict=True)):
+        for row, (x, y) in enumerate(zip(row_dicts(Z), (Y > 0).tolist(), strict=True)):
             for label, model in enumerate(self._models):
                 scores[row, label] = model.predict_proba_one(x)[True]
                 model.learn_one(x, y[label])
         return scores
 
     def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in _dicts(Z)])
+        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in row_dicts(Z)])
 
 
-def _dicts(Z: AnyMatrix) -> list[dict[int, float]]:
-    """Turn rows into dicts of what is not zero."""
-    rows = scipy.sparse.csr_array(Z)
+def vowpal_rows(X: AnyMatrix) -> list[str]:
+    """Write the features of rows as Vowpal Wabbit reads them.
+
+    Examples
+    --------
+    >>> vowpal_rows(np.array([[0.0, 0.5, 1.0]]))
+    ['1:0.5 2:1']
+    """
+    return [" ".join(f"{column}:{value:.6g}" for column, value in row.items()) for row in row_dicts(X)]
+
+
+def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:
+    """Turn rows into dicts of their non-zeros, by column."""
+    rows = scipy.sparse.csr_array(X)
     indices, values = rows.indices.tolist(), rows.data.tolist()
     spans = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
     return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in spans]

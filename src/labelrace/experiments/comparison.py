@@ -1,16 +1,14 @@
-"""What the runs gave beside what the paper printed: cells with verdicts, ranks, times, and the sweep."""
+"""The results of the runs compared with the paper's: cells with verdicts, ranks, times, and the sweep."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from labelrace.evaluation import is_loss, rank
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.published import (
     Estimate,
@@ -23,12 +21,11 @@ from labelrace.experiments.published import (
     published,
     rerun,
 )
-from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks
+from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks, worst
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.models.registry import model_group, model_names
 from labelrace.report import Summary
 from labelrace.report.text import listing, plural
-from labelrace.typing import FloatArray
 
 VARIANTS = ("race-cls-fixed", "race-cls-adaptive", "race-reg-fixed", "race-reg-adaptive")
 BASELINES = ("majority", "negative", "obr", "oecc")
@@ -42,8 +39,8 @@ _REFERENCE = "race-cls-adaptive"
 _PRINTED_DIGITS = 2
 
 
-class _Shape(NamedTuple):
-    """A table: what must be run for it, its title, methods and measures."""
+class _Layout(NamedTuple):
+    """What must be run for a table, its title, methods and measures."""
 
     kinds: tuple[str, ...]
     title: str
@@ -52,26 +49,26 @@ class _Shape(NamedTuple):
 
 
 TABLES = {
-    "2": _Shape(("variants",), "The four variants of RACE", VARIANTS, PAPER_MEASURES),
-    "3": _Shape(
+    "2": _Layout(("variants",), "The four variants of RACE", VARIANTS, PAPER_MEASURES),
+    "3": _Layout(
         ("variants", "baselines"),
         "RACE and other online methods",
         ("race-cls-adaptive", "race-reg-fixed", *BASELINES),
         PAPER_MEASURES,
     ),
-    "4": _Shape(
+    "4": _Layout(
         ("holdout",),
         "RACE and offline compression, on rows held out",
         HOLDOUT,
         ("example_accuracy", "hamming_loss"),
     ),
-    "related": _Shape(
+    "related": _Layout(
         ("variants", "baselines", "related"),
         "The related work on the paper's data",
         ("race", "race-cls-adaptive", "race-reg-fixed", "obr", *RELATED, "majority"),
         PAPER_MEASURES,
     ),
-    "sweep": _Shape(("sweep",), "The number of pseudo labels", SWEPT, PAPER_MEASURES),
+    "sweep": _Layout(("sweep",), "The number of pseudo labels", SWEPT, PAPER_MEASURES),
 }
 
 
@@ -91,6 +88,7 @@ class Cell:
     source: Source
     method: str
     measure: str
+    printed: bool  # whether the paper prints it; otherwise only its source has it
     ours: Estimate | None  # None if no run finished
     rank: int | None  # of ours among the methods of the table
     paper: Reference | None  # None if there is none, or if the data is not the paper's
@@ -108,32 +106,19 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Block:
-    """One dataset of a table: cells by method and measure, and seconds by method, ours and the paper's."""
-
-    source: Source
-    cells: dict[tuple[str, str], Cell]
-    seconds: dict[str, float | None]
-    paper_seconds: dict[str, float | None]
-
-    def average_rank(self, method: str, measures: Sequence[str]) -> float | None:
-        """Return a method's mean rank over measures, as in the paper's last column but one."""
-        ranks = [self.cells[method, measure].rank for measure in measures]
-        return float(np.mean([place for place in ranks if place is not None])) if all(ranks) else None
-
-
-@dataclass(frozen=True)
 class PaperTable:
     """One of the paper's Tables 2 to 4, or that of the related work.
 
-    `measures` are those printed; the blocks of Tables 2 and 3 have the others, too.
+    Cells are by dataset, method and measure. `measures` are those that the paper prints; Tables 2 and 3 have cells of
+    the others, too. `seconds` are by dataset and method: ours and the paper's.
     """
 
     number: str
     title: str
     methods: tuple[str, ...]
     measures: tuple[str, ...]
-    blocks: list[Block]
+    cells: dict[tuple[Source, str, str], Cell]
+    seconds: dict[tuple[Source, str], tuple[float | None, float | None]]
     ranks: list[RankTable]
 
     @property
@@ -141,19 +126,10 @@ class PaperTable:
         """What to call the table."""
         return f"Table {self.number}" if self.number.isdigit() else self.title
 
-    def cells(self, *, printed: bool = True) -> list[Cell]:
-        """Return the cells of the printed measures, or those of the others."""
-        return [
-            cell for block in self.blocks for cell in block.cells.values() if (cell.measure in self.measures) == printed
-        ]
-
-    def verdicts(self, *, printed: bool = True) -> Counter[str]:
-        """Count how many of these cells agree with the paper and for what reason, and how many differ."""
-        return _count(cell.verdict for cell in self.cells(printed=printed))
-
-    def rerun_verdicts(self) -> Counter[str]:
-        """Count the same against the rerun of the authors' program."""
-        return _count(cell.rerun_verdict for cell in self.cells())
+    def average_rank(self, source: Source, method: str) -> float | None:
+        """Return a method's mean rank over the printed measures, as in the paper's last column but one."""
+        ranks = [self.cells[source, method, measure].rank for measure in self.measures]
+        return float(np.mean([place for place in ranks if place is not None])) if all(ranks) else None
 
 
 @dataclass(frozen=True)
@@ -176,7 +152,7 @@ class PaperSummary:
     missing: list[str]  # the paper's datasets that were not found
     tables: list[PaperTable]
     sweeps: list[Sweep]
-    notes: list[str]  # what a reader must know before believing the comparison
+    notes: list[str]  # what a reader must know before relying on the comparison
 
     def is_papers(self, source: Source) -> bool:
         """Tell whether a source can be the paper's dataset: it has as many rows, features and labels."""
@@ -186,18 +162,20 @@ class PaperSummary:
         """Return log10 of running times against those of race-cls-adaptive: ours, and the paper's on its datasets."""
         rows = []
         for source in self.facts:
-            blocks = [b for table in self.tables if table.number in "23" for b in table.blocks if b.source == source]
-            ours = {method: seconds for block in blocks for method, seconds in block.seconds.items()}
-            theirs = {method: seconds for block in blocks for method, seconds in block.paper_seconds.items()}
-            rows += [(source, "ours", _log_ratios(ours))] if blocks else []
-            rows += [(source, "the paper's", _log_ratios(theirs))] if blocks and self.is_papers(source) else []
+            seconds = {
+                m: pair for t in self.tables if t.number in "23" for (s, m), pair in t.seconds.items() if s == source
+            }
+            if seconds:
+                rows.append((source, "ours", _log_ratios({method: ours for method, (ours, _) in seconds.items()})))
+            if seconds and self.is_papers(source):
+                rows.append((source, "the paper's", _log_ratios({m: theirs for m, (_, theirs) in seconds.items()})))
         return rows
 
 
 def compare(
     outcomes: Sequence[Outcome], facts: Mapping[Source, Facts], missing: Sequence[str], tables: Sequence[str]
 ) -> PaperSummary:
-    """Put what the parts of a plan gave beside what the paper printed, in the tables asked for.
+    """Compare the results of the parts of a plan with what the paper printed, in the tables asked for.
 
     `facts` are what was counted in each source, in the order to show them; `missing` the datasets that were not found.
     """
@@ -224,103 +202,94 @@ def estimate(model: Mapping[str, Any] | None, measure: str) -> Estimate | None:
 
 
 _Models: TypeAlias = Mapping[tuple[Source, str], Mapping[str, Mapping[str, Any]]]
-# The value of a dataset, method and measure.
-_Values: TypeAlias = Callable[[str, str, str], float]
 
 
 def _table(number: str, facts: Mapping[Source, Facts], models: _Models) -> PaperTable:
-    shape = TABLES[number]
-    blocks = []
+    cells, seconds = {}, {}
     for source, counted in facts.items():
-        found = {name: model for kind in shape.kinds for name, model in models.get((source, kind), {}).items()}
-        blocks.append(_block(number, source, found, comparable=_is_papers(source, counted)))
-    compared = [block for block in blocks if _is_papers(block.source, facts[block.source])]
-    ranks = _rank_tables(number, compared) if number in "23" else []
-    if number == "related":
-        ranks = _our_ranks([block for block in blocks if not block.source.synthetic])
-    return PaperTable(number, shape.title, shape.methods, shape.measures, blocks, ranks)
+        found = {name: one for kind in TABLES[number].kinds for name, one in models.get((source, kind), {}).items()}
+        comparable = _is_papers(source, counted)
+        for cell in _cells(number, source, found, comparable):
+            cells[source, cell.method, cell.measure] = cell
+        for method in TABLES[number].methods:
+            model = found.get(method)
+            ours = model["seconds"]["total"] if model and model["ranked"] else None
+            printed = published().get((number, source.name, method, "running_time")) if comparable else None
+            seconds[source, method] = (ours, printed.value if printed else None)
+    ranks = []
+    if number in "23":
+        ranks = _paper_ranks(number, cells, [source for source in facts if _is_papers(source, facts[source])])
+    elif number == "related":
+        ranks = _related_ranks(cells, [source for source in facts if not source.synthetic])
+    return PaperTable(number, *TABLES[number][1:], cells, seconds, ranks)
 
 
 def _is_papers(source: Source, facts: Facts) -> bool:
     return not source.synthetic and facts[:3] == paper_datasets()[source.name][0][:3]
 
 
-def _block(number: str, source: Source, models: Mapping[str, Mapping[str, Any]], *, comparable: bool) -> Block:
+def _cells(number: str, source: Source, models: Mapping[str, Any], comparable: bool) -> Iterator[Cell]:
     """Put ours beside the paper's, for one dataset of one table; nothing is compared if it is not comparable."""
     methods = TABLES[number].methods
     # The paper's source has all measures of Tables 2 and 3.
     measures = measure_names("all") if number in "23" else TABLES[number].measures
-    cells = {}
-    for measure in measures:
-        ours = [estimate(models.get(method), measure) for method in methods]
-        values = [np.nan if value is None else value.mean for value in ours]
-        for method, value, place in zip(methods, ours, _ranks(values, measure), strict=True):
-            paper = published().get((number, source.name, method, measure)) if comparable else None
-            again = rerun().get((source.name, method, measure)) if comparable and number in "23" else None
-            order = None if value is None else int(place)
-            cells[method, measure] = Cell(number, source, method, measure, value, order, paper, again)
-    seconds, paper_seconds = {}, {}
-    for method in methods:
-        model = models.get(method)
-        seconds[method] = model["seconds"]["total"] if model and model["ranked"] else None
-        printed = published().get((number, source.name, method, "running_time")) if comparable else None
-        paper_seconds[method] = printed.value if printed else None
-    return Block(source, cells, seconds, paper_seconds)
+    ours = {(method, measure): estimate(models.get(method), measure) for measure in measures for method in methods}
+    places = average_ranks(
+        "", [source.name], methods, measures, lambda _, *key: _mean(ours[key], key[1]), "min", _PRINTED_DIGITS
+    ).averages
+    for (method, measure), value in ours.items():
+        place = None if value is None else int(places[method, measure])
+        paper = published().get((number, source.name, method, measure)) if comparable else None
+        again = rerun().get((source.name, method, measure)) if comparable and number in "23" else None
+        printed = measure in TABLES[number].measures
+        yield Cell(number, source, method, measure, printed, value, place, paper, again)
 
 
-def _rank_tables(number: str, blocks: Sequence[Block]) -> list[RankTable]:
-    """Return ours, the paper's on the same datasets, the paper's on all of its own, and what it printed of these."""
+def _mean(value: Estimate | None, measure: str) -> float:
+    """Return the mean to rank by; a method without a finished run ranks after the others."""
+    return worst(measure) if value is None else value.mean
+
+
+def _paper_ranks(number: str, cells: Mapping[Any, Cell], sources: Sequence[Source]) -> list[RankTable]:
+    """Return ours, the paper's on the same datasets, the paper's on all of its own, and what it printed of these.
+
+    Values are ranked as the paper does: rounded to the digits that it prints, ties share the better rank.
+    """
     methods, measures = TABLES[number].methods, TABLES[number].measures
-    found = {block.source.name: block for block in blocks}
+    found = {source.name: source for source in sources}
 
     def ours(dataset: str, method: str, measure: str) -> float:
-        value = found[dataset].cells[method, measure].ours
-        return np.nan if value is None else value.mean
+        return _mean(cells[found[dataset], method, measure].ours, measure)
 
     def theirs(dataset: str, method: str, measure: str) -> float:
         return published()[number, dataset, method, measure].value
 
     everything = tuple(paper_datasets())
     same = tuple(name for name in everything if name in found)
-    wanted: list[tuple[str, _Values, tuple[str, ...]]] = []
-    if same:
-        wanted.append(("ours", ours, same))
+    wanted = [("ours", same, ours)] if same else []
     if same and same != everything:
-        wanted.append(("the paper's, on the same datasets", theirs, same))
-    wanted.append(("the paper's, recomputed from its cells", theirs, everything))
-    tables = []
-    for title, value, datasets in wanted:
-        ranks = [[_ranks([value(d, m, k) for m in methods], k) for k in measures] for d in datasets]
-        tables.append(average_ranks(title, datasets, np.array(ranks), methods, measures))
+        wanted.append(("the paper's, on the same datasets", same, theirs))
+    wanted.append(("the paper's, recomputed from its cells", everything, theirs))
+    tables = [
+        average_ranks(title, datasets, methods, measures, value, "min", _PRINTED_DIGITS)
+        for title, datasets, value in wanted
+    ]
     printed = {(m, k): printed_ranks()[number, m, k] for m in methods for k in (*measures, OVERALL)}
     return [*tables, RankTable("the paper's, as printed", everything, printed)]
 
 
-def _our_ranks(blocks: Sequence[Block]) -> list[RankTable]:
+def _related_ranks(cells: Mapping[Any, Cell], sources: Sequence[Source]) -> list[RankTable]:
     """Rank the methods of the related work that ran on all datasets, by values that are not rounded."""
-    measures, titles = TABLES["related"].measures, [block.source.name for block in blocks]
-
-    def value(block: Block, method: str, measure: str) -> float:
-        ours = block.cells[method, measure].ours
-        return np.nan if ours is None else ours.mean
-
-    methods = [m for m in TABLES["related"].methods if not any(np.isnan(value(b, m, measures[0])) for b in blocks)]
-    if not blocks or not methods:
+    methods, measures = TABLES["related"].methods, TABLES["related"].measures
+    ran = [method for method in methods if all(cells[source, method, measures[0]].ours for source in sources)]
+    if not sources or not ran:
         return []
-    ranks = [
-        [rank([value(b, m, k) for m in methods], lower_is_better=is_loss(k), ties="average") for k in measures]
-        for b in blocks
-    ]
-    return [average_ranks("ours", titles, np.array(ranks), methods, measures)]
+    found = {source.name: source for source in sources}
 
+    def value(dataset: str, method: str, measure: str) -> float:
+        return _mean(cells[found[dataset], method, measure].ours, measure)
 
-def _ranks(values: Sequence[float], measure: str) -> FloatArray:
-    """Rank values as the paper does: rounded to the digits that it prints, ties share the better rank."""
-    return rank(values, lower_is_better=is_loss(measure), digits=_PRINTED_DIGITS)
-
-
-def _count(verdicts: Iterable[Verdict | None]) -> Counter[str]:
-    return Counter(verdict.reason for verdict in verdicts if verdict is not None)
+    return [average_ranks("ours", list(found), ran, measures, value)]
 
 
 def _log_ratios(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -331,10 +300,15 @@ def _log_ratios(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
 def _sweeps(source: Source, models: Mapping[str, Mapping[str, Any]]) -> list[Sweep]:
     sweeps = []
     for method in SWEPT:
-        done = [model for name, model in models.items() if name.startswith(f"{method} k=") and model["ranked"]]
+        done = {
+            int(model["parameters"]["n_components"]): model
+            for name, model in models.items()
+            if name.startswith(f"{method} k=") and model["ranked"]
+        }
         if done:
-            cells = {measure: [model["measures"][measure] for model in done] for measure in PAPER_MEASURES}
-            counts = [int(model["parameters"]["n_components"]) for model in done]
+            # A summary has the best models first; a line goes from few pseudo labels to many.
+            counts = sorted(done)
+            cells = {measure: [done[count]["measures"][measure] for count in counts] for measure in PAPER_MEASURES}
             means = {measure: [cell["mean"] for cell in line] for measure, line in cells.items()}
             deviations = {measure: [cell["sd"] or 0.0 for cell in line] for measure, line in cells.items()}
             sweeps.append(Sweep(source, method, counts, means, deviations))

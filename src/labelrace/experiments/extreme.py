@@ -1,4 +1,4 @@
-"""Very many labels: quality, speed, memory and latency of compressed labels, beside Vowpal Wabbit's label tree.
+"""Very many labels: quality, speed, memory and latency of compressed labels and of Vowpal Wabbit's label tree.
 
 Synthetic streams have labels that follow Zipf's law, five a row, each with words of its own among noise: 10⁵ features,
 50 non-zeros a row. Datasets are those available with more than 1,000 labels. Of each batch some rows are tested first,
@@ -23,7 +23,9 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
+from labelrace.experiments.baselines import row_dicts, vowpal_rows
 from labelrace.experiments.datasets import find_datasets
+from labelrace.experiments.plan import OnProgress, Step
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -36,14 +38,12 @@ from labelrace.typing import AnyMatrix, IntArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ExtremeSummary", "extreme_document", "extreme_records", "run_extreme", "zipf_stream"]
-
 LABELS = (10**3, 10**4, 10**5, 10**6)
 BUDGETS = ("10MB", "50MB", "250MB")
 _BITS = (18, 22, 24)
 _TREE = "vowpalwabbit"
 _BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
-# Datasets with fewer labels are no business of this benchmark.
+# Datasets with fewer labels are not part of this benchmark.
 _MANY_LABELS = 1000
 _N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
 _MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
@@ -62,9 +62,6 @@ class Stream(NamedTuple):
     name: str
     X: AnyMatrix
     Y: AnyMatrix
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.Y.shape[1]:,} labels, {self.Y.shape[0]:,} rows"
 
 
 class Measured(NamedTuple):
@@ -90,7 +87,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class ExtremeSummary:
-    """All that was measured, and what could not be."""
+    """All measurements, and notes on what could not be measured."""
 
     results: list[Measured]
     notes: list[str]
@@ -161,7 +158,7 @@ class _Model:
 
 
 class _MostFrequent:
-    """The labels that were the most frequent so far, whatever the row: what others have to beat."""
+    """The labels that were most frequent so far, for every row: what other methods have to beat."""
 
     def __init__(self, n_labels: int) -> None:
         self._counts = np.zeros(n_labels)
@@ -196,28 +193,19 @@ class _LabelTree:
         self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
 
     def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        for text, tags in zip(_texts(X), _texts(Y, ",", values=False), strict=True):
-            self._tree.learn(f"{tags} | {text}")
+        for text, labels in zip(vowpal_rows(X), row_dicts(Y), strict=True):
+            self._tree.learn(f"{','.join(map(str, labels))} | {text}")
         return self
 
     def best(self, X: AnyMatrix) -> IntArray:
-        # What comes back may begin with what was predicted of another row.
-        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in _texts(X)])
+        # The list may begin with the prediction of another row.
+        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in vowpal_rows(X)])
 
     def sets(self, X: AnyMatrix) -> None:
         return None
 
     def size(self) -> float:
         return float(_TREE_BYTES << self._bits)
-
-
-def _texts(rows: AnyMatrix, separator: str = " ", *, values: bool = True) -> list[str]:
-    """Write rows as Vowpal Wabbit reads them."""
-    rows = scipy.sparse.csr_array(rows)
-    columns = rows.indices.tolist()
-    cells = [f"{c}:{v:.6g}" for c, v in zip(columns, rows.data.tolist(), strict=True)] if values else map(str, columns)
-    written = list(cells)
-    return [separator.join(written[a:b]) for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> IntArray:
@@ -234,7 +222,7 @@ def run_extreme(
     rows: int = 6000,
     data: Iterable[Path] = (),
     datasets: Sequence[str] | None = None,
-    on_progress: Callable[[str, int, int], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ExtremeSummary:
     """Measure compressed labels at several sizes of memory, and the label tree at several, on one thread.
 
@@ -251,7 +239,7 @@ def run_extreme(
     datasets : sequence of str or None, default=None
         Names of the datasets; None for all available that have more than 1,000 labels, none if empty.
     on_progress : callable, default=None
-        Called with what is measured, how many measurements are done, and how many there are.
+        Called with a `Step` before each measurement.
     """
     for count in labels:
         if count < _BEST:
@@ -280,7 +268,7 @@ def run_extreme(
             stream = make_stream()
             for name, make in makers.items():
                 if on_progress is not None:
-                    on_progress(f"{name}, {stream.name}", len(results), len(sources) * len(makers))
+                    on_progress(Step(f"{name}, {stream.name}", len(results), len(sources) * len(makers)))
                 results.append(_measure(stream, name, make(stream.Y.shape[1])))
     return ExtremeSummary(results, notes)
 
@@ -315,7 +303,7 @@ def _measure(stream: Stream, name: str, method: Method) -> Measured:
     latency = _seconds(lambda: [method.best(row) for row in last]) / len(last)
     averages = {measure: float(np.mean(of)) for measure, of in values.items()}
     quality: dict[str, Any] = {measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")}
-    # What knows nothing of features is no match for what does.
+    # Times of a method that does not use the features are not comparable.
     timed = not isinstance(method, _MostFrequent)
     return Measured(
         stream=stream.name,
@@ -342,7 +330,7 @@ def _seconds(task: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def extreme_records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: every measurement."""
     return {"extreme": [measured._asdict() for measured in summary.results]}
 
@@ -354,20 +342,21 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         by_stream.setdefault(measured.stream, []).append(measured)
     hint = (
         f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
-        "processor time on one thread; latency is that of the five best labels of one row. The state is the "
-        "model's file, and of Vowpal Wabbit 16 bytes for each of its weights; it has no label sets and no example F. "
-        "No parameter was tuned."
+        "processor time on one thread; latency is that of the five best labels of one row. The state is "
+        "the size of the model's file, and for Vowpal Wabbit 16 bytes for each weight; it has no label sets and no "
+        "example F. No parameter was tuned."
     )
     charts = [
         Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, name))
         for name, what in (("memory", "memory"), ("speed", "rows learned a second"))
     ]
     return Document(
+        name="extreme",
         title="Very many labels",
-        brand="labelrace bench",
         lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
+        records=_records(summary),
         notes=summary.notes,
     )
 

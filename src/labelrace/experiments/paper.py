@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labelrace.evaluation import ModelSpec, Progress
+from labelrace.evaluation import ModelSpec
 from labelrace.experiments.comparison import (
     BASELINES,
     HOLDOUT,
@@ -22,7 +22,7 @@ from labelrace.experiments.comparison import (
     compare,
 )
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
-from labelrace.experiments.parts import Part, run_part, within
+from labelrace.experiments.plan import OnProgress, Part, run_plan, within
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 
@@ -53,8 +53,7 @@ def run_paper(
     everything: bool = False,
     synthetic: bool = False,
     synthetic_rows: int | None = None,
-    on_plan: Callable[[Sequence[Part]], object] | None = None,
-    on_progress: Callable[[Part, Progress], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> PaperSummary:
     """Run the paper's experiments on those of its datasets that are available.
 
@@ -76,10 +75,8 @@ def run_paper(
         called synthetic, and are not compared with the paper's.
     synthetic_rows : int or None, default=None
         Rows of each such stream; None for as many as the dataset has.
-    on_plan : callable, default=None
-        Called once with what is going to be run.
     on_progress : callable, default=None
-        Called with the part of the plan and its `labelrace.evaluation.Progress`.
+        Called with a `Step` whenever a run starts, has tested a batch, or ends.
 
     Raises
     ------
@@ -104,12 +101,10 @@ def run_paper(
             [part for part in plan if part.kind == "related"], min(runs, _RELATED_RUNS), _RELATED_SECONDS
         )
         plan = [*(part for part in plan if part.kind != "related"), *kept]
-    if on_plan is not None:
-        on_plan(plan)
-    outcomes = []
-    for part in plan:
-        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
-        outcomes.append(Outcome(part.source, part.kind, summarize(manifest, records)))
+    outcomes = [
+        Outcome(part.source, part.kind, summarize(manifest, records))
+        for part, manifest, records in run_plan(plan, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
+    ]
     summary = compare(outcomes, {source: source.facts for source in sources if source.facts}, found.missing, asked)
     return replace(summary, notes=[*summary.notes, *notes])
 

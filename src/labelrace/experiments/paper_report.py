@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labelrace.evaluation import is_loss
-from labelrace.experiments.comparison import Block, Cell, PaperSummary, PaperTable
+from labelrace.experiments.comparison import Cell, PaperSummary, PaperTable
+from labelrace.experiments.datasets import Source
 from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
 from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
 from labelrace.measures import PAPER_MEASURES
@@ -27,8 +29,8 @@ def paper_document(summary: PaperSummary) -> Document:
     """Return the comparison as sections of tables and charts."""
     measured = listing(source.title for source in summary.facts)
     return Document(
+        name="paper",
         title="RACE: the paper and labelrace",
-        brand="labelrace bench",
         lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {measured}. Means over "
         f"{plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
         footer=made_by(summary.manifest),
@@ -43,18 +45,24 @@ def paper_document(summary: PaperSummary) -> Document:
             *_times(summary),
             *_sweeps(summary),
         ],
+        records=_records(summary),
         notes=summary.notes,
     )
 
 
 def _agreement(summary: PaperSummary) -> list[Section]:
     """Return how many values agree, and each of them against the paper's."""
-    counted = {table.name: table.verdicts() for table in summary.tables}
-    for table in summary.tables:
-        counted[f"{table.name}, measures in its source only"] = table.verdicts(printed=False)
-    for table in summary.tables:
-        counted[f"{table.name}, authors' program rerun"] = table.rerun_verdicts()
-    counted = {name: counts for name, counts in counted.items() if counts}
+    kinds: dict[str, Callable[[Cell], Verdict | None]] = {
+        "": lambda cell: cell.verdict if cell.printed else None,
+        ", measures in its source only": lambda cell: None if cell.printed else cell.verdict,
+        ", authors' program rerun": lambda cell: cell.rerun_verdict if cell.printed else None,
+    }
+    counted = {
+        f"{table.name}{kind}": counts
+        for kind, verdict in kinds.items()
+        for table in summary.tables
+        if (counts := Counter(found.reason for cell in table.cells.values() if (found := verdict(cell))))
+    }
     if not counted:
         return [Section("Agreement", "Nothing here can be compared with the paper.")]
     agree = {name: f"{counts.total() - counts['differs']} of {counts.total()}" for name, counts in counted.items()}
@@ -81,8 +89,8 @@ def _compared(summary: PaperSummary) -> list[Cell]:
     """Return the printed cells that have a verdict; Table 3's repeats of Table 2 are left out."""
     cells: dict[tuple[str, ...], Cell] = {}
     for table in summary.tables:
-        for cell in table.cells():
-            if cell.verdict is not None:
+        for cell in table.cells.values():
+            if cell.printed and cell.verdict is not None:
                 protocol = "holdout" if table.number == "4" else "prequential"
                 cells.setdefault((protocol, cell.source.name, cell.method, cell.measure), cell)
     return list(cells.values())
@@ -142,11 +150,11 @@ def _table_section(table: PaperTable) -> Section:
     columns += [Column("Average rank", True), Column("Time (s)", True)]
     groups = [
         Group(
-            [Row(method, _cells(table, block, method)) for method in table.methods],
-            block.source.title,
-            "synthetic" if block.source.synthetic else "",
+            [Row(method, _cells(table, source, method)) for method in table.methods],
+            source.title,
+            "synthetic" if source.synthetic else "",
         )
-        for block in table.blocks
+        for source in dict.fromkeys(source for source, *_ in table.cells)
     ]
     title = table.title if table.name == table.title else f"{table.name}: {table.title}"
     tables = [Table(f"table-{table.number}", f"{title}.", columns, groups, "Method")]
@@ -176,12 +184,12 @@ def _table_section(table: PaperTable) -> Section:
     return Section(title, hint, tables, charts)
 
 
-def _cells(table: PaperTable, block: Block, method: str) -> list[report.Cell]:
-    average = block.average_rank(method, table.measures)
-    seconds, printed = block.seconds[method], block.paper_seconds[method]
+def _cells(table: PaperTable, source: Source, method: str) -> list[report.Cell]:
+    average = table.average_rank(source, method)
+    seconds, printed = table.seconds[source, method]
     others = () if printed is None else (Other("paper", as_significant(printed)),)
     return [
-        *(_cell(block.cells[method, measure]) for measure in table.measures),
+        *(_cell(table.cells[source, method, measure]) for measure in table.measures),
         report.Cell(as_value(average, 2)),
         report.Cell(as_significant(seconds), others=others),
     ]
@@ -230,7 +238,7 @@ def _sweeps(summary: PaperSummary) -> list[Section]:
     return [Section("The number of pseudo labels", hint, charts=[chart])]
 
 
-def paper_records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: cells, datasets, ranks, times and the sweep."""
     datasets = []
     for source, counted in summary.facts.items():
@@ -238,13 +246,8 @@ def paper_records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
         datasets.append(_dataset(source.name, found, counted._asdict()))
     shown = {source.name for source in summary.facts}
     datasets += [_dataset(name, "no", {}) for name in summary.missing if name not in shown]
-    blocks = [(table, block) for table in summary.tables for block in table.blocks]
     return {
-        "cells": [
-            _cell_record(cell, cell.measure in table.measures)
-            for table, block in blocks
-            for cell in block.cells.values()
-        ],
+        "cells": [_cell_record(cell) for table in summary.tables for cell in table.cells.values()],
         "datasets": datasets,
         "ranks": [
             {"table": table.number, "whose": ranks.title, "datasets": " ".join(ranks.datasets)}
@@ -254,10 +257,10 @@ def paper_records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
             for (method, measure), value in ranks.averages.items()
         ],
         "times": [
-            {"table": table.number, "dataset": block.source.name, "synthetic": block.source.synthetic}
-            | {"method": method, "seconds": block.seconds[method], "paper_seconds": block.paper_seconds[method]}
-            for table, block in blocks
-            for method in table.methods
+            {"table": table.number, "dataset": source.name, "synthetic": source.synthetic}
+            | {"method": method, "seconds": ours, "paper_seconds": theirs}
+            for table in summary.tables
+            for (source, method), (ours, theirs) in table.seconds.items()
         ],
         "sweep": [
             {"dataset": sweep.source.name, "synthetic": sweep.source.synthetic, "method": sweep.method}
@@ -275,7 +278,7 @@ def _dataset(name: str, found: str, counted: Mapping[str, Any]) -> dict[str, Any
     return record | {f"paper_{key}": value for key, value in printed.items()}
 
 
-def _cell_record(cell: Cell, printed: bool) -> dict[str, Any]:
+def _cell_record(cell: Cell) -> dict[str, Any]:
     ours, paper, rerun = cell.ours, cell.paper, cell.rerun
     return {
         "table": cell.table,
@@ -283,7 +286,7 @@ def _cell_record(cell: Cell, printed: bool) -> dict[str, Any]:
         "synthetic": cell.source.synthetic,
         "method": cell.method,
         "measure": cell.measure,
-        "printed": printed,
+        "printed": cell.printed,
         "ours": ours and ours.mean,
         "ours_sd": ours and ours.sd,
         "runs": ours and ours.runs,

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, Progress, as_reliability, is_loss, memory_meter, prequential, rank
+from labelrace.evaluation import ModelSpec, as_reliability, memory_meter, prequential
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.parts import Part, run_part, within
+from labelrace.experiments.plan import OnProgress, Part, run_plan, within
 from labelrace.experiments.published import Estimate
-from labelrace.experiments.ranking import RankTable, average_ranks
+from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
 from labelrace.models.race import RACEClassifier
@@ -31,16 +31,13 @@ from labelrace.report.text import listing, plural
 from labelrace.streams import open_stream
 from labelrace.streams.synthetic import SyntheticStream
 
-CALIBRATION = "calibration_error"
 MEASURES = (*PAPER_MEASURES, CALIBRATION)
 # The model that times are compared with: it is run and shown, and not ranked.
 REFERENCE = "race-cls-fixed, fast"
 # What makes the published form slower, and exact to the digit of the authors' program.
 _PUBLISHED = ("learner", "start", "zero_score")
-# What all runs together may take; it is an estimate, and there is half an hour.
+# The estimated seconds of all runs together, so that the benchmark ends within about half an hour.
 _SECONDS = 1050.0
-# Values that differ only by the order in which they were summed are ties.
-_TIE_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,11 @@ class QualityRow:
 
 
 class QualityBlock(NamedTuple):
-    """One dataset: its rows by model, the reference's last, ranks by measure, and settings chosen in hindsight."""
+    """One dataset: its rows by model, the reference last; ranks by model and measure; settings chosen in hindsight."""
 
     source: Source
     rows: dict[str, QualityRow]
-    ranks: dict[str, dict[str, float]]
+    ranks: dict[tuple[str, str], float]
     chosen: Mapping[str, str] = {}
 
 
@@ -93,8 +90,7 @@ def run_quality(
     synthetic: bool = False,
     synthetic_rows: int = 4000,
     tuned: bool = False,
-    on_plan: Callable[[Sequence[Part]], object] | None = None,
-    on_progress: Callable[[Part, Progress], object] | None = None,
+    on_progress: OnProgress | None = None,
     on_summary: Callable[[QualitySummary], object] | None = None,
 ) -> QualitySummary:
     """Compare online models on all datasets that are available: quality, calibration, time, memory and ranks.
@@ -115,18 +111,16 @@ def run_quality(
     jobs : int, default=1
         As `labelrace.evaluation.run` takes it. Times are comparable if it is 1: no other model runs at the same time.
     everything : bool, default=False
-        Whether to run also what takes long or much memory; otherwise the notes tell what it would take. Models that are
-        named are run in any case.
+        Whether to run also what takes long or much memory; otherwise notes tell how much it would take. Models that are
+        named are always run.
     synthetic : bool, default=False
         Whether to add synthetic streams, without drift and with each kind of it.
     synthetic_rows : int, default=4000
         Rows of each such stream.
     tuned : bool, default=False
         Whether to run also the grids of the models that have one, and to show the best setting on each dataset.
-    on_plan : callable, default=None
-        Called once with what is going to be run.
     on_progress : callable, default=None
-        Called with the part of the plan and its `labelrace.evaluation.Progress`.
+        Called with a `Step` whenever a run starts, has tested a batch, or ends.
     on_summary : callable, default=None
         Called after each dataset with what is known so far.
 
@@ -150,13 +144,10 @@ def run_quality(
     left_out: list[str] = []
     if names is None and not everything:
         plan, left_out = within(plan, runs, _SECONDS, REFERENCE)
-    if on_plan is not None:
-        on_plan(plan)
     if jobs == 1:
         _warm_up(specs)
     blocks: list[QualityBlock] = []
-    for part in plan:
-        manifest, records = run_part(part, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)
+    for part, manifest, records in run_plan(plan, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume):
         blocks.append(_read_block(part, manifest, records))
         summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
         if on_summary is not None:
@@ -178,18 +169,13 @@ def quality_models(names: Iterable[str] | None = None, *, tuned: bool = False) -
     return [reference, *map(spec_of, chosen), *grids]
 
 
-def lower_is_better(measure: str) -> bool:
-    """Tell whether lower values of one of `MEASURES` are better."""
-    return measure == CALIBRATION or is_loss(measure)
-
-
 def _warm_up(specs: Iterable[ModelSpec]) -> None:
-    """Let every model learn a few rows, so that none is charged for what is imported when it is first used."""
+    """Let every model learn a few rows, so that the time of imports counts for none of them."""
     sizes: dict[str, Any] = {"n_rows": 60, "n_features": 8, "n_labels": 6, "cardinality": 2.0}
     with threadpool_limits(limits=1):
         for stream in (SyntheticStream(**sizes), SyntheticStream(**sizes, density=0.3)):
             for spec in specs:
-                # What goes wrong here goes wrong on the datasets too, and is recorded there.
+                # A failure here occurs on the datasets, too, and is recorded there.
                 with suppress(Exception):
                     list(prequential(spec.make(0, stream.categorical), stream, 30))
 
@@ -203,7 +189,7 @@ def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mappi
     memory = _memory(part)
     every = {name: _row(source, described[name], runs[name], runs[REFERENCE], memory.get(name)) for name in models}
     rows, chosen = best_in_hindsight(every)
-    ranks = {measure: _places(list(rows.values()), measure) for measure in MEASURES}
+    ranks = _ranks("", {source.name: rows}, list(rows)).averages
     reference = _row(source, described[REFERENCE], runs[REFERENCE], runs[REFERENCE], memory.get(REFERENCE))
     return QualityBlock(source, {**rows, REFERENCE: reference}, ranks, chosen)
 
@@ -215,7 +201,7 @@ def _memory(part: Part) -> dict[str, int | None]:
     batches = list(islice(stream.batches(part.source.batch_size), 2))
     found: dict[str, int | None] = {}
     for spec in part.models:
-        # What goes wrong here has gone wrong before, and is recorded.
+        # A failure here has occurred in the run, too, and is recorded there.
         with suppress(Exception), threadpool_limits(limits=1), memory_meter(trace=True) as peak:
             model = spec.make(0, stream.categorical)
             for number, (X, Y) in enumerate(batches):
@@ -285,17 +271,6 @@ def _window(runs: Iterable[Run], span: tuple[float, float] | None) -> float | No
     return float(np.mean(values)) if values else None
 
 
-def _places(rows: Sequence[QualityRow], measure: str) -> dict[str, float]:
-    """Rank the models on one dataset by one measure; no model is ranked if there is no value at all."""
-    ranked = [row for row in rows if row.failed or row.values[measure] is not None]
-    estimates = [row.values[measure] for row in ranked]
-    if not any(estimates):
-        return {}
-    values = [np.nan if value is None else value.mean for value in estimates]
-    ranks = rank(values, lower_is_better=lower_is_better(measure), ties="average", digits=_TIE_DIGITS)
-    return {row.model: float(place) for row, place in zip(ranked, ranks, strict=True)}
-
-
 def _summarize(
     blocks: Sequence[QualityBlock],
     manifest: Mapping[str, Any],
@@ -305,33 +280,38 @@ def _summarize(
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
     models = tuple(dict.fromkeys(name for block in blocks for name in block.rows if name != REFERENCE))
-    ranks = []
+    groups: list[tuple[str, list[QualityBlock], Sequence[str]]] = []
     for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
         everywhere = [model for model in models if all(model in block.rows for block in of_kind)]
         complete = [block for block in of_kind if all(model in block.rows for model in models)]
         if len(everywhere) == len(models):
-            ranks += _rank_table(kind, of_kind, models)
+            groups.append((kind, of_kind, models))
         else:
-            ranks += _rank_table(f"{kind}, models that ran on all of them", of_kind, everywhere)
-            ranks += _rank_table(f"{kind} that all models ran on", complete, models)
+            groups.append((f"{kind}, models that ran on all of them", of_kind, everywhere))
+            groups.append((f"{kind} that all models ran on", complete, models))
+    ranks = [
+        _ranks(title, {block.source.name: block.rows for block in of}, ranked)
+        for title, of, ranked in groups
+        if of and len(ranked) > 1
+    ]
     told = _notes(blocks, notes, missing, planned)
     return QualitySummary(dict(manifest), models, list(blocks), ranks, told, len(blocks) == planned)
 
 
-def _rank_table(title: str, blocks: Sequence[QualityBlock], models: Sequence[str]) -> list[RankTable]:
-    """Rank these models among themselves, if there are several."""
-    if not blocks or len(models) < 2:
-        return []
-    places = []
-    for block in blocks:
-        ranks = {measure: _places([block.rows[model] for model in models], measure) for measure in MEASURES}
-        places.append([[ranks[measure].get(model, np.nan) for model in models] for measure in MEASURES])
-    return [average_ranks(title, [block.source.name for block in blocks], np.array(places), models, MEASURES)]
+def _ranks(title: str, blocks: Mapping[str, Mapping[str, QualityRow]], models: Sequence[str]) -> RankTable:
+    """Rank models on datasets, given by name with their rows; a model that failed ranks after the others."""
+
+    def value(dataset: str, model: str, measure: str) -> float:
+        row = blocks[dataset][model]
+        found = row.values[measure]
+        return found.mean if found is not None else worst(measure) if row.failed else np.nan
+
+    return average_ranks(title, list(blocks), models, MEASURES, value)
 
 
 def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequence[str], planned: int) -> list[str]:
-    """Return what a reader must know before believing the numbers, in sentences."""
+    """Return what a reader must know before relying on the numbers, in sentences."""
     notes = []
     if len(blocks) < planned:
         notes.append(f"Not complete: {len(blocks)} of {plural(planned, 'dataset')} so far.")

@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from labelrace.experiments.quality import (
-    CALIBRATION,
-    MEASURES,
-    REFERENCE,
-    QualityBlock,
-    QualityRow,
-    QualitySummary,
-    lower_is_better,
-)
-from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
+from labelrace.experiments.quality import MEASURES, REFERENCE, QualityBlock, QualityRow, QualitySummary
+from labelrace.experiments.ranking import CALIBRATION, OVERALL, lower_is_better, rank_charts, ranks_table
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Row, Table, text_table
@@ -38,8 +30,8 @@ def quality_document(summary: QualitySummary) -> Document:
     kinds = _kinds(summary.blocks)
     on = " and ".join(plural(len(blocks), kind) for kind, blocks in kinds.items())
     return Document(
+        name="quality",
         title="Online models compared",
-        brand="labelrace bench",
         lead=f"{plural(len(summary.models), 'online model')} on {on}, each batch tested first, then learned. {over}",
         footer=made_by(summary.manifest),
         sections=[
@@ -55,6 +47,7 @@ def quality_document(summary: QualitySummary) -> Document:
                 [_values_table(summary)],
             ),
         ],
+        records=_records(summary),
         notes=summary.notes,
         complete=summary.complete,
     )
@@ -159,8 +152,8 @@ def _values_table(summary: QualitySummary) -> Table:
 def _values_row(block: QualityBlock, model: str) -> Row:
     row, cells = block.rows[model], []
     for measure, value in row.values.items():
-        place = block.ranks[measure].get(model)
-        best = place is not None and place == min(block.ranks[measure].values())
+        place = block.ranks.get((model, measure))
+        best = place is not None and place == min(r for (_, of), r in block.ranks.items() if of == measure)
         # Where labels are many and rare, calibration errors differ in the fourth decimal.
         decimals = 4 if measure == CALIBRATION else 3
         sd = "" if value is None else as_value(value.sd, decimals, "")
@@ -171,7 +164,7 @@ def _values_row(block: QualityBlock, model: str) -> Row:
     return Row(model, cells, "failed" * bool(row.failed))
 
 
-def quality_records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
+def _records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: values, average ranks, and bins of probability."""
     values, bins = [], []
     for block in summary.blocks:
@@ -204,7 +197,7 @@ def _value_record(block: QualityBlock, model: str) -> dict[str, Any]:
     record["runs"] = max((value.runs for value in row.values.values() if value is not None), default=0)
     for measure, value in row.values.items():
         record |= {measure: value and value.mean, f"{measure}_sd": value and value.sd}
-        record[f"{measure}_rank"] = block.ranks[measure].get(model)
+        record[f"{measure}_rank"] = block.ranks.get((model, measure))
     record |= {"seconds": row.seconds, "time_ratio": row.ratio, "memory": row.memory}
     record |= {"example_f1_before": row.before, "example_f1_after": row.after}
     return record | {"error": row.failed or None}

@@ -2,68 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from labelrace.evaluation import critical_difference, friedman
+from labelrace.evaluation import Friedman, friedman, is_loss, rank
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report.figures import Chart, Ranks, critical_differences
 from labelrace.report.runs import mean
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_value, measure_label
-from labelrace.typing import FloatArray
 
 # The mean over the paper's five measures.
 OVERALL = "overall"
-
-
-class Friedman(NamedTuple):
-    """Friedman's test of the mean ranks over measures, dataset by dataset, and Nemenyi's critical difference.
-
-    ``places`` are the average ranks of the methods; methods that tie share the mean of their ranks. Methods whose
-    places differ by less than ``difference`` are not told apart at the 5 % level.
-    """
-
-    places: dict[str, float]
-    statistic: float
-    p_value: float
-    difference: float
+CALIBRATION = "calibration_error"
+# Values that differ only by the order in which they were summed are ties.
+_TIE_DIGITS = 12
 
 
 class RankTable(NamedTuple):
-    """Average ranks over datasets, by method, and measure or "overall"; the test needs two datasets, three methods."""
+    """Average ranks over datasets, by method, and measure or "overall".
+
+    Friedman's test compares the methods by their mean ranks over measures, dataset by dataset. It needs two datasets
+    and three methods.
+    """
 
     title: str
     datasets: tuple[str, ...]
     averages: dict[tuple[str, str], float]
+    methods: tuple[str, ...] = ()
     friedman: Friedman | None = None
 
 
 def average_ranks(
-    title: str, datasets: Sequence[str], ranks: FloatArray, methods: Sequence[str], measures: Sequence[str]
+    title: str,
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    measures: Sequence[str],
+    value: Callable[[str, str, str], float],
+    ties: Literal["min", "average"] = "average",
+    digits: int = _TIE_DIGITS,
 ) -> RankTable:
-    """Average ranks, of shape (datasets, measures, methods), over datasets; NaN is a method that is not ranked."""
+    """Rank methods on each dataset by each measure, and average the ranks over datasets.
+
+    ``value(dataset, method, measure)`` returns NaN for a method that has no value and is not ranked, and `worst` for
+    one that ranks after all others; where no method has a value, none is ranked. Ties and digits are those of
+    `labelrace.evaluation.rank`.
+    """
+    ranks = np.full((len(datasets), len(measures), len(methods)), np.nan)
+    for row, dataset in enumerate(datasets):
+        for column, measure in enumerate(measures):
+            values = np.array([value(dataset, method, measure) for method in methods])
+            ranked = ~np.isnan(values)
+            if np.isfinite(values).any():
+                lower = lower_is_better(measure)
+                ranks[row, column, ranked] = rank(values[ranked], lower_is_better=lower, ties=ties, digits=digits)
     counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
     means = mean(ranks)
     rows = zip([*measures, OVERALL], [*means, mean(means[counted])], strict=True)
     averages = {
-        (method, key): float(value)
+        (method, key): float(average)
         for key, row in rows
-        for method, value in zip(methods, row, strict=True)
-        if not np.isnan(value)
+        for method, average in zip(methods, row, strict=True)
+        if not np.isnan(average)
     }
-    return RankTable(title, tuple(datasets), averages, _test(methods, mean(ranks[:, counted], axis=1)))
+    mean_ranks, test = mean(ranks[:, counted], axis=1), None
+    if len(datasets) >= 2 and len(methods) >= 3 and not np.isnan(mean_ranks).any():
+        # The mean ranks on a dataset are compared as values are; the digits are those of round-off.
+        test = friedman(mean_ranks, lower_is_better=True, digits=9)
+    return RankTable(title, tuple(datasets), averages, tuple(methods), test)
 
 
-def _test(methods: Sequence[str], mean_ranks: FloatArray) -> Friedman | None:
-    if len(mean_ranks) < 2 or len(methods) < 3 or np.isnan(mean_ranks).any():
-        return None
-    # Mean ranks of a dataset are compared with one another, as values are; the digits are those of round-off.
-    result = friedman(mean_ranks, lower_is_better=True, digits=9)
-    places = dict(zip(methods, map(float, result.average_ranks), strict=True))
-    return Friedman(places, result.statistic, result.p_value, critical_difference(len(methods), len(mean_ranks)))
+def lower_is_better(measure: str) -> bool:
+    """Tell whether lower values are better: of a measure, or of the calibration error."""
+    return measure == CALIBRATION or is_loss(measure)
+
+
+def worst(measure: str) -> float:
+    """Return a value that ranks after all others."""
+    return np.inf if lower_is_better(measure) else -np.inf
 
 
 def ranks_table(
@@ -89,8 +107,8 @@ def rank_charts(name: str, caption: str, shown: Sequence[RankTable]) -> list[Cha
     tested = [
         Ranks(
             f"{ranks.title} ({len(ranks.datasets)}): Friedman's χ² = {test.statistic:.1f}, p = {test.p_value:.2g}",
-            test.places,
-            test.difference,
+            dict(zip(ranks.methods, test.average_ranks.tolist(), strict=True)),
+            test.critical_difference,
         )
         for ranks in shown
         if (test := ranks.friedman) is not None

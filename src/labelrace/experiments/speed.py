@@ -1,18 +1,23 @@
-"""How fast the models are, how much memory they take, and how both grow with the data, beside other libraries."""
+"""Time and memory of the models, how both grow with the data, and how other libraries compare."""
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import BernoulliNB
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.evaluation import ModelSpec, memory_meter
-from labelrace.experiments.rivals import Rival, rivals
+from labelrace.experiments.baselines import row_dicts
+from labelrace.experiments.plan import OnProgress, Step
 from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 250
 _CARDINALITY = 3.0
-# Rivals that take each row by itself get this many rows: enough to time them, in a time one can wait for.
+# Libraries that take one row at a time get this many rows: enough to time them within acceptable time.
 _ROWS_OF_RIVALS = 40
 # What rivals are compared with, besides the model that is most like them.
 _REFERENCE = "race-cls-fixed"
@@ -74,6 +79,15 @@ class Measurement(NamedTuple):
         return self.predict + self.learn
 
 
+class Rival(NamedTuple):
+    """A name, a maker that is told the number of labels, whether it takes each row by itself, and the same by us."""
+
+    name: str
+    make: Callable[[int], Any]
+    by_row: bool
+    like: str
+
+
 @dataclass(frozen=True)
 class SpeedSummary:
     """All measurements."""
@@ -101,7 +115,7 @@ def run_speed(
     models: Iterable[str] | None = None,
     *,
     rows: Sequence[int] = (),
-    on_progress: Callable[[str, int, int], object] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SpeedSummary:
     """Measure online models, and other libraries that are installed, on a grid of shapes, on one thread.
 
@@ -112,7 +126,7 @@ def run_speed(
     rows : sequence of int, default=()
         Numbers of rows; the usual ones if empty.
     on_progress : callable, default=None
-        Called with what is measured, how many measurements are done, and how many there are.
+        Called with a `Step` before each measurement.
     """
     names = list(models) if models is not None else model_names(online=True)
     names = list(dict.fromkeys([*names, "obr", "occ", _REFERENCE]))
@@ -125,7 +139,7 @@ def run_speed(
 
     def tell(name: str, shape: Shape) -> None:
         if on_progress is not None:
-            on_progress(f"{name}, {shape}", len(done) + len(others), total)
+            on_progress(Step(f"{name}, {shape}", len(done) + len(others), total))
 
     with threadpool_limits(limits=1):
         for shape in distinct:
@@ -208,7 +222,65 @@ def _seconds(call: Callable[..., object], *arguments: Any) -> float:
     return time.perf_counter() - start
 
 
-def speed_records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
+def rivals() -> tuple[list[Rival], list[str]]:
+    """Return those that can be measured here, and the packages of those that cannot."""
+    found = [Rival("scikit-learn, binary relevance", _SklearnRelevance, by_row=False, like="obr")]
+    optional = {
+        "river": Rival("River, classifier chain", _RiverChain, by_row=True, like="occ"),
+        "vowpalwabbit": Rival("Vowpal Wabbit, one against all", _VowpalWabbit, by_row=True, like="obr"),
+    }
+    absent = [package for package in optional if find_spec(package) is None]
+    return [*found, *(rival for package, rival in optional.items() if package not in absent)], absent
+
+
+class _SklearnRelevance:
+    """MultiOutputClassifier: one Bernoulli naive Bayes for each label."""
+
+    def __init__(self, n_labels: int) -> None:
+        self._classes = [np.arange(2)] * n_labels
+        self._model = MultiOutputClassifier(BernoulliNB())
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        self._model.partial_fit(X, Y.toarray(), classes=self._classes)
+
+    def predict(self, X: AnyMatrix) -> Any:
+        return self._model.predict(X)
+
+
+class _RiverChain:
+    """ClassifierChain of Bernoulli naive Bayes, which learns row by row from dicts."""
+
+    def __init__(self, n_labels: int) -> None:
+        from river.multioutput import ClassifierChain
+        from river.naive_bayes import BernoulliNB as RiverBernoulliNB
+
+        self._labels = range(n_labels)
+        self._model = ClassifierChain(RiverBernoulliNB(), order=list(self._labels))
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
+            self._model.learn_one(dict.fromkeys(row, 1), {label: label in present for label in self._labels})
+
+    def predict(self, X: AnyMatrix) -> list[Any]:
+        return [self._model.predict_one(dict.fromkeys(row, 1)) for row in row_dicts(X)]
+
+
+class _VowpalWabbit:
+    """multilabel_oaa, on hashed features."""
+
+    def __init__(self, n_labels: int) -> None:
+        workspace = importlib.import_module("vowpalwabbit").Workspace
+        self._model = workspace(f"--multilabel_oaa {n_labels} --quiet")
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
+            self._model.learn(f"{','.join(map(str, sorted(present)))} | {' '.join(map(str, row))}")
+
+    def predict(self, X: AnyMatrix) -> list[Any]:
+        return [self._model.predict(f" | {' '.join(map(str, row))}") for row in row_dicts(X)]
+
+
+def _records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
     """Return what programs read, with all digits: every measurement."""
     measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
     measured += [("labels", m) for _, m in summary.rivals]
@@ -246,11 +318,12 @@ def speed_document(summary: SpeedSummary) -> Document:
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
     return Document(
+        name="speed",
         title="Speed of the online models",
-        brand="labelrace bench",
         lead=f"{len(base)} online models on synthetic streams, on one thread.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Time and memory", hint, tables, [chart])],
+        records=_records(summary),
         notes=[f"Not installed, and so not compared: {listing(summary.absent)}."] if summary.absent else [],
     )
 

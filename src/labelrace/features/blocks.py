@@ -1,7 +1,7 @@
-"""The part of the matrix that comes from one column of a table, as its kind has it.
+"""The block of the matrix that is made of one column of a table, depending on its kind.
 
-A block has a column for each word or value that the batch holds. Which columns of the matrix these are is decided
-later, by `labelrace.features.vocabulary`.
+A block has a column for each word or value of the batch. `labelrace.features.vocabulary` decides later which columns of
+the matrix these are.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Encoder = Callable[[list[str]], Any]
 
 # Standard deviations at which numbers are clipped.
 _CLIP = 3.0
-# Length of what is no text beside a text, which has length one: words tell more about tags than other columns do.
+# Length of the features of other columns, relative to those of texts: words say more about tags.
 _SIDE = 0.5
-# Cells from which a column that fits in no cell is another column.
+# Number of cells from which a column is refused if none of them fits.
 _CONTRADICTION = 3
 _LONGEST_NAME = 64
-# In how many rows a word of a long text must have been to get a column: most words of such are there only once.
+# In how many rows a word of a long text must have been to get a column, as most of these words occur only once.
 _MIN_ROWS = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Moments(NamedTuple):
-    """Number, mean and sum of squared deviations of the numbers that a column has held."""
+    """Number, mean and sum of squared deviations of the numbers in a column so far."""
 
     n: float = 0.0
     mean: float = 0.0
@@ -41,7 +41,7 @@ class Moments(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What one column adds to the rows of a batch.
+    """The features that one column of a batch gives.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Block(NamedTuple):
     hashes : (u,) array
     names : list of str
     is_text : bool
-        Whether it holds counts of words, to be weighted and scaled to length one.
+        Whether it holds counts of words, which are weighted and scaled to length one.
     min_rows : int
         In how many rows its words must have been to get a column of the matrix.
     """
@@ -62,7 +62,7 @@ class Block(NamedTuple):
 
 
 def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
-    """Make the block of a column; return it with the rows of cells that do not fit and count as missing."""
+    """Return the block of a column, and the rows of cells that do not fit and count as missing."""
     make = {"text": _text, "category": _category, "boolean": _category, "list": _list, "date": _date}.get(column.kind)
     if column.kind == "number":
         return _number(column, cells, moments)
@@ -95,7 +95,7 @@ def _list(column: Column, cells: Cells) -> tuple[Block, list[int]]:
 def _date(column: Column, cells: Cells) -> tuple[Block, list[int]]:
     dates, wrong = as_dates(cells, column.pattern)
     days = dates.astype("datetime64[D]")
-    # Day 0 of the calendar was a Thursday.
+    # Day 0 was a Thursday.
     weekdays, months = (days.astype(np.int64) + 3) % 7, days.astype("datetime64[M]").astype(np.int64) % 12 + 1
     hours = (dates - days).astype(np.int64) // 3600
     parts = []
@@ -113,7 +113,7 @@ def _of_values(column: Column, matrix: SparseMatrix, values: list[str]) -> Block
 
 
 def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
-    """Scale numbers by what was seen before; that one is missing is a feature of its own."""
+    """Scale numbers by the moments so far; whether a number is missing is a second feature."""
     numbers, wrong = as_numbers(cells)
     spread = np.sqrt(moments.square / moments.n) if moments.n else 0.0
     scaled = np.zeros(len(numbers))
@@ -130,7 +130,7 @@ def _number(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list
 def add_moments(moments: Moments, cells: Cells) -> Moments:
     """Add the numbers of a batch to the moments of a column."""
     numbers, _ = as_numbers(cells)
-    # What is larger would overflow when squared.
+    # Larger numbers would overflow when squared.
     numbers = np.clip(numbers[~np.isnan(numbers)], -1e100, 1e100)
     if not len(numbers):
         return moments
@@ -139,7 +139,7 @@ def add_moments(moments: Moments, cells: Cells) -> Moments:
 
 
 def merged_moments(one: Moments, other: Moments) -> Moments:
-    """Add the numbers that two have seen."""
+    """Return the moments of the numbers of both."""
     total = one.n + other.n
     if not total:
         return one
@@ -149,7 +149,7 @@ def merged_moments(one: Moments, other: Moments) -> Moments:
 
 
 def moments_since(start: Moments, end: Moments) -> Moments:
-    """Take away the numbers that were seen before."""
+    """Return the moments of the numbers that came after the start."""
     n = end.n - start.n
     if n <= 0:
         return Moments()
@@ -159,7 +159,7 @@ def moments_since(start: Moments, end: Moments) -> Moments:
 
 
 def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
-    """Make the block of a column that a user's encoder reads: rows of length one."""
+    """Return the block that a user's encoder makes of a column, with rows of length one."""
     if not callable(encoder):
         raise ValueError(
             f"The encoder of the column {column.name!r} must be a callable from a list of texts to an array, got "
@@ -184,10 +184,10 @@ def encoded(column: Column, cells: Cells, encoder: Encoder) -> Block:
 
 
 def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: float) -> SparseMatrix:
-    """Weight words by how rare they were before, scale rows to length one, and leave out what has no column.
+    """Weight words by how rare they were, scale rows to length one, and leave out words without a column.
 
-    The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of ``n`` rows before had it. The columns
-    of the result are those of the block.
+    The weight of a word is ``sqrt(1 + log((1 + n) / (1 + df)))``, where ``df`` of the ``n`` rows before had it. The
+    columns of the result are those of the block.
     """
     matrix, has_column = block.matrix, columns >= 0
     values = matrix.data
@@ -203,14 +203,14 @@ def finished(block: Block, columns: Array, rows_before: FloatArray, n_before: fl
 
 
 def _nested(cells: Cells) -> list[int]:
-    """List the rows of cells that hold tables or lists where a text or a value is expected."""
+    """Return the rows of cells that hold collections where a text or a value is expected."""
     if isinstance(cells, np.ndarray):
         return []
     return [row for row, cell in enumerate(cells) if isinstance(cell, (list, tuple, dict, set, frozenset, np.ndarray))]
 
 
 def refuse_contradiction(column: Column, cells: Cells, wrong: list[int], n_filled: int) -> None:
-    """Refuse a column none of whose cells is what it held so far."""
+    """Refuse a column if none of its cells is of the kind that was learned."""
     if len(wrong) == n_filled and n_filled >= _CONTRADICTION:
         example = as_texts(cells[wrong[0] : wrong[0] + 1])[0]
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Tables of any make as columns of cells, and cells as texts, numbers, dates and lists.
+"""Tables of any library as columns of cells, and cells as texts, numbers, dates and lists.
 
-A column is a list of Python values with None where there is none, or an array of floats (NaN where there is none), or
-an array of ``datetime64``. Nothing here decides what a column means: that is `labelrace.features.kinds`.
+A column is a list of Python values with None for missing ones, or an array of floats (NaN if missing), or an array of
+``datetime64``. What a column means is decided in `labelrace.features.kinds`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from labelrace.typing import Array, FloatArray
 
 Cells: TypeAlias = list[Any] | Array
 Dates: TypeAlias = npt.NDArray[np.datetime64]
 
-# Texts that stand for a missing value where something else is expected.
+# Texts that mean a missing value where something else is expected.
 _NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "null", "unknown"))
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _SEQUENCES = (list, tuple, set, frozenset, np.ndarray)
 
 
 class Table(NamedTuple):
-    """Columns of cells by name, all of the same length; ``has_names`` tells whether the names are the user's."""
+    """Columns of cells by name, all of the same length; ``has_names`` is whether the user gave the names."""
 
     columns: dict[str, Cells]
     n_rows: int
@@ -40,7 +41,7 @@ class Table(NamedTuple):
         return Table(kept, max(0, min(stop, self.n_rows) - start), self.has_names)
 
     def taken(self, places: Iterable[int]) -> Table:
-        """Return the rows at some places."""
+        """Return the rows at the given places."""
         listed = list(places)
         kept: dict[str, Cells] = {
             name: cells[listed] if isinstance(cells, np.ndarray) else [cells[place] for place in listed]
@@ -56,7 +57,7 @@ class Table(NamedTuple):
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Put tables one below the other; cells of columns that one of them lacks are missing.
+    """Concatenate the rows of tables; a column that one of them lacks is missing there.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def stacked(tables: Sequence[Table]) -> Table:
 
 
 def read_table(X: Any) -> Table:
-    """Turn what users call a table into columns of cells.
+    """Turn a table of any kind into columns of cells.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def read_table(X: Any) -> Table:
     if isinstance(X, (pa.Table, pa.RecordBatch)):
         _check_names(X.schema.names)
         pairs = zip(X.schema.names, X.columns, strict=True)
-        return Table({name: _from_arrow(column) for name, column in pairs}, X.num_rows)
+        return Table({name: _cells(column) for name, column in pairs}, X.num_rows)
     if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
         return _from_dicts(X)
     return _from_array(X)
@@ -117,7 +118,7 @@ def _from_columns(X: Mapping[Any, Any]) -> Table:
     lengths = {len(cells) for cells in X.values() if hasattr(cells, "__len__") and not isinstance(cells, str)}
     if len(lengths) != 1 or any(isinstance(cells, str) or not hasattr(cells, "__len__") for cells in X.values()):
         raise ValueError("X must be columns of equal length if it is a dict; give a single row as a list of one dict.")
-    return Table({name: _listed(cells) for name, cells in X.items()}, lengths.pop())
+    return Table({name: _cells(column) for name, column in X.items()}, lengths.pop())
 
 
 def _from_dicts(X: Sequence[Mapping[Any, Any]]) -> Table:
@@ -129,37 +130,8 @@ def _from_dicts(X: Sequence[Mapping[Any, Any]]) -> Table:
 def _from_pandas(X: Any) -> Table:
     names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
     _check_names(names)
-    # By position: pandas finds a column by its own name only.
-    return Table({name: _from_series(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
-
-
-def _from_series(column: Any) -> Cells:
-    dtype = column.dtype
-    kind = getattr(dtype, "kind", "O")
-    if kind == "M":
-        return column.dt.tz_localize(None).to_numpy("datetime64[s]") if _has_zone(dtype) else _seconds(column)
-    if kind in "iuf" and isinstance(dtype, np.dtype):
-        return column.to_numpy().astype(np.float64)
-    if kind in "iuf" and getattr(dtype, "_is_numeric", False):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return [_cell(cell) for cell in column.tolist()]
-
-
-def _has_zone(dtype: Any) -> bool:
-    return getattr(dtype, "tz", None) is not None
-
-
-def _seconds(column: Any) -> Array:
-    return column.to_numpy().astype("datetime64[s]")
-
-
-def _from_arrow(column: Any) -> Cells:
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
-    return [_cell(cell) for cell in column.to_pylist()]
+    # By position, as pandas knows a column by its original name only.
+    return Table({name: _cells(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
 
 
 def _from_array(X: Any) -> Table:
@@ -174,37 +146,48 @@ def _from_array(X: Any) -> Table:
         )
     if array.dtype.kind == "c":
         raise ValueError("X must hold texts, numbers or dates, got complex numbers. Complex data not supported.")
-    return Table({f"x{i}": _listed(array[:, i]) for i in range(array.shape[1])}, len(array), has_names=False)
+    return Table({f"x{i}": _cells(array[:, i]) for i in range(array.shape[1])}, len(array), has_names=False)
 
 
-def _listed(cells: Any) -> Cells:
-    if hasattr(cells, "dtype") and hasattr(cells, "to_numpy"):
-        return _from_series(cells)
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf" and cells.ndim == 1:
-        return cells.astype(np.float64)
-    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
-        return cells.astype("datetime64[s]")
-    return [_cell(cell) for cell in (cells.tolist() if isinstance(cells, np.ndarray) else cells)]
+def _cells(column: Any) -> Cells:
+    """Return a column of an Arrow table, a data frame or an array, or a list, as cells."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _from_arrow(column)
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    is_series = hasattr(column, "to_numpy")
+    if kind in "iuf" and column.ndim == 1:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan) if is_series else column.astype(np.float64)
+    if kind == "M":
+        return (column.dt.tz_localize(None).to_numpy() if is_series else column).astype("datetime64[s]")
+    return [_cell(cell) for cell in (column.tolist() if hasattr(column, "tolist") else column)]
+
+
+def _from_arrow(column: Any) -> Cells:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = pc.local_timestamp(column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return column.cast(pa.timestamp("s"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    return [_cell(cell) for cell in column.to_pylist()]
 
 
 def _cell(value: Any) -> Any:
-    """Turn what stands for a missing value into None."""
-    if (
-        value is None
-        or (isinstance(value, float) and math.isnan(value))
-        or type(value).__name__ in ("NAType", "NaTType")
-    ):
+    """Return None for a missing value of any library, and NumPy's scalars as Python's."""
+    is_missing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    if is_missing or (isinstance(value, float) and math.isnan(value)):
         return None
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a cell holds nothing: None, or a text without anything in it."""
+    """Return whether a cell is missing: None, or a blank text."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def as_text(value: Any) -> str:
-    """Write a value as text; whole numbers without a point, whatever they were stored in.
+    """Write a value as text; whole numbers without a decimal point, whatever their type.
 
     Examples
     --------
@@ -225,7 +208,7 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(cells: Cells) -> list[str]:
-    """Return the cells as texts, empty where there is nothing."""
+    """Return the cells as texts, empty for missing ones."""
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind == "M":
             return ["" if np.isnat(cell) else str(cell) for cell in cells]
@@ -234,13 +217,13 @@ def as_texts(cells: Cells) -> list[str]:
 
 
 def as_numbers(cells: Cells) -> tuple[FloatArray, list[int]]:
-    """Return the cells as numbers, NaN where there is none, and the rows of cells that are something else."""
+    """Return the cells as numbers, NaN for missing ones, and the rows of cells that are not numbers."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "f":
         return np.where(np.isinf(cells), np.nan, cells), np.flatnonzero(np.isinf(cells)).tolist()
     numbers, wrong = np.full(len(cells), np.nan), []
     for row, cell in enumerate(cells):
-        number = math.nan if isinstance(cell, np.datetime64) else _number(cell)
-        if number is None or isinstance(cell, np.datetime64):
+        number = None if isinstance(cell, np.datetime64) else _number(cell)
+        if number is None:
             wrong.append(row)
         else:
             numbers[row] = number
@@ -248,7 +231,7 @@ def as_numbers(cells: Cells) -> tuple[FloatArray, list[int]]:
 
 
 def _number(cell: Any) -> float | None:
-    """Read a number: NaN if there is nothing to read, None if it is something else."""
+    """Read a number: NaN if it is missing, None if the cell is something else."""
     if isinstance(cell, str):
         text = cell.strip()
         if text.lower() in _NOTHING:
@@ -270,7 +253,7 @@ def _number(cell: Any) -> float | None:
 
 
 def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
-    """Return the cells as times, and the rows of cells that are something else.
+    """Return the cells as times, and the rows of cells that are not times.
 
     ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads.
     """
@@ -293,7 +276,7 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
 
 
 def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:
-    """Read a time of day or date; None if it is none. Time zones are left out: what counts is the clock on the wall."""
+    """Read a date, with or without a time; None if the cell is neither. Time zones are ignored: local time counts."""
     if isinstance(cell, str):
         try:
             read = (
@@ -341,7 +324,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
 
 
 def json_list(text: str) -> list[Any] | None:
-    """Read a JSON list; None if the text is something else."""
+    """Read a JSON list of plain values; None if the text is something else."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         return None
@@ -350,9 +333,3 @@ def json_list(text: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, list) and not any(isinstance(item, (list, dict)) for item in read) else None
-
-
-def shown(names: Iterable[str], most: int = 5) -> str:
-    """List up to so many names, quoted, for an error or a warning."""
-    listed = list(names)
-    return ", ".join(map(repr, listed[:most])) + (f" and {len(listed) - most} more" if len(listed) > most else "")

@@ -1,4 +1,4 @@
-"""What a column holds, found from its first cells: text, category, number, date, boolean, list or identifier."""
+"""The kind of a column, detected from its first cells: text, category, number, date, boolean, list or identifier."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ DATE_PATTERNS = (
     ),
 )
 _SEPARATORS = (";", "|", ",", "\t")
-# Cells that the kind of a column is found from.
+# Number of cells from which the kind of a column is detected.
 _SAMPLE = 1000
-# Share of the cells that must be of a kind; others are errors of those who typed them.
+# Share of the cells that must be of a kind; the others count as errors in the data.
 _MOST = 0.95
-# Cells from which it can be told that each value is there only once.
+# Number of cells from which distinct values show that a column is unique.
 _ENOUGH = 20
-# Share of distinct values from which a column is near-unique.
+# Share of distinct values from which a column is nearly unique.
 _UNIQUE = 0.9
-# Words that short texts have on average, at most.
+# Mean number of words up to which texts are short.
 _SHORT = 20
 
 
 class Column(NamedTuple):
-    """What a column is taken for.
+    """The kind of a column and how its cells are read.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Column(NamedTuple):
     has_time : bool
         Whether dates have a time of day.
     separator : str or None
-        What separates the values of a list, where it is a text.
+        The separator of the values of a list that is written as text.
     was_given : bool
-        Whether the user said what it holds.
+        Whether the user gave the kind.
     is_short : bool
-        Whether a text has few words, as a title has.
+        Whether texts have few words, as titles do.
     width : int
-        How many numbers the user's encoder gives for a text; 0 where there is no encoder.
+        How many numbers the user's encoder gives for a text; 0 without an encoder.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Column(NamedTuple):
 
 
 def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
-    """Turn lists of columns by kind into the kind of each column.
+    """Turn lists of columns for each kind into the kind of each column.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
-    """Find out what a column holds.
+    """Detect the kind of a column.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     cells : list or array
         Its first cells.
     kind : str or None, default=None
-        What the user says it holds.
+        The kind that the user gives.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
 
 
 def _sample(cells: Cells) -> Cells:
-    """Take the first cells that hold something."""
+    """Return the first cells that are not missing."""
     if isinstance(cells, np.ndarray):
         return cells[~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))][:_SAMPLE]
     filled = itertools.islice((cell for cell in cells if not is_missing(cell)), _SAMPLE)
@@ -150,7 +150,7 @@ def _sample(cells: Cells) -> Cells:
 
 
 def _kind(name: str, cells: Cells) -> str:
-    """Find the kind of cells, none of them missing."""
+    """Detect the kind of cells, none of them missing."""
     if not len(cells):
         return "empty"
     if isinstance(cells, np.ndarray):
@@ -175,7 +175,7 @@ def _kind(name: str, cells: Cells) -> str:
 
 
 def _number_kind(name: str, numbers: Any, *, is_typed: bool) -> str:
-    """Tell apart numbers, ids and codes that are numbers."""
+    """Distinguish numbers, identifiers and codes that are written as numbers."""
     if not len(numbers):
         return "empty"
     is_whole = bool((numbers == np.rint(numbers)).all())
@@ -183,7 +183,7 @@ def _number_kind(name: str, numbers: Any, *, is_typed: bool) -> str:
     is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
     if is_whole and _ID_NAME.search(name):
         return "identifier" if is_unique or n_distinct > _ENOUGH else "category"
-    # Whole numbers that count the rows up or down.
+    # Whole numbers that increase or decrease with the rows.
     steps = np.diff(numbers)
     if is_whole and len(numbers) >= _ENOUGH and is_unique and ((steps > 0).all() or (steps < 0).all()):
         return "identifier"
@@ -191,13 +191,13 @@ def _number_kind(name: str, numbers: Any, *, is_typed: bool) -> str:
 
 
 def _text_kind(name: str, texts: list[str]) -> str:
-    """Tell apart texts, categories, lists and identifiers."""
+    """Distinguish texts, categories, lists and identifiers."""
     n, n_distinct = len(texts), len(set(texts))
     n_words = sum(len(text.split()) for text in texts) / n
     are_codes = _share(_CODE.match(text) is not None and "://" not in text for text in texts) >= _MOST
     is_unique = n_distinct >= max(2, _UNIQUE * n)
     if are_codes and is_unique:
-        # Few rows do not show what is unique: codes have digits.
+        # Few rows do not show whether values are unique, but identifiers have digits.
         has_digits = _share(any(sign.isdigit() for sign in text) for text in texts) >= _MOST
         if n >= _ENOUGH or has_digits or _ID_NAME.search(name):
             return "identifier"
@@ -208,7 +208,7 @@ def _text_kind(name: str, texts: list[str]) -> str:
         return "text"
     if n_words >= 1.5 and n_distinct > 0.5 * n and n >= _ENOUGH:
         return "text"
-    # Long texts without spaces, as some scripts have them.
+    # Long texts without spaces, as in some scripts.
     if sum(map(len, texts)) / n > 40 and n_distinct > 0.5 * n:
         return "text"
     return "category"
@@ -219,7 +219,7 @@ def _mean_items(texts: list[str], separator: str) -> float:
 
 
 def _date_pattern(cells: Cells) -> str | None:
-    """Find the format of dates; None if they are none."""
+    """Detect the format of dates; None if the cells are not dates."""
     if isinstance(cells, np.ndarray):
         return "iso" if cells.dtype.kind == "M" else None
     texts = [cell for cell in cells if isinstance(cell, str)]
@@ -236,10 +236,10 @@ def _date_pattern(cells: Cells) -> str | None:
 
 
 def find_separator(cells: Cells) -> str | None:
-    """Find what separates the values of cells that are lists written as text; None if nothing does.
+    """Detect the separator of cells that are lists written as text; None if there is none.
 
-    Semicolons, bars, commas and tabs separate wherever there are any; spaces only if the words between them come again
-    in other cells more often than the cells themselves do, or are written with hyphens, as tags are.
+    Semicolons, bars, commas and tabs always separate. Spaces do only if there are fewer distinct words than distinct
+    cells, or if words are written with hyphens, as tags are.
 
     Examples
     --------

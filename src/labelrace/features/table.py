@@ -26,25 +26,26 @@ from labelrace.features.blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.features.cells import Cells, Table, read_table, shown
+from labelrace.features.cells import Cells, Table, read_table
 from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
+from labelrace.parameters import shown
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
 _LEFT_OUT = ("identifier", "dropped", "empty")
 
 
 class FeatureState(NamedTuple):
-    """Everything that is known of a table's columns.
+    """Everything that was learned about the columns of a table.
 
     Attributes
     ----------
     columns : tuple of Column
-        What each column is taken for, in the order of the first table.
+        The kind of each column, in the order of the first table.
     moments : dict of Moments by name
-        Of the columns of numbers.
+        Those of the columns of numbers.
     vocabulary : Vocabulary
-        Which columns of the matrix their words and values have.
+        The columns of the matrix that words and values have.
     """
 
     columns: tuple[Column, ...]
@@ -53,7 +54,7 @@ class FeatureState(NamedTuple):
 
 
 def since(start: FeatureState, end: FeatureState) -> FeatureState:
-    """Compute what was learned since a start, as a state that holds differences of counts."""
+    """Return what was learned since a start, as a state that holds differences of counts."""
     moments = {
         name: moments_since(start.moments.get(name, Moments()), moments) for name, moments in end.moments.items()
     }
@@ -61,12 +62,12 @@ def since(start: FeatureState, end: FeatureState) -> FeatureState:
 
 
 def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArray]:
-    """Join what is known of the columns of two tables, words by name; return it with the places of the other's words.
+    """Merge two states, with words by name; return the result and the new columns of the other's words.
 
     Raises
     ------
     MergeError
-        Where a column holds something else in the one than in the other.
+        If a column is of different kinds.
     """
     known = {column.name: column for column in one.columns}
     for column in other.columns:
@@ -87,34 +88,35 @@ def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArr
 
 
 class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn tables into sparse matrices, batch by batch, with no pass over the data first.
+    """Turn tables into sparse matrices, batch by batch, without a first pass over the data.
 
-    The first batch shows what each column holds: text, a category, a number, a date, true or false, a list of values,
-    or an identifier, which is left out. Each text column becomes words in a space of its own: ``1 + log`` of the count,
+    The kind of each column is detected from the first batch: text, category, number, date, boolean, list of values, or
+    identifier, which is left out. The words of each text column are features of their own: ``1 + log`` of the count,
     times the square root of the inverse document frequency in the rows before, scaled to length one. The matrix gets
-    further columns as words and values appear; those of words long unseen are used again when there are too many.
+    more columns as words and values appear; if there are too many, those of words that have not been seen for long are
+    reused.
 
-    Later tables may have their columns in another order, lack some of them or have others beside them; cells may be
-    empty or hold values that are new.
+    Later tables may have their columns in another order, lack some or have additional ones; cells may be empty or hold
+    new values.
 
     Parameters
     ----------
     text, category, number, date, id, drop : str or list of str, default=None
-        Columns to read as such, in place of what is detected; ``id`` and ``drop`` are left out.
+        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
     min_rows : int, default=None
-        In how many rows a word must have been to get a column. By default words of short texts, such as titles, get one
-        at once, as values of categories and lists do, and words of long texts when they come the third time.
+        In how many rows a word must have been to get a column. By default 3 for words of long texts, and 1 for words of
+        short texts, such as titles, and for values of categories and lists.
     max_features : int, default=262144
-        Columns of the matrix at most.
+        Maximum number of columns of the matrix.
     encoders : dict of callables by column, default=None
-        Encoders of the user's own for text columns: from a list of texts to an array with a row for each.
+        Own encoders for text columns: from a list of texts to an array with a row for each.
     encoders_only : bool, default=False
-        Whether columns that have an encoder are left to it alone, without their words.
+        Whether columns with an encoder are represented by it alone, without their words.
 
     Attributes
     ----------
     columns_ : tuple of Column
-        What each column was taken for.
+        The kind of each column.
 
     Examples
     --------
@@ -160,7 +162,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn from one table.
+        """Learn from a table, and forget everything learned before.
 
         Parameters
         ----------
@@ -181,14 +183,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
-        """Learn a further table and return its matrix, with words weighted by the rows before it."""
+        """Learn from a further table and return its matrix, with words weighted by the rows before it."""
         self._state, matrix, _ = self.learned(getattr(self, "_state", None), X)
         return matrix
 
     def learned(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
-        """Return what is known after a table, its matrix, and the columns of it that were taken from other words.
+        """Return the state after a table, its matrix, and the columns that were taken from other words.
 
-        Nothing is assigned: `restore` does that, when nothing else can fail any more.
+        Nothing is assigned: the caller does that with `restore` when nothing else can fail.
         """
         if self.min_rows is not None:
             parameters.check_whole("min_rows", self.min_rows, 1)
@@ -202,7 +204,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for name in (column.name for column in columns if column.kind == "number")
             if name in table.columns
         }
-        # Numbers are scaled by what was seen before, or by themselves where that is nothing.
+        # Numbers are scaled by the moments before, or by their own in the first batch.
         scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
         by_encoders = self._encoded(columns, table)
         blocks = self._blocks(columns, scales, table, by_encoders)
@@ -218,7 +220,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
 
     def _begun(self, table: Table) -> FeatureState:
-        """Find out what the columns of a first table hold."""
+        """Detect the kinds of the columns of a first table."""
         given = self._overrides()
         unknown = sorted({*given, *(self.encoders or {})} - table.columns.keys())
         if unknown:
@@ -231,13 +233,13 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return FeatureState(tuple(columns), {}, vocabulary.empty())
 
     def _overrides(self) -> dict[str, str]:
-        """Return the kinds that the user has given, by column; those with an encoder are texts."""
+        """Return the kinds that the user gave, by column; columns with an encoder are texts."""
         given = {name: getattr(self, name) for name in ("text", "category", "number", "date", "id", "drop")}
         kinds = check_overrides(given)
         kinds |= {name: "text" for name in self.encoders or {} if name not in kinds}
         return {name: {"id": "identifier", "drop": "dropped"}.get(kind, kind) for name, kind in kinds.items()}
 
-    # --- Using what is known ------------------------------------------------------------------------------------------
+    # --- Transforming -------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> SparseMatrix:
         """Turn a table into a matrix.
@@ -245,7 +247,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame, Arrow table, list of dicts, dict of columns or (n, m) array
-            What is not known is left out.
+            Unknown words and values are left out.
 
         Returns
         -------
@@ -260,7 +262,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _assembled(blocks, places, before, known.n_rows, max(1, len(known.rows)), table.n_rows)
 
     def _encoded(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
-        """Make the blocks of the columns that have an encoder."""
+        """Return the blocks of the columns that have an encoder."""
         encoders = self.encoders or {}
         return {
             column.name: encoded(column, _cells(table, column), encoders[column.name])
@@ -275,7 +277,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table: Table,
         by_encoders: Mapping[str, Block],
     ) -> list[Block]:
-        """Make the blocks of a table's columns, in the order of what is known."""
+        """Return the blocks of a table's columns, in the order of the known columns."""
         self._tell_of_other_columns(columns, table)
         blocks = []
         for column in columns:
@@ -310,7 +312,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._say(f"Columns are not there, and their cells count as missing: {shown(gone)}.")
 
     def _say(self, text: str) -> None:
-        """Warn of something once."""
+        """Warn, once for each text."""
         said: set[str] = self.__dict__.setdefault("_said", set())
         if text not in said:
             said.add(text)
@@ -334,21 +336,21 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return table
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- What was learned ---------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> FeatureState:
-        """Everything that is known, as a value."""
+        """Everything that was learned, as a value."""
         return self._checked_state()
 
     def restore(self, state: FeatureState) -> Self:
-        """Take over what another one knew."""
+        """Take over a state."""
         self._state = state
         return self
 
     @property
     def columns_(self) -> tuple[Column, ...]:
-        """What each column was taken for."""
+        """The kind of each column."""
         return self._checked_state().columns
 
     @property
@@ -386,13 +388,13 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _told(column: Column, table: Table) -> Column:
-    """Find out what a column that was empty so far holds."""
+    """Detect the kind of a column that was empty so far."""
     cells = table.columns.get(column.name)
     return column if cells is None else column_of(column.name, cells)
 
 
 def _cells(table: Table, column: Column) -> Cells:
-    """Return the cells of a column; those of one that is not there are missing."""
+    """Return the cells of a column; all are missing if the table lacks it."""
     return table.columns.get(column.name, [None] * table.n_rows)
 
 
@@ -403,7 +405,7 @@ def _n_filled(cells: Cells) -> int:
 
 
 def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
-    """List the words and values of all blocks."""
+    """Return the words and values of all blocks."""
     if not blocks:
         return Keys(np.zeros(0, np.uint64), [], np.zeros(0), np.zeros(0))
     rows = [np.bincount(block.matrix.indices, minlength=len(block.names)).astype(float) for block in blocks]
@@ -418,7 +420,7 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
 def _assembled(
     blocks: list[Block], places: IntArray, before: FloatArray, n_before: float, width: int, n_rows: int
 ) -> SparseMatrix:
-    """Put the blocks' columns where they belong."""
+    """Assemble the blocks to a matrix, with their columns at the given places."""
     if not blocks:
         return scipy.sparse.csr_array((n_rows, width))
     parts, start = [], 0

@@ -1,7 +1,7 @@
 """Texts as words and their counts.
 
-A word is two or more letters or digits, in lower case, or a single character of the scripts that put no spaces between
-words. Each word is hashed to 64 bits together with the name of its column, so that every column has a space of its own.
+A word is two or more letters or digits, in lower case, or a single character of a script without spaces between words.
+Each word is hashed to 64 bits together with the name of its column, so that every column has its own words.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import scipy.sparse
 from labelrace.core.linalg import canonical
 from labelrace.typing import SparseMatrix
 
-# Characters of a text that are read. What is longer is no text for people.
+# Number of characters of a text that are read.
 MOST_CHARACTERS = 2**17
 
-# Han and kana: each character is taken for a word.
+# Han and kana: each character is a word.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]{{2,}}")
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]*>", re.DOTALL)
 _INVISIBLE = re.compile(r"<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-# Elements that people's texts are made of; a text such as "a <b" or "<name>" is no HTML.
+# Common elements of texts; a text such as "a <b" or "<name>" is not HTML.
 _ELEMENT = re.compile(
     r"</?(?:p|div|span|br|hr|b|i|u|em|strong|a|ul|ol|li|h[1-6]|table|tr|td|th|code|pre|img|blockquote|body|html|font)"
     r"(?:\s+[\w:-]+\s*=[^<>]*)?\s*/?>",
@@ -39,7 +39,7 @@ _HTML_SHARE = 0.2
 
 
 class WordCounts(NamedTuple):
-    """How often each word is in each text.
+    """How often each word occurs in each text.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class WordCounts(NamedTuple):
 
 
 def looks_like_html(texts: Sequence[str]) -> bool:
-    """Tell whether texts are HTML.
+    """Return whether texts are HTML.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def looks_like_html(texts: Sequence[str]) -> bool:
 
 
 def strip_html(text: str) -> str:
-    """Leave the text that a reader of the page would see.
+    """Return the visible text of HTML.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def count_items(found: Sequence[Sequence[str]]) -> WordCounts:
 
 
 def hash_names(space: str, names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Hash names to 64 bits; the same name in another space has another hash.
+    """Hash names to 64 bits; the same name has different hashes in different spaces.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Which column of the matrix a word or value has: a table from 64-bit hashes to columns that grows and is bounded.
+"""The columns of the matrix that words and values have: a bounded table from 64-bit hashes to columns.
 
-A word gets a column when it has been in enough rows; until then it is counted in a small filter. When the columns are
-used up, new words take the columns of those that have not been seen for longest. A `Vocabulary` is a value: learning
-makes another one.
+A word gets a column when it has been in enough rows; until then it is counted in a small filter. When all columns are
+used, new words take the columns of words that have not been seen for longest. A `Vocabulary` is a value: learning
+returns a new one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from labelrace.typing import FloatArray, IntArray
 
 Hashes = npt.NDArray[np.uint64]
 
-# Counters of the filter. Two for each word: its count is the smaller one.
+# Number of counters of the filter, as a power of 2. A word has two of them; its count is the smaller one.
 _FILTER_BITS = 20
-# Share of counters in use from which all are halved: words that are not seen again are forgotten.
+# Share of counters in use from which all are halved, so that rare words are forgotten.
 _MOST_USED = 0.3
-# Rows for which a word is not seen before its column may be taken from it.
+# Number of rows without a word after which its column may be reused.
 _UNSEEN = 1000
 
 
@@ -35,11 +35,11 @@ class Vocabulary(NamedTuple):
     columns : (c,) array
         The column of each hash.
     names : list of str
-        What each column is called; not to be written into.
+        The name of each column; must not be modified.
     rows : (c,) array
-        In how many rows each column has been, by column.
+        In how many rows the word of each column has been.
     seen : (c,) array
-        Number of the row that each column was last seen in, by column; that of the batch's last row.
+        When the word of each column was last seen: the number of the last row of that batch.
     counters : array of uint8
         The filter.
     n_rows : float
@@ -56,7 +56,7 @@ class Vocabulary(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The words and values of a batch, each once.
+    """The distinct words and values of a batch.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def empty() -> Vocabulary:
 
 
 def checked(vocabulary: Vocabulary) -> Vocabulary:
-    """Return a vocabulary from a file, or raise what is wrong with it."""
+    """Return a vocabulary that was read from a file, or raise ValueError if it is invalid."""
     keys, columns, names, rows, seen, counters, n_rows = vocabulary
     n_words = len(keys)
     if not keys.shape == columns.shape == rows.shape == seen.shape == (len(names),):
@@ -99,7 +99,7 @@ def checked(vocabulary: Vocabulary) -> Vocabulary:
 
 
 def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
-    """Return the columns of hashes, -1 for those that have none."""
+    """Return the columns of hashes, -1 for those without a column."""
     known = vocabulary.keys
     if not len(known):
         return np.full(len(hashes), -1, dtype=np.intp)
@@ -108,7 +108,7 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
 
 
 def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
-    """Compute what was learned since a start whose columns are the first ones: its counts are differences."""
+    """Return what was learned since a start, whose columns come first; counts are differences."""
     before = np.zeros(len(end.rows))
     before[: len(start.rows)] = start.rows
     seen = np.zeros(len(end.rows))
@@ -123,11 +123,11 @@ def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
 
 
 def merged(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
-    """Add what two vocabularies have counted; return it with the places of the other one's columns, new ones last."""
+    """Add the counts of two vocabularies; return the result and the new places of the other's columns."""
     places = np.empty(len(other.rows), dtype=np.intp)
     found = find(one, other.keys)
     is_new = found < 0
-    # In the order in which the other one met them.
+    # In the order in which the other one learned them.
     fresh = np.sort(other.columns[is_new])
     places[other.columns[~is_new]] = found[~is_new]
     places[fresh] = len(one.rows) + np.arange(len(fresh))
@@ -147,7 +147,7 @@ def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) ->
     -------
     vocabulary : Vocabulary
     columns : (u,) array
-        The columns of the batch's words, -1 for those that have none yet.
+        The columns of the batch's words, -1 for those without a column.
     reused : array
         Columns that were taken from other words.
     """
@@ -161,7 +161,7 @@ def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) ->
     seen[columns[~is_new]] = end
     n_free = max(0, max_columns - len(rows))
     reused = _long_unseen(seen, end - _UNSEEN, len(wanted) - n_free)
-    # What is most frequent comes first, should there not be room for all.
+    # If there is not room for all, the most frequent words come first.
     wanted = np.sort(wanted[np.argsort(-found.rows[wanted], kind="stable")][: n_free + len(reused)])
     appended = np.arange(len(rows), len(rows) + len(wanted) - len(reused))
     given = np.concatenate([reused, appended]).astype(np.intp)
@@ -182,7 +182,7 @@ def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) ->
 def _counted(
     counters: npt.NDArray[np.uint8], hashes: Hashes, rows: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
-    """Count words that have no column; return how often they were seen before, and the counters after."""
+    """Count words without a column; return how often they were seen before, and the new counters."""
     if not len(hashes):
         return np.zeros(0), counters
     mask = np.uint64(len(counters) - 1)
@@ -198,7 +198,7 @@ def _counted(
 
 
 def _long_unseen(seen: FloatArray, latest: float, n_wanted: int) -> IntArray:
-    """List up to so many columns that have not been seen for longest, all of them before a row."""
+    """Return up to `n_wanted` columns that have not been seen for longest, and not after the row `latest`."""
     if n_wanted <= 0:
         return np.zeros(0, dtype=np.intp)
     oldest = np.argsort(seen, kind="stable")[:n_wanted]
@@ -206,7 +206,7 @@ def _long_unseen(seen: FloatArray, latest: float, n_wanted: int) -> IntArray:
 
 
 def _inserted(vocabulary: Vocabulary, reused: IntArray, hashes: Hashes, given: IntArray) -> tuple[Hashes, IntArray]:
-    """Put new hashes into the sorted ones, without those whose columns are reused."""
+    """Insert new hashes into the sorted ones, and remove those whose columns are reused."""
     keys, columns = vocabulary.keys, vocabulary.columns
     if not len(hashes):
         return keys, columns

@@ -90,8 +90,14 @@ def empty(n_values: IntArray, n_columns: int) -> Statistics:
     return Statistics(np.zeros(n_columns), zeros, zeros, low, high, np.zeros((n_columns, n_indicators)))
 
 
-def update(statistics: Statistics, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray) -> Statistics:
-    """Add rows; ``Y`` is in compressed columns, with a column of ones last if all rows are counted."""
+def update(
+    statistics: Statistics, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray, *, in_order: bool = False
+) -> Statistics:
+    """Add rows; ``Y`` is in compressed columns, with a column of ones last if all rows are counted.
+
+    All rows are added at once. With ``in_order`` they are added one after the other, which is slower and gives the same
+    numbers to the last digits, in which they are then those of programs that learn row by row.
+    """
     seen = np.flatnonzero(np.diff(Y.indptr))
     if not len(seen):
         return statistics
@@ -104,7 +110,11 @@ def update(statistics: Statistics, X: AnyMatrix, Y: AnyMatrix, n_values: IntArra
     parts = [part.copy() for part in statistics[1:5]]
     if not n_values.all():
         for block, values in _blocks(columns.numeric(X, n_values), Y.nnz):
-            _add(parts, block, statistics.rows[seen], values, Y, seen)
+            if in_order:
+                _add_in_order(parts, block, statistics.rows.copy(), values, Y.tocsr())
+            else:
+                _add(parts, block, statistics.rows[seen], values, Y, seen)
+            _extend(parts, block, values[Y.indices], Y.indptr[seen], seen)
     mean, spread, low, high = parts
     return Statistics(rows, mean, spread, low, high, counts)
 
@@ -121,17 +131,35 @@ def _blocks(X: AnyMatrix, n_gathered: int) -> Iterator[tuple[slice, FloatArray]]
 def _add(
     parts: list[FloatArray], block: slice, before: FloatArray, X: FloatArray, Y: AnyMatrix, seen: IntArray
 ) -> None:
-    """Add rows to the statistics of a block of features, written in place; ``before`` counts the rows there were."""
+    """Add rows to the means of a block of features, written in place; ``before`` counts the rows there were."""
     starts, new = Y.indptr[seen], np.diff(Y.indptr)[seen].astype(float)[:, None]
     gathered = X[Y.indices]
     mean = np.add.reduceat(gathered, starts, axis=0) / new
     deviation = gathered - np.repeat(mean, new[:, 0].astype(np.intp), axis=0)
     spread = np.add.reduceat(deviation * deviation, starts, axis=0)
-    means, spreads, lows, highs = (part[:, block] for part in parts)
+    means, spreads = (part[:, block] for part in parts[:2])
     before = before[:, None]
     gap, total = mean - means[seen], before + new
     means[seen] += gap * (new / total)
     spreads[seen] += spread + gap * gap * (before * new / total)
+
+
+def _add_in_order(parts: list[FloatArray], block: slice, rows: FloatArray, X: FloatArray, Y: AnyMatrix) -> None:
+    """Add rows one after the other by Welford's recursion; ``rows``, written in place, counts those there were."""
+    means, spreads = (part[:, block] for part in parts[:2])
+    for x, start, stop in zip(X, Y.indptr[:-1], Y.indptr[1:], strict=True):
+        labels = Y.indices[start:stop]
+        rows[labels] += 1.0
+        mean = means[labels]
+        gap = x - mean
+        mean += gap / rows[labels, None]
+        means[labels] = mean
+        spreads[labels] += gap * (x - mean)
+
+
+def _extend(parts: list[FloatArray], block: slice, gathered: FloatArray, starts: IntArray, seen: IntArray) -> None:
+    """Take the rows of each label, one label after the other, into the least and largest values, written in place."""
+    lows, highs = (part[:, block] for part in parts[2:])
     lows[seen] = np.minimum(lows[seen], np.minimum.reduceat(gathered, starts, axis=0))
     highs[seen] = np.maximum(highs[seen], np.maximum.reduceat(gathered, starts, axis=0))
 

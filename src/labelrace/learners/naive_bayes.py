@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from labelrace import parameters
 from labelrace.learners import columns, nominal, numeric
@@ -151,8 +150,6 @@ class NaiveBayes(Bank[NaiveBayesState]):
         if self._bins:
             # A state that was emptied has its bins already.
             return state if state.precision.any() else state._replace(precision=numeric.precision(X))
-        if scipy.sparse.issparse(X):
-            return state
         return state._replace(moments=numeric.with_shift(state.moments, X))
 
     def derive(self, state: NaiveBayesState) -> Derived:

@@ -50,6 +50,8 @@ _CELLS = 2**18
 _GROUP = 8
 # Numbers gathered at once to measure pairs of rows again.
 _GATHERED = 2**21
+# What the leading part of a distance is rounded to: 36 of its 53 binary digits.
+_DIGITS = 2.0**36
 # Whole numbers whose squares add up exactly.
 _EXACT = 2.0**20
 # Coordinates beyond this have no square, nor have the inverses of widths below its inverse.
@@ -341,14 +343,19 @@ def settled(
 
 
 def _by_differences(P: AnyMatrix, Q: AnyMatrix, row: IntArray, column: IntArray) -> FloatArray:
-    """Compute the squared distances of pairs of rows, equal ones for equal rows."""
+    """Compute the squared distances of pairs of rows, equal ones for equal rows.
+
+    They are rounded to eleven digits: distances that are equal but for round-off must be equal, or it would depend on
+    whether points are dense or sparse which of them are nearer.
+    """
     result = np.empty(len(row))
     size = max(1, _GATHERED // P.shape[1])
     for start in range(0, len(row), size):
         pairs = slice(start, start + size)
         gap = Q[row[pairs]] - P[column[pairs]]
         result[pairs] = norms(gap)
-    return result
+    parts, powers = np.frexp(result)
+    return np.ldexp(np.rint(parts * _DIGITS) / _DIGITS, powers)
 
 
 def selection(found: IntArray, n_rows: int) -> AnyMatrix:

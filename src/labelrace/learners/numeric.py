@@ -2,8 +2,8 @@
 
 The sums are taken over the rows of every pseudo label and over all rows. ``Σx² - (Σx)²/n`` loses its digits when a
 feature's mean is large beside its spread, so the sums of such a feature are taken about a shift, its mean in the first
-batch. Other features, and sparse ones, which are mostly zero, have none. Sums about one shift are turned into sums
-about another exactly, so models with different shifts merge.
+batch. Others, and those that are zero in some rows of a sparse batch, have none. Sums about one shift are turned into
+sums about another exactly, so models with different shifts merge.
 
 *By density*, the fast form. With a mean ``μ`` and a variance ``v`` for each class, the log odds of a feature are a
 parabola in its value, and those of all features and pseudo labels are two products, ``Z W₁ + Z² W₂ + c`` with
@@ -93,8 +93,14 @@ def init(n_features: int, n_components: int) -> Moments:
     return Moments(np.zeros(n_features), empty, empty, None)
 
 
-def with_shift(moments: Moments, X: FloatArray) -> Moments:
-    """Choose the shift of empty sums by the first batch."""
+def with_shift(moments: Moments, X: AnyMatrix) -> Moments:
+    """Choose the shift of empty sums by the first batch; of a sparse one only features that vary and are never zero."""
+    if scipy.sparse.issparse(X):
+        full = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0])
+        full = full[np.ptp(columns.dense(X[:, full]), axis=0) > 0]
+        shift = np.zeros(X.shape[1])
+        shift[full] = with_shift(moments, columns.dense(X[:, full])).shift
+        return moments._replace(shift=shift)
     absent = columns.missing(X)
     present = X if absent is None else columns.without(X, absent)
     rows = len(X) if absent is None else np.maximum(len(X) - absent.sum(axis=0), 1)
@@ -140,15 +146,21 @@ def _batch_sums(
         present = X if absent is None else columns.without(X, absent)
         with np.errstate(over="ignore", invalid="ignore"):
             sums, squares = columns.dense(present.T @ H1), columns.dense((present * present).T @ H1)
-        if not shift.any():
-            return sums, squares
-        rows = H1.sum(axis=0) if absent is None else H1.sum(axis=0) - columns.dense(absent.T @ H1)
-        return _about(shift[:, None], sums, squares, rows)
+        # What is far from zero is dense, however it is stored; multiplied out about zero, it would lose its digits.
+        far = np.flatnonzero(shift)
+        if len(far):
+            sums[far], squares[far] = _batch_sums(shift[far], _dense_part(X, far), H1, _dense_part(absent, far))
+        return sums, squares
     with np.errstate(over="ignore", invalid="ignore"):
         Z = X - shift if shift.any() else X
         if absent is not None:
             Z = columns.without(Z, absent)
         return Z.T @ H1, (Z * Z).T @ H1
+
+
+def _dense_part(X: Any, features: IntArray) -> Any:
+    """Make some features of a sparse matrix dense; of None it is None."""
+    return None if X is None else columns.dense(X[:, features])
 
 
 def _about(shift: FloatArray, sums: FloatArray, squares: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -277,16 +289,25 @@ def _density_dense(odds: DensityOdds, X: FloatArray, absent: FloatArray | None) 
 
 
 def _density_sparse(odds: DensityOdds, X: AnyMatrix, absent: AnyMatrix | None) -> FloatArray:
-    """Multiply the parabolas out about zero, so that a zero adds a constant and X stays sparse."""
-    linear, at_zero, constant = odds.linear, odds.at_shift, odds.constant
-    if odds.shift.any():
-        shift = odds.shift[:, None]
-        at_zero = at_zero - shift * linear + shift**2 * odds.quadratic
-        linear = linear - 2 * shift * odds.quadratic
-        constant = at_zero.sum(axis=0)
+    """Add up the stored values, as a zero adds a constant; features with a shift, which are far from zero, as if dense.
+
+    Parabolas about a shift could be multiplied out about zero, but would lose their digits.
+    """
+    far = np.flatnonzero(odds.shift)
+    if len(far):
+        near = np.flatnonzero(odds.shift == 0)
+        missing = None if absent is None else absent[:, near]
+        of_near = _density_sparse(_of_features(odds, near), X[:, near], missing)
+        return of_near + _density_dense(_of_features(odds, far), _dense_part(X, far), _dense_part(absent, far))
     present = X if absent is None else columns.without(X, absent)
-    result = present @ linear + (present * present) @ odds.quadratic + constant
-    return result if absent is None else result - absent @ at_zero
+    result = present @ odds.linear + (present * present) @ odds.quadratic + odds.constant
+    return result if absent is None else result - absent @ odds.at_shift
+
+
+def _of_features(odds: DensityOdds, features: IntArray) -> DensityOdds:
+    """Take the parabolas of some features."""
+    shift, linear, quadratic, at_shift = (part[features] for part in odds[:4])
+    return DensityOdds(shift, linear, quadratic, at_shift, at_shift.sum(axis=0))
 
 
 class BinnedOdds(NamedTuple):

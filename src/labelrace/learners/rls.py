@@ -43,17 +43,17 @@ from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.steps import Row, Work, check_finite, learn_blocks
+from labelrace.learners.steps import Work, check_finite, learn_blocks
 from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["RLS", "Derived", "RLSState", "Start", "with_arrays"]
+__all__ = ["LEAST_FADING", "RLS", "Derived", "RLSState", "Start", "multiplied_out", "with_arrays"]
 
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
 # What is left of `gained` at the least before it is multiplied out.
-_LEAST_FADING = 1e-30
+LEAST_FADING = 1e-30
 
 
 class RLSState(NamedTuple):
@@ -293,11 +293,13 @@ class RLS(Bank[RLSState]):
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, Z, H)
         learned = learned._replace(rows=state.rows + X.shape[0])
-        return self._rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+        return self.rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
-    def _rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
+    def rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
         """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
         revised = scaling.revised(scaled)
+        if revised is state.scaling:
+            return state
         if revised is scaled or not (is_wrong := revised.square != scaled.square).any():
             return state._replace(scaling=revised)
         work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
@@ -307,37 +309,6 @@ class RLS(Bank[RLSState]):
     def must_begin_anew(self, state: RLSState) -> bool:
         """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
         return scaling.has_become_dense(state.scaling)
-
-    def row(self, state: RLSState, X: AnyMatrix, scales: FloatArray | None = None) -> Row:
-        """Take in one row of numeric features, for `learn_row`; ``scales`` are those of `derive`, if there are any."""
-        values, places = scaling.transform_row(state.scaling, X, scales)
-        weights, gained = rows_of(state.weights, places), rows_of(state.gained, places)
-        return Row(values, places, weights, gained, values @ weights + state.intercepts.astype(self._dtype))
-
-    def learn_row(self, state: RLSState, X: AnyMatrix, row: Row, h: FloatArray) -> RLSState:
-        """Do as `learn` for one row, which `row` has taken in, and its labels."""
-        h = h.astype(self._dtype)
-        if np.isinf(state.first_rows[h > 0]).any():
-            state = self.with_generations(state, h[None])
-        if state.fading < _LEAST_FADING:
-            state = _multiplied_out(state)
-            row = row._replace(gained=rows_of(state.gained, row.places))
-        errors, keep, young = steps.hinged(h - row.scores, h), self.factor(1), state.young.nonzero()[0]
-        before = Work(row.weights, row.gained * state.fading, state.intercepts, state.intercept_gained)
-        after = steps.learn_row(before, state.alpha, row.values, errors, young, keep=keep)
-        fading = max(state.fading * keep, _LEAST_FADING**2)
-        gained = after.gained / fading
-        used = np.count_nonzero(gained[:, 0]) - np.count_nonzero(row.gained[:, 0])
-        learned = state._replace(
-            weights=replaced_rows(state.weights, row.places, after.weights, row.weights),
-            intercepts=after.intercepts,
-            gained=replaced_rows(state.gained, row.places, gained, row.gained),
-            fading=fading,
-            in_use=state.in_use + float(used),
-            intercept_gained=after.intercept_gained,
-            rows=state.rows + 1.0,
-        )
-        return self._rescaled(learned, scaling.update(state.scaling, X, keep))
 
     def with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""
@@ -369,8 +340,8 @@ class RLS(Bank[RLSState]):
 
     def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
-        if state.fading < _LEAST_FADING:
-            state = _multiplied_out(state)
+        if state.fading < LEAST_FADING:
+            state = multiplied_out(state)
         n_rows, (Z, touched) = Z.shape[0], products.without_empty_columns(Z)
         before = rows_of(state.weights, touched), rows_of(state.gained, touched)
         weights, gained = before[0].copy(), before[1] * state.fading
@@ -380,7 +351,7 @@ class RLS(Bank[RLSState]):
         learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         check_finite(*(() if self.binary else (weights,)), work.intercepts)
-        fading = max(state.fading * self.factor(n_rows), _LEAST_FADING**2)
+        fading = max(state.fading * self.factor(n_rows), LEAST_FADING**2)
         gained /= fading
         return state._replace(
             intercepts=work.intercepts.astype(float),
@@ -494,6 +465,6 @@ def with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array 
     return state
 
 
-def _multiplied_out(state: RLSState) -> RLSState:
+def multiplied_out(state: RLSState) -> RLSState:
     """Multiply what was kept into `gained`."""
     return with_arrays(state._replace(fading=1.0), gained=np.asarray(state.gained) * state.fading)

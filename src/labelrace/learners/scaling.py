@@ -24,6 +24,7 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,14 @@ from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
+    "CLIP",
+    "CONSTANT",
+    "MEAN_ABSOLUTE",
+    "MIN_ROWS",
+    "OUTLIER",
     "ScalingState",
+    "check_finite",
+    "counted",
     "grow",
     "has_become_dense",
     "init",
@@ -46,6 +54,7 @@ __all__ = [
     "revised",
     "scale",
     "start",
+    "stored",
     "transform",
     "transform_row",
     "update",
@@ -54,16 +63,16 @@ __all__ = [
 # Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
 _SPARSE, _DENSE = 0.3, 0.5
 # Standard deviations at which a dense column is clipped.
-_CLIP = 5.0
+CLIP = 5.0
 # Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
-_OUTLIER = 10.0
+OUTLIER = 10.0
 # Deviations from which a value among the first rows is an outlier, and share of the values that do not count in them.
 _FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
 # Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
-_MIN_ROWS, _RECENT_ROWS = 50, 256.0
+MIN_ROWS, _RECENT_ROWS = 50, 256.0
 # A column is constant where it deviates from its mean by no more than this share of it.
-_CONSTANT = 1e-9
-_MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
+CONSTANT = 1e-9
+MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 
 
 class ScalingState(NamedTuple):
@@ -158,7 +167,7 @@ def n_columns(state: ScalingState) -> int:
 def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.length:
-        return _count_filled(state, X)
+        return counted(state, *_filled(X))
     X = columns.dense(columns.design(X, state.n_values))
     is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,15 +181,20 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
             X = _without_first_outliers(X)
             mean, squares = _moments(X)
         else:
-            most = np.where(state.rows >= _MIN_ROWS, _OUTLIER**2 * state.square / np.maximum(state.rows, 1.0), 0.0)
+            most = np.where(state.rows >= MIN_ROWS, OUTLIER**2 * state.square / np.maximum(state.rows, 1.0), 0.0)
             if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
                 # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
                 mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
         added = _joined(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
         rows, mean, square = _started(state, X, added)
-    if not np.isfinite(square).all():
-        raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
+    check_finite(float(square.sum()))
     return state._replace(rows=rows, mean=mean, square=square)
+
+
+def check_finite(squares: float) -> None:
+    """Refuse a sum of squares that has overflowed."""
+    if not isfinite(squares):
+        raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
 
 
 def _joined(
@@ -197,9 +211,8 @@ def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatAr
     return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
 
 
-def _count_filled(state: ScalingState, X: AnyMatrix) -> ScalingState:
-    """Count the non-zeros of recent rows of sparse data."""
-    n_rows, n_filled = _filled(X)
+def counted(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
+    """Count the rows of sparse data that hold anything, and their non-zeros, among recent ones."""
     if state.recent_rows >= _RECENT_ROWS:
         return state._replace(recent_rows=float(n_rows), recent_filled=float(n_filled))
     return state._replace(recent_rows=state.recent_rows + n_rows, recent_filled=state.recent_filled + n_filled)
@@ -217,15 +230,15 @@ def _without_first_outliers(X: FloatArray) -> FloatArray:
     kept = np.partition(apart, n_kept - 1, axis=0)[:n_kept]
     spread = np.sqrt(np.einsum("ij,ij->j", kept, kept) / n_kept)
     is_far = (apart > _FIRST_OUTLIER * spread) & (spread > 0) & np.isfinite(spread)
-    return np.where(is_far, np.clip(X, middle - _OUTLIER * spread, middle + _OUTLIER * spread), X)
+    return np.where(is_far, np.clip(X, middle - OUTLIER * spread, middle + OUTLIER * spread), X)
 
 
 def _started(
     state: ScalingState, X: FloatArray, added: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Begin the moments of columns that have been constant with their first row that differs."""
-    least = _CONSTANT * np.abs(state.mean)
-    constant = np.flatnonzero((state.rows >= _MIN_ROWS) & (state.square <= least**2 * state.rows))
+    least = CONSTANT * np.abs(state.mean)
+    constant = np.flatnonzero((state.rows >= MIN_ROWS) & (state.square <= least**2 * state.rows))
     if len(constant):
         values = X[:, constant]
         since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least[constant], axis=0)
@@ -247,8 +260,8 @@ def revised(state: ScalingState) -> ScalingState:
     if not state.length or state.recent_rows < _RECENT_ROWS:
         return state
     none, recent_mean, variance = np.zeros_like(state.mean), state.recent_mean, state.recent_square / state.recent_rows
-    is_known = np.sqrt(variance) > _CONSTANT * np.abs(recent_mean)
-    is_wrong = is_known & (state.square > _OUTLIER**2 * variance * state.rows)
+    is_known = np.sqrt(variance) > CONSTANT * np.abs(recent_mean)
+    is_wrong = is_known & (state.square > OUTLIER**2 * variance * state.rows)
     state = state._replace(recent_rows=0.0, recent_mean=none, recent_square=none)
     if not is_wrong.any():
         return state
@@ -276,15 +289,15 @@ def _clipped(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
 
 def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
     """Take the moments of a batch for columns whose unit has changed: shifted far, or ten times as wide or narrow."""
-    if not state.length or X.shape[0] < _MIN_ROWS:
+    if not state.length or X.shape[0] < MIN_ROWS:
         return state
     X = columns.dense(columns.design(X, state.n_values))
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
         variance, known = squares / len(X), state.square / np.maximum(state.rows, 1.0)
-        is_other = np.maximum(variance, known) > _OUTLIER**2 * np.minimum(variance, known)
-        is_other |= (mean - state.mean) ** 2 > _OUTLIER**2 * known
+        is_other = np.maximum(variance, known) > OUTLIER**2 * np.minimum(variance, known)
+        is_other |= (mean - state.mean) ** 2 > OUTLIER**2 * known
     is_other &= (variance > 0) & np.isfinite(variance)
     square = np.where(is_other, variance, known) * state.rows
     return state._replace(mean=np.where(is_other, mean, state.mean), square=square)
@@ -300,7 +313,7 @@ def scale(state: ScalingState) -> FloatArray:
     """Compute what the columns' deviations from their means are divided by."""
     spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
-    return np.where(spread > _CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
+    return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
 
 
 def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None) -> AnyMatrix:
@@ -316,15 +329,19 @@ def transform_row(
     """Do as `transform` for one row of numeric features, without making a matrix: its values, and their columns."""
     if state.length:
         return _standardised(state, X, scale(state) if scales is None else scales)[0], slice(None)
-    if scipy.sparse.issparse(X):
-        places, values = X.indices, X.data
-    else:
-        places = np.flatnonzero(X[0])
-        values = X[0, places]
+    values, places = stored(X)
     values = _damped(values)
     length = float(values @ values) ** 0.5
     # A row whose squares underflow to zero is not scaled.
     return (values * (1.0 / length if length > 0 else 1.0)).astype(state.directions.dtype), places
+
+
+def stored(X: AnyMatrix) -> tuple[FloatArray, IntArray]:
+    """Take the values of one row that are not zero, and their columns."""
+    if scipy.sparse.issparse(X):
+        return X.data, X.indices
+    places = np.flatnonzero(X[0])
+    return X[0, places], places
 
 
 def _damped(values: FloatArray) -> FloatArray:
@@ -342,7 +359,7 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
         Z = columns.dense(X) - state.mean
         Z *= 1.0 / scales
         Z = Z.astype(state.directions.dtype, copy=False)
-    most = _CLIP / state.length
+    most = CLIP / state.length
     np.minimum(Z, most, out=Z)
     np.maximum(Z, -most, out=Z)
     if np.isnan(Z.sum()):
@@ -352,7 +369,7 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
     random = Z @ state.directions
     np.abs(random, out=random)
     # Less the mean of a normal variable's absolute value; all together about as long as the row.
-    random -= _MEAN_ABSOLUTE
+    random -= MEAN_ABSOLUTE
     random *= n_random**-0.5
     return np.concatenate([Z, random], axis=1)
 

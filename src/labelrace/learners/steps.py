@@ -16,20 +16,10 @@ from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Row", "Work", "check_finite", "follow_scaling", "hinged", "learn_blocks", "learn_row", "marginal"]
+__all__ = ["Work", "check_finite", "follow_scaling", "hinged", "learn_blocks", "marginal"]
 
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
 _DENSE = 0.1
-
-
-class Row(NamedTuple):
-    """One row as the learners see it: its values, their columns, what is known of these, and the row's scores."""
-
-    values: Array
-    places: IntArray | slice
-    weights: Array
-    gained: FloatArray
-    scores: Array
 
 
 class Work(NamedTuple):
@@ -113,40 +103,6 @@ def _learn_block(
         work.weights[:, young] += change
     block.add_transposed(work.weights, variance, pull)
     np.add(work.intercepts, shift, out=work.intercepts)
-
-
-def learn_row(work: Work, alpha: float, z: Array, errors: Array, young: IntArray, *, keep: float) -> Work:
-    """Compute what one row teaches, as a block does, in new arrays.
-
-    Of one row ``M`` is a number, and the precision it leaves is ``d + z² / (M - z²/d)``. ``errors`` are those of the
-    row, hinged where they are to be.
-    """
-    n_generations = 2 if len(young) else 1
-    gained, intercept_gained = work.gained * keep, work.intercept_gained * keep
-    # A product of one or two vectors each is the quickest way to add them up.
-    directions = np.empty((n_generations, len(z)), z.dtype)
-    pulls = np.zeros((n_generations, len(errors)), z.dtype)
-    squares, freedoms = np.square(z, dtype=float), []
-    for generation in range(n_generations):
-        precision = gained[:, generation] + alpha
-        share = squares / precision
-        freedom = 1.0 / (INTERCEPT + float(intercept_gained[generation]))
-        middle = float(share.sum()) + freedom + 1.0
-        gained[:, generation] += squares / (middle - share)
-        intercept_gained[generation] = 1.0 / (freedom * (1.0 - freedom / middle)) - INTERCEPT
-        np.divide(z, precision, out=directions[generation], casting="same_kind")
-        if generation:
-            # These are for the young generation, with its own precision.
-            pulls[0, young], pulls[1, young] = 0.0, errors[young] * (1.0 / middle)
-        else:
-            np.multiply(errors, 1.0 / middle, out=pulls[0])
-        freedoms.append(freedom)
-    with np.errstate(over="ignore", invalid="ignore"):
-        weights = directions.T @ pulls
-        weights += work.weights
-        intercepts = work.intercepts + freedoms @ pulls
-    check_finite(intercepts)
-    return Work(weights, gained, intercepts, intercept_gained)
 
 
 def follow_scaling(work: Work, before: ScalingState, after: ScalingState, is_wrong: BoolArray) -> Work:

@@ -131,7 +131,7 @@ def add(known: Reliability, Y: AnyMatrix, P: AnyMatrix) -> Reliability:
 def merge(one: Reliability, other: Reliability) -> Reliability:
     """Return what is known of the entries of both, which must have as many bins."""
     if len(one.entries) != len(other.entries):
-        raise ValueError(f"bins differ: {len(one.entries)} and {len(other.entries)}")
+        raise ValueError(f"both must have as many bins, got {len(one.entries)} and {len(other.entries)}")
     return Reliability(one.entries + other.entries, one.probability + other.probability, one.present + other.present)
 
 

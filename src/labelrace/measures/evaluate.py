@@ -156,7 +156,7 @@ def evaluate(
     for name, measure in chosen.items():
         argument, given = ("scores", scores) if measure.needs_scores else ("Y_pred", Y_pred)
         if given is None and (top is None or not needs_top(name)):
-            raise ValueError(f"{name} needs {argument}, which is not given")
+            raise ValueError(f"{argument} must be given to compute {name}, got None")
     batch = _Batch(*as_label_matrices(Y_true, Y_pred, label_names), scores, top)
     return {name: batch.value(name, measure) for name, measure in chosen.items()}
 
@@ -188,7 +188,7 @@ def measure_names(measures: str | Iterable[str] = "all") -> list[str]:
     names = list(measures)
     for name in names:
         if _entry(name) not in MEASURES or name.endswith("_at_K"):
-            raise ValueError(f"unknown measure {name!r}; known are {', '.join(MEASURES)}")
+            raise ValueError(f"measures must be some of {', '.join(MEASURES)}, got {name!r}")
     return names
 
 

@@ -124,7 +124,7 @@ def as_scores(scores: AnyMatrix, shape: tuple[int, int]) -> FloatArray:
     values = _as_dense(scores, "scores", "score", shape, "Y_true")
     # The minimum of an array with a NaN is NaN.
     if np.isnan(values.min()):
-        raise ValueError("scores contain NaN, which has no rank")
+        raise ValueError("scores must be numbers, got NaN, which has no rank")
     return values
 
 
@@ -147,7 +147,7 @@ def as_probabilities(P: AnyMatrix, name: str, shape: tuple[int, int], other: str
     values = _as_dense(P, name, "probability", shape, other)
     # A NaN makes both comparisons false.
     if not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError(f"{name} must hold probabilities, from 0 to 1, but holds {_span(values)}")
+        raise ValueError(f"{name} must hold probabilities, from 0 to 1, got {_span(values)}")
     return values
 
 
@@ -165,11 +165,11 @@ def _as_dense(values: AnyMatrix, name: str, what: str, shape: tuple[int, int], o
 
 def _check_shape(actual: tuple[int, ...], name: str, expected: tuple[int, int] | None, other: str = "Y_true") -> None:
     if len(actual) != 2:
-        raise ValueError(f"{name} must be two-dimensional, examples × labels, but its shape is {actual}")
+        raise ValueError(f"{name} must be two-dimensional, examples × labels, got the shape {actual}")
     if expected is not None and actual != expected:
-        raise ValueError(f"{name} has shape {actual}, but {other} has shape {expected}")
+        raise ValueError(f"{name} must have the shape of {other}, {expected}, got {actual}")
     if 0 in actual:
-        raise ValueError(f"{name} is empty: its shape is {actual}, and no measure is defined on nothing")
+        raise ValueError(f"{name} must have examples and labels, got the shape {actual}")
 
 
 def _from_sparse(Y: SparseMatrix, name: str, shape: tuple[int, int] | None) -> SparseMatrix:
@@ -207,7 +207,7 @@ def _as_float(values: Array, message: str) -> FloatArray:
     # Text would be parsed and complex numbers cut to their real part, both without a word. Object arrays are
     # what a DataFrame of mixed or nullable columns gives.
     if values.dtype.kind not in "biufO":
-        raise ValueError(f"{message}, but the dtype is {values.dtype}")
+        raise ValueError(f"{message}, got the dtype {values.dtype}")
     try:
         return values.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:

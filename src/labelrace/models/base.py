@@ -121,16 +121,16 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._exchange(lambda before: self._learned(before, X, y))
+        return self._exchange(self._learned, X, y)
 
-    def _exchange(self, change: Callable[[Fitted | None], Fitted]) -> Self:
-        """Put a new value in the place of what is known, while no other thread does; with one assignment."""
-
-        def assign() -> None:
-            self._fitted = change(self.__dict__.get("_fitted"))
-
-        one_at_a_time(self._writers, assign)
+    def _exchange(self, change: Callable[..., Fitted], *arguments: Any) -> Self:
+        """Put a new value in the place of what is known, while no other thread does."""
+        one_at_a_time(self._writers, self._assign, change, arguments)
         return self
+
+    def _assign(self, change: Callable[..., Fitted], arguments: tuple[Any, ...]) -> None:
+        """Make a new value of what is known, and put it in its place with one assignment."""
+        self._fitted = change(self.__dict__.get("_fitted"), *arguments)
 
     def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
         """Do so where something is known."""

@@ -29,6 +29,7 @@ import scipy.special
 
 from labelrace import parameters
 from labelrace.core import boolean
+from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
 from labelrace.learners import columns
@@ -171,7 +172,7 @@ class BMaD(BankAlgorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Unite the basis sets of the codes that are at least as likely as not."""
-        codes = (self.bank.predict(derived.learners, X) >= 0).astype(float)
+        codes = is_even_or_more(self.bank.predict(derived.learners, X)).astype(float)
         return boolean.product(codes, derived.basis) > 0
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:

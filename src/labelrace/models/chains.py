@@ -45,6 +45,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace import parameters
+from labelrace.core.linalg import TIE
 from labelrace.core.schema import Schema
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
@@ -197,6 +198,8 @@ class Chains(BankAlgorithm[State]):
     def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[Links], Array], kind: Any) -> Array:
         """Let every chain vote, and add up."""
         features = np.ascontiguousarray(self.bank.predict(derived.learners, X).T)
+        # Where the features say nothing, the sign of their round-off must not decide.
+        features[np.abs(features) <= TIE] = 0.0
         votes = np.zeros(features.shape, dtype=kind)
         n_labels, n_rows = features.shape
         at_once = max(1, _CELLS // max(1, n_labels * max(n_labels, n_rows)))

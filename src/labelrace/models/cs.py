@@ -100,7 +100,7 @@ class CompressedSensing(Compression):
         per_row = view.state.sum_y.sum() / max(view.state.rows, 1e-300)
         # A whole number of labels a row must not be rounded up by the last digit of a sum.
         possible = (view.state.sum_y > 0) | (not self.skip_unseen)
-        sparsity = int(np.clip(np.ceil(per_row - 1e-9), 1, max(min(view.k, int(possible.sum())), 1)))
+        sparsity = int(np.clip(np.ceil(per_row - 1e-9), 1, max(int(possible.sum()), 1)))
         return Code(view.fit(view.coding("binary"), encoder), encoder, possible, sparsity)
 
     def _drawn(self, n_labels: int, k: int) -> FloatArray:

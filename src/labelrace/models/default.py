@@ -27,11 +27,12 @@ import scipy.sparse
 
 from labelrace import parameters
 from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core.compiled import is_available
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import candidates, columns, rls
+from labelrace.learners import candidates, columns, rls, single_rows
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
@@ -46,6 +47,8 @@ __all__ = ["LabelRace", "LabelRaceClassifier", "State"]
 
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
+# Rows that came alone from which on loops are compiled for them: that takes as long as some thousand rows without.
+_COMPILED_FROM = 1000.0
 
 
 class State(NamedTuple):
@@ -59,6 +62,9 @@ class State(NamedTuple):
         What rows have shown that were predicted before they were learned.
     n_drifts : float
         Drifts found so far.
+    single_rows : float
+        Rows that came alone. When there were many, loops are compiled for them; what is computed depends on the rows,
+        not on the process that it is computed in.
     recent : Recent
         Recent rows, where labels might have to be compressed soon.
     compressed : tuple of hashed.State
@@ -68,6 +74,7 @@ class State(NamedTuple):
     learners: Annotated[RLSState, "t=o", "w=l"]
     watch: Watch
     n_drifts: Annotated[float, ">=0"]
+    single_rows: Annotated[float, ">=0"]
     recent: compressing.Recent
     compressed: Annotated[tuple[hashed.State, ...], "o|l"]
 
@@ -124,6 +131,7 @@ class LabelRace(BankAlgorithm[State]):
             self.bank.init(n_values, n_labels),
             monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
             0.0,
+            0.0,
             compressing.no_rows(),
             (),
         )
@@ -173,16 +181,22 @@ class LabelRace(BankAlgorithm[State]):
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
-        row = self.bank.row(state.learners, X, None if derived is None else derived.learners.scales)
-        labels = _dense(Y)
-        watch, is_drift = self.monitored(state.watch, row.scores[None], labels)
-        learners = self.forgotten(state.learners, X) if is_drift else state.learners
-        learned = self.bank.learn_row(learners, X, row, labels[0])
-        return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
+        compiled = state.single_rows >= _COMPILED_FROM and is_available()
+        bank, learners, labels = self.bank, state.learners, _dense(Y)
+        scales = None if derived is None else derived.learners.scales
+        lesson = single_rows.teach(bank, learners, X, labels[0], scales, compiled=compiled)
+        watch, is_drift = self.monitored(state.watch, lesson.scores[None], labels, compiled=compiled)
+        if is_drift:
+            lesson = single_rows.teach(bank, self.forgotten(learners, X), X, labels[0], compiled=compiled)
+        learned = single_rows.learn(bank, lesson, X, compiled=compiled)
+        n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
+        return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
 
-    def monitored(self, watch: Watch, scores: FloatArray, labels: FloatArray) -> tuple[Watch, bool]:
+    def monitored(
+        self, watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
+    ) -> tuple[Watch, bool]:
         """Take in how rows were predicted before they are learned, and tell whether that shows a drift."""
-        after = monitoring.add(watch, scores, labels)
+        after = monitoring.add(watch, scores, labels, compiled=compiled)
         is_drift = self.detects_drift and after.drift is not watch.drift and drift.found(after.drift)
         return (after._replace(drift=drift.empty()) if is_drift else after), is_drift
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
 from labelrace import limits
-from labelrace.core import compiled
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.linalg import canonical, is_row_in_order, why_malformed
+from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
 from labelrace.learners import columns
@@ -44,8 +44,7 @@ _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 # Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
 # derived from these, must have room.
 _LARGEST = 1e100
-# What values, places and starts of a sparse row are mostly stored in.
-_PLAIN = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int32)
+_FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
 class Owner(NamedTuple):
@@ -73,8 +72,11 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
 
 def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
-    _check_sparse(X)
-    rows, schema = _next_features(X, schema, owner)
+    if _is_in_order(X, schema):
+        rows = X
+    else:
+        _check_sparse(X, schema.n_features)
+        rows, schema = _next_features(X, schema, owner)
     allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
@@ -85,14 +87,34 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
                 f"y has {n_labels} labels, but {owner.name} has learned with {schema.n_labels} and cannot take new "
                 f"labels: {reason}."
             )
-    return Batch(rows, labels.matrix, schema._replace(n_labels=n_labels, label_names=labels.names))
+    if n_labels > schema.n_labels or labels.names is not schema.label_names:
+        schema = schema._replace(n_labels=n_labels, label_names=labels.names)
+    return Batch(rows, labels.matrix, schema)
+
+
+def _is_in_order(X: Any, schema: Schema) -> bool:
+    """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
+
+    Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
+    """
+    if type(X) is csr_array:
+        if X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
+            return False
+        if not len(X.indices) == len(X.data) == X.indptr[-1]:
+            return False
+    elif type(X) is not np.ndarray:
+        return False
+    has_names = schema.feature_names is not None
+    if has_names or X.ndim != 2 or X.shape[1] != len(schema.n_values) or not columns.all_numeric(schema.n_values):
+        return False
+    return _is_plainly_fine(X)
 
 
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
-    if _is_plain_row(X, schema):
+    if _is_in_order(X, schema):
         return X
-    _check_sparse(X)
+    _check_sparse(X, schema.n_features)
     rows = naming.feature_dicts(X)
     if rows is not None:
         return _cut(_checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner))
@@ -101,19 +123,6 @@ def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     is_fine = _is_plainly_fine(X)
     matrix = _checked_array(X, schema, owner, is_fine)
     return matrix if is_fine else _cut(matrix)
-
-
-def _is_plain_row(X: Any, schema: Schema) -> bool:
-    """Tell, by a compiled loop, that there is one sparse row in which all is as it should be."""
-    return (
-        type(X) is scipy.sparse.csr_array
-        and X.shape == (1, schema.n_features)
-        and (X.data.dtype, X.indices.dtype, X.indptr.dtype) == _PLAIN
-        and compiled.is_available()
-        and schema.feature_names is None
-        and columns.all_numeric(schema.n_values)
-        and is_row_in_order(X.indptr, X.indices, X.data, schema.n_features, _LARGEST)
-    )
 
 
 def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
@@ -155,13 +164,15 @@ def feature_places(columns: Any, n_features: int) -> IntArray:
     return given.astype(np.intp)
 
 
-def _check_sparse(X: Any) -> None:
-    """Refuse a sparse matrix whose arrays do not fit, or that is wider than anything there is memory for."""
+def _check_sparse(X: Any, n_known: int = 0) -> None:
+    """Refuse a sparse matrix whose arrays do not fit, or that is wider than known and than there is memory for."""
     if scipy.sparse.issparse(X):
         reason = why_malformed(X)
         if reason:
             raise ValueError(f"X must be a sparse matrix in order, got one that is damaged: {reason}.")
-        limits.FEATURES.check(X.shape[-1], "X")
+        n_features = X.shape[-1]
+        if n_features > n_known:
+            limits.FEATURES.check(n_features, "X")
 
 
 def one_row(x: Any) -> Any:
@@ -276,8 +287,8 @@ def _is_plainly_fine(X: Any) -> bool:
 
     Most are; scikit-learn's checks, thorough and slow, are for the others.
     """
-    is_sparse = scipy.sparse.issparse(X) and X.format == "csr"
-    if not (is_sparse or type(X) is np.ndarray) or X.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
+    is_sparse = type(X) is csr_array or (scipy.sparse.issparse(X) and X.format == "csr")
+    if not (is_sparse or type(X) is np.ndarray) or X.dtype != _FLOAT or X.ndim != 2 or 0 in X.shape:
         return False
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
     values = X.data if is_sparse else X
@@ -289,6 +300,7 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     if _is_plainly_fine(X) if is_fine is None else is_fine:
         return canonical(X) if scipy.sparse.issparse(X) else X
     _refuse_text(X)
+    X = _without_sparse_columns(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(float), np.nan)
     finite = "allow-nan" if owner.algorithm.skips_missing else True
@@ -305,6 +317,15 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     except OverflowError:
         raise ValueError("X holds a whole number that is too large to be a float.") from None
     return canonical(checked) if scipy.sparse.issparse(checked) else checked
+
+
+def _without_sparse_columns(X: Any) -> Any:
+    """Make the sparse columns of a data frame dense where others are: scikit-learn does so too, with a warning."""
+    kinds = list(getattr(X, "dtypes", ())) if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    sparse = {place: kind.subtype for place, kind in enumerate(kinds) if str(kind).startswith("Sparse")}
+    if not 0 < len(sparse) < len(kinds):
+        return X
+    return X.astype({X.columns[place]: kind for place, kind in sparse.items()})
 
 
 def check_finite(X: AnyMatrix, *, allow_missing: bool) -> None:

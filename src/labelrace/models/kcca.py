@@ -140,8 +140,11 @@ class KCCA(Compression):
         gram = view.gram(centred)
         factor, _ = penalised(gram, self.label_penalty)
         white = factor.whiten(np.ascontiguousarray(reading.whiten(products).T)).T
-        _, directions = right_singular(white, min(view.k, *white.shape))
-        directions = factor.unwhiten(directions)
+        if view.k < white.shape[1]:
+            directions = factor.unwhiten(right_singular(white, min(view.k, len(white)))[1])
+        else:
+            # All directions, also those that correlate with nothing: any basis gives the same scores.
+            directions = factor.unwhiten(np.eye(white.shape[1]))
         spread = gram @ directions
         inner = directions.T @ spread
         inner[np.diag_indices_from(inner)] += _DECODER_PENALTY

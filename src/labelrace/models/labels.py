@@ -63,14 +63,16 @@ def next_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow
 
     ``n_known`` labels are known; ``known`` are their names or None. Known names that are not there are absent labels.
     """
-    sets = naming.label_sets(Y, named=known is not None)
+    # Plain arrays, which most are, need not be asked for names.
+    is_plain = type(Y) is np.ndarray and Y.ndim == 2
+    sets = None if is_plain else naming.label_sets(Y, named=known is not None)
     if sets is not None:
         if known is None:
             raise ValueError("y holds names of labels, but the labels learned so far have none: give a matrix, (n, l).")
         _refuse_other_rows(sets.matrix, n_rows)
         return _aligned(sets, known)
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
-    columns_of_y = _label_columns(Y)
+    columns_of_y = None if is_plain else _label_columns(Y)
     if columns_of_y is not None and known is not None:
         return _aligned(NamedRows(matrix, columns_of_y), known)
     _refuse_other_columns(matrix.shape[1], n_known, has_names=known is not None)
@@ -181,7 +183,8 @@ def _refuse_values(values: Array, allow_missing: bool) -> None:
             wrong = values[(values != 0) & (values != 1)]
             raise ValueError(f"y must hold 0 and 1, got {wrong.flat[0]}.")
         return
-    if (values == values.astype(bool)).all():
+    # Counting is quicker than asking whether all are so.
+    if np.count_nonzero(values == values.astype(bool)) == values.size:
         return
     is_wrong = ~((values == 0) | (values == 1))
     wrong = values[is_wrong & ~np.isnan(values) if allow_missing else is_wrong]

@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
+from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.learners import columns
 from labelrace.learners.bank import BankAlgorithm
@@ -102,7 +103,7 @@ class Stack(BankAlgorithm[State]):
             first_level = self.bank.derive(learners)
         else:
             first_level = self.bank.derive(state.learners) if derived is None else derived.learners
-        found = scipy.sparse.csr_array(self.bank.predict(first_level, X) >= 0, dtype=float)
+        found = scipy.sparse.csr_array(is_even_or_more(self.bank.predict(first_level, X)), dtype=float)
         counted = scipy.sparse.coo_array(found.T @ Y)
         together = state.together.copy()
         together[counted.coords] += counted.data
@@ -123,11 +124,11 @@ class Stack(BankAlgorithm[State]):
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the log odds of the second level."""
         first = self.bank.predict(derived.learners, X)
-        return first + derived.constant + (first >= 0).astype(float) @ derived.weights
+        return first + derived.constant + is_even_or_more(first).astype(float) @ derived.weights
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are at least as likely as not."""
-        return self.scores(derived, X) >= 0
+        return is_even_or_more(self.scores(derived, X))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities."""

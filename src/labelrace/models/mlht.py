@@ -173,13 +173,13 @@ class HoeffdingTree(Algorithm[State]):
         steps = np.ones(len(rows)) if self.by_rows else np.diff(batch.Y.indptr)[rows]
         while len(rows):
             leaf, learner = growing.leaves[place]
-            due = np.flatnonzero(self._weight(leaf) - leaf.tried + np.cumsum(steps) >= self.grace - _ROUNDING)
-            stop = int(due[0]) + 1 if len(due) else len(rows)
+            due = self._due(leaf, batch.Y, rows, steps)
+            stop = len(rows) if due is None else due + 1
             X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
             learner = self.leaf_learner.learned(learner, leaf.mass, leaf.rows, X, Y, rows[:stop], batch.shared)
             leaf = self._with_rows(leaf, X, Y, batch.n_values)
             rows, steps = rows[stop:], steps[stop:]
-            if len(due):
+            if due is not None:
                 leaf = leaf._replace(tried=np.asarray(self._weight(leaf)))
                 split = self._chosen(leaf, batch.n_values)
                 if split is not None:
@@ -189,13 +189,25 @@ class HoeffdingTree(Algorithm[State]):
             growing.leaves[place] = (leaf, learner)
         return rows
 
+    def _due(self, leaf: Leaf, Y: AnyMatrix, rows: IntArray, steps: FloatArray) -> int | None:
+        """Find the first row with which enough weight has come for an attempt to split; None if there is none."""
+        enough = np.flatnonzero(self._weight(leaf) - leaf.tried + np.cumsum(steps) >= self.grace - _ROUNDING)
+        if not len(enough):
+            return None
+        first = int(enough[0])
+        if self.by_rows or _in_order(_added(leaf.mass, Y[rows[: first + 1]])) - leaf.tried >= self.grace:
+            return first
+        # MOA compares rounded sums; where they fall short by the last digit the next row with a label is the first.
+        later = enough[(steps[enough] > 0) & (enough > first)]
+        return int(later[0]) if len(later) else None
+
     def _weight(self, leaf: Leaf) -> float:
-        return float(leaf.rows if self.by_rows else leaf.mass.sum())
+        return float(leaf.rows) if self.by_rows else _in_order(leaf.mass)
 
     def _with_rows(self, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, n_values: IntArray) -> Leaf:
         counted = columns.with_ones(Y) if self.by_rows else Y
-        statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), n_values)
-        return Leaf(leaf.mass + Y.sum(axis=0), leaf.rows + Y.shape[0], leaf.tried, statistics)
+        statistics = label_statistics.update(leaf.statistics, X, counted.tocsc(), n_values, in_order=not self.by_rows)
+        return Leaf(_added(leaf.mass, Y), leaf.rows + Y.shape[0], leaf.tried, statistics)
 
     def _child(self, branch: FloatArray, n_values: IntArray) -> Leaf:
         """Make a child that starts with the expected rows of each label."""
@@ -298,6 +310,17 @@ class HoeffdingTree(Algorithm[State]):
         ]
         learners = self.leaf_learner.grow_features(state.learners, n_values)
         return state._replace(n_values=n_values, leaves=tree.stacked(leaves), learners=learners)
+
+
+def _added(mass: FloatArray, Y: AnyMatrix) -> FloatArray:
+    """Add rows of labels one after the other, so that sums are rounded alike however batches are cut."""
+    total: FloatArray = np.add.accumulate(np.vstack([mass, columns.dense(Y)]))[-1]
+    return total
+
+
+def _in_order(values: FloatArray) -> float:
+    """Sum values from the first to the last, as MOA does."""
+    return float(np.add.accumulate(values)[-1])
 
 
 class _Batch(NamedTuple):

@@ -22,6 +22,7 @@ from scipy.special import expit
 
 from labelrace import parameters
 from labelrace.core import decoder, encoder
+from labelrace.core.linalg import TIE, is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
 from labelrace.learners.adapter import as_bank
@@ -140,13 +141,13 @@ class Race(BankAlgorithm[State]):
         """Decode hard pseudo labels; a tie of a pseudo label's two classes counts as 1."""
         predicted = self.bank.predict(derived.learners, X)
         if self.bank.task == "classification":
-            predicted = (predicted >= 0).astype(float)
+            predicted = is_even_or_more(predicted).astype(float)
         return predicted @ derived.beta
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Decide labels by the sign of their hard scores."""
         scores = self.hard_scores(derived, X)
-        return scores >= 0 if self.zero_score == "present" else scores > 0
+        return is_even_or_more(scores) if self.zero_score == "present" else scores > TIE
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode the pseudo labels' probabilities, or values."""

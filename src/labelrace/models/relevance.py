@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
+from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
 from labelrace.learners.adapter import as_bank
@@ -64,7 +65,7 @@ class Relevance(BankAlgorithm[State]):
 
     def predict(self, derived: Any, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are at least as likely as not."""
-        return self.scores(derived, X) >= 0
+        return is_even_or_more(self.scores(derived, X))
 
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities; map the values of regressors, -1 to 1, to [0, 1]."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from labelrace.evaluation.curves import running_means
 from labelrace.report.runs import Run, Runs, mean, plain, value_of
 from labelrace.typing import BoolArray, FloatArray
 
@@ -31,10 +32,12 @@ def curves(runs: Runs, measures: Sequence[str]) -> dict[str, Any]:
         values[measure] = {kind: [] for kind in KINDS}
         for of_model in runs.values():
             table, whole = _table(of_model, ends, measure)
+            # A partial batch leaves the means of whole batches as they were.
+            counted = np.where(whole, table, np.nan)
             lines = {
                 "batch": _bucket_means(mean(table), last),
-                "windowed": mean(_running(table, whole, window))[last],
-                "cumulative": mean(_running(table, whole, len(ends)))[last],
+                "windowed": mean(_until_the_end(running_means(counted, window=window), table))[last],
+                "cumulative": mean(_until_the_end(running_means(counted), table))[last],
             }
             for kind, line in lines.items():
                 values[measure][kind].append([plain(value) for value in line])
@@ -84,20 +87,10 @@ def _table(of_model: Mapping[int, Run], ends: Sequence[int], measure: str) -> tu
     return table, whole
 
 
-def _running(table: FloatArray, whole: BoolArray, window: int) -> FloatArray:
-    """Return the mean of the whole batches among the last ``window`` values, NaN beyond the end of a run.
-
-    A partial batch leaves the mean as it was.
-    """
-    present = whole & ~np.isnan(table)
-    sums = np.cumsum(np.where(present, table, 0.0), axis=1)
-    counts = np.cumsum(present, axis=1)
-    width = table.shape[1]
-    if window < width:
-        sums = sums - np.pad(sums, ((0, 0), (window, 0)))[:, :width]
-        counts = counts - np.pad(counts, ((0, 0), (window, 0)))[:, :width]
+def _until_the_end(means: FloatArray, table: FloatArray) -> FloatArray:
+    """Leave out the means beyond the last value of each run."""
     reached = np.cumsum(~np.isnan(table[:, ::-1]), axis=1)[:, ::-1] > 0
-    return np.where(reached & (counts > 0), sums / np.maximum(counts, 1), np.nan)
+    return np.where(reached, means, np.nan)
 
 
 def _last_of_buckets(count: int, most: int) -> list[int]:

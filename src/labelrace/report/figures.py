@@ -354,7 +354,7 @@ def bars(names: Sequence[str], parts: Mapping[str, Sequence[float]], texts: Sequ
 
 @styled
 def heat_map(columns: Sequence[str], rows: Sequence[str], values: Sequence[Sequence[float | None]]) -> Figure:
-    """Draw log ratios: warm colours above 0, cold ones below, full from 1 or from the largest on."""
+    """Draw log ratios: warm colours above 0, cold ones below, strongest for the largest ratio, or for 1."""
     from matplotlib.patches import Rectangle
 
     span = max([1.0, *(abs(value) for line in values for value in line if value is not None)])
@@ -370,9 +370,9 @@ def heat_map(columns: Sequence[str], rows: Sequence[str], values: Sequence[Seque
     on.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
     on.grid(False)
     on.spines[:].set_visible(False)
-    # Names that are long stand askew, so that they do not run into one another.
-    askew: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-    on.set_xticks([place + 0.5 for place in range(len(columns))], list(map(_name, columns)), color=_INK, **askew)
+    # Column names are slanted, so that long ones do not overlap.
+    slanted: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    on.set_xticks([place + 0.5 for place in range(len(columns))], list(map(_name, columns)), color=_INK, **slanted)
     on.set_yticks([place + 0.46 for place in range(len(rows))], list(map(_name, rows)), color=_INK)
     return figure
 

@@ -1,4 +1,4 @@
-"""What a reader wants to know first: who won and by how much, what happened in the stream, which labels go well."""
+"""The main results: which model is best and by how much, what happened in the stream, which labels go well."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labelrace.report.text import as_value, decimals_for, listing, measure_label
 
 # The measure by which a sentence tells how much better one model is, if it was measured.
 MAIN_MEASURE = "micro_f1"
-# Names of labels that appeared at one place, at most: the rest are counted.
+# The most names that are listed of labels that appeared together; the others are counted.
 _MOST_NAMES = 8
 # Labels that are listed as the best, and as the worst.
 _LISTED = 8
@@ -21,7 +21,7 @@ _LEAST_ROWS = 5
 
 
 def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
-    """Say in one sentence who won and by how much; the models come best first. Empty where no run is finished.
+    """Say in one sentence which model won and by how much; models come best first. Empty if no run is finished.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence
     told = f" ({ranks})" if len(measures) > 1 else ""
     if best is None or other is None:
         return f"{first['name']} won on {source}, before {second['name']}{told}."
-    # Of the numbers that the reader sees.
+    # The difference of the rounded numbers, which the reader sees.
     ahead = round(best, decimals) - round(other, decimals)
     apart = f"{as_value(abs(ahead), decimals)} {'above' if ahead > 0 else 'below'}" if ahead else "the same as"
     value = as_value(best, decimals)
@@ -88,10 +88,10 @@ def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, A
 
 
 def extremes(labels: Mapping[str, Any] | None, n_rows: int) -> dict[str, list[int]] | None:
-    """Return which labels the first model knows best and least, as places among the labels.
+    """Return the columns of the labels with the highest and with the lowest F1 of the first model.
 
-    Labels that are in fewer than five of the tested rows are left out: of ``n_rows``, if that is known. Of labels that
-    are known equally well the more frequent ones come first.
+    Labels in fewer than five of the ``n_rows`` tested rows are left out, if that number is known. Of labels with the
+    same F1 the more frequent ones come first.
     """
     if labels is None or not labels["f1"]:
         return None

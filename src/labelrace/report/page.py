@@ -18,11 +18,11 @@ from labelrace.report.tables import Table
 from labelrace.report.text import plural, printable
 
 _SCRIPTS = ("theme.js", "table.js")
-# Charts that answer to the pointer, for documents that have data for them.
+# Interactive charts, for documents that have data for them.
 _CHART_SCRIPTS = ("legend.js", "curves.js", "labels.js")
 _UPLOT = "vendor/uplot/uPlot.iife.min.js"
 _STYLES = ("vendor/uplot/uPlot.min.css", "page.css", "charts.css")
-_NO_FIGURES = "Figures are left out, as they need matplotlib: pip install 'labelrace[plots]'."
+_NO_FIGURES = "Figures are left out, because they need matplotlib: pip install 'labelrace[plots]'."
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,19 @@ class Section:
 class Document:
     """What is written about a run or a benchmark, whatever the format.
 
-    ``verdict`` is what it comes to, in a sentence; ``notes`` are what a reader must know before believing the rest,
-    ``complete`` tells whether everything that was to be run is in it, ``chart_data`` is for the charts of the page that
-    answer to the pointer, and ``context`` for the templates of sections.
+    Page and tables are written to files called ``name``, and ``records``, with all digits, to CSV files of their own
+    names. ``verdict`` is the main result, in a sentence; ``notes`` are what a reader must know before relying on the
+    rest; ``complete`` tells whether everything that was to be run is in it. ``chart_data`` is for the interactive
+    charts of the page, and ``context`` for the templates of sections.
     """
 
+    name: str
     title: str
-    brand: str
     lead: str
     footer: str
     sections: Sequence[Section]
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    brand: str = "labelrace bench"
     verdict: str = ""
     notes: Sequence[str] = ()
     complete: bool = True
@@ -92,7 +95,7 @@ def render_page(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        # Whatever a name holds is shown, and steers nothing: not even the direction of what follows.
+        # Names are shown without control characters, such as those that change the direction of text.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     return environment.get_template("page.html").render(
@@ -100,7 +103,7 @@ def render_page(document: Document) -> str:
         notes=[*document.notes, *([_NO_FIGURES] if len(drawn) < len(wanted) else [])],
         figures=drawn,
         script=script,
-        # The page's policy lets this script run, and no other that a name may smuggle in.
+        # The page's policy allows this script and no other, so that script in a name does not run.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=Markup("\n".join(map(_static, _STYLES))),
         colors=[PALETTE[place % len(PALETTE)] for place in range(_count_colors(document))],

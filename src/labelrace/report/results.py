@@ -36,7 +36,7 @@ def write_report(
     out: str | os.PathLike[str] | None = None,
     formats: Sequence[str] = ("html", "csv", "md", "tex"),
 ) -> dict[str, Path]:
-    """Write a report of a run, or of as much of it as there is.
+    """Write a report of a run, which may be incomplete.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def write_report(
         raise ValueError("out must be a folder to write into if the source is a summary, got None.")
     summary = source if isinstance(source, dict) else summarize(*read_run(source))
     folder = source if out is None and not isinstance(source, dict) else out
-    return write_document(report_document(summary), str(folder), "report", {"report": _records(summary)}, formats)
+    return write_document(report_document(summary), str(folder), formats)
 
 
 def print_report(summary: Summary, console: Console | None = None) -> None:
@@ -82,6 +82,7 @@ def report_document(summary: Summary) -> Document:
     labels = Chart("labels", f"{name}: F1 of each label and its frequency", lambda: _labels_figure(summary))
     has_curves = summary["curves"]["rows"] and summary["measures"]
     return Document(
+        name="report",
         title=name,
         brand="labelrace report",
         lead=summary["headline"],
@@ -93,6 +94,7 @@ def report_document(summary: Summary) -> Document:
             _time_section(summary),
             Section("What exactly was run", template="manifest.html"),
         ],
+        records={"report": _records(summary)},
         verdict=summary["verdict"],
         notes=summary["notes"],
         complete=summary["complete"],
@@ -147,10 +149,10 @@ def _labels_section(summary: Summary, chart: Chart) -> Section:
             for label in places
         ]
         groups += [Group(rows, title)] if rows else []
-    columns = [Column("Rows with it"), *(Column(f"F1 of {model['name']}", lower=False) for model in models)]
-    caption = f"The labels that {models[0]['name']} knows best and least."
+    columns = [Column("Share of rows"), *(Column(f"F1 of {model['name']}", lower=False) for model in models)]
+    caption = f"The labels with the highest and the lowest F1 of {models[0]['name']}."
     hint = (
-        "Labels that are in a few rows only are left out. In the chart, lines are means over labels alike in frequency."
+        "Labels that are in very few rows are left out. In the chart, lines are means over labels of similar frequency."
     )
     return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart], "labels.html")
 

@@ -48,8 +48,8 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         ``fastest``, ``memory`` (peak, in bytes). The best average rank comes first.
         ``reference``: the model that times are compared with, the first RACE model.
         ``curves``, ``labels``: data of the charts, one line per model in the order of ``models``.
-        ``events``: labels that appeared and drifts that were found. ``extremes``: the labels that are known best and
-        least.
+        ``events``: labels that appeared and drifts that were found. ``extremes``: the labels with the
+        highest and the lowest F1.
         ``manifest``: as given.
     """
     runs = group_records(manifest, records)

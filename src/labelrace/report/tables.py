@@ -98,8 +98,10 @@ class Table:
         """Yield all cells."""
         return (cell for group in self.groups for row in group.rows for cell in row.cells)
 
-    def legend(self, best: str = "bold", others: str = "{}", *, sd: bool = True, rank: bool = True) -> str:
-        """Return a sentence for each mark: how the best are marked, what the values to compare with are."""
+    def legend(
+        self, best: str = "bold", others: str = "{}", *, sd: bool = True, rank: bool = True, arrows: bool = True
+    ) -> str:
+        """Return a sentence for each mark that is shown: of the best, of ranks, of values to compare with."""
         cells = list(self.cells())
         sources = list(dict.fromkeys(other.source for cell in cells for other in cell.others))
         parts = [
@@ -107,7 +109,7 @@ class Table:
             "Ranks are in parentheses." if rank and any(cell.rank for cell in cells) else "",
             "± is the standard deviation over runs." if sd and any(cell.sd for cell in cells) else "",
             others.format(" / ".join(sources), sources[0]) if sources else "",
-            "↑ higher, ↓ lower is better." if any(column.arrow for column in self.columns) else "",
+            "↑ higher, ↓ lower is better." if arrows and any(column.arrow for column in self.columns) else "",
         ]
         return " ".join(filter(None, parts))
 
@@ -261,17 +263,18 @@ class _Form(NamedTuple):
     gap: int
 
 
-# From the fullest to the narrowest; only the last two are split over several tables.
+# From the fullest to the narrowest; only those with short headings are split over several tables.
 _FORMS = (
-    _Form(True, True, False, 1),
-    _Form(False, True, False, 1),
-    _Form(False, True, True, 1),
-    _Form(False, False, True, 0),
+    _Form(sd=True, rank=True, short=False, gap=1),
+    _Form(sd=False, rank=True, short=False, gap=1),
+    _Form(sd=False, rank=True, short=True, gap=1),
+    _Form(sd=False, rank=False, short=True, gap=1),
+    _Form(sd=False, rank=False, short=True, gap=0),
 )
 _SPLIT = _FORMS[2:]
 # Titles of groups are folded beyond this width, or that of the longest name.
 _GROUP_WIDTH = 24
-# Longer words of headings are cut in narrow terminals.
+# Longer words of headings are cut in narrow terminals, unless the cells below are as wide.
 _SHORT_WORD = 6
 
 
@@ -279,7 +282,7 @@ def print_table(table: Table, console: Console) -> None:
     """Print the table, its caption above and its legend below.
 
     Where the terminal is too narrow the standard deviations are left out first, then headings are shortened, then
-    ranks are left out, and at last the columns are split over several tables.
+    ranks are left out, then columns move together, and at last they are split over several tables.
     """
     console.print()
     console.print(Text(printable(table.caption), style="bold"))
@@ -287,7 +290,7 @@ def print_table(table: Table, console: Console) -> None:
     for part in parts:
         console.print(part)
     others = "Second line: {1}; ours is red where it differs."
-    if legend := table.legend("green", others, sd=form.sd, rank=form.rank):
+    if legend := table.legend("green", others, sd=form.sd, rank=form.rank, arrows=not form.short):
         console.print(Text(legend, style="dim"))
 
 
@@ -323,9 +326,13 @@ def _rich(table: Table, form: _Form) -> RichTable:
     names = [printable(row.name) for group in table.groups for row in group.rows]
     width = max(map(len, [table.first, *names]))
     made = RichTable(box=box.SIMPLE_HEAD, padding=(0, form.gap, 0, 0), pad_edge=False, header_style="bold")
-    made.add_column(f"\n{table.first}", min_width=width, max_width=max(width, _GROUP_WIDTH), overflow="fold")
-    for column in table.columns:
-        made.add_column(_heading(column, form), justify="right", no_wrap=True)
+    headings = [_heading(table, place, form) for place in range(len(table.columns))]
+    # Titles are on two lines, unless each of them is a single word.
+    lines = slice(0 if any(first for first, _ in headings) else 1, 2)
+    first = Text("\n".join(["", table.first][lines]))
+    made.add_column(first, min_width=width, max_width=max(width, _GROUP_WIDTH), overflow="fold")
+    for heading in headings:
+        made.add_column(Text("\n".join(heading[lines]), justify="right"), justify="right", no_wrap=True)
     for group in table.groups:
         made.add_section()
         if group.title:
@@ -335,15 +342,17 @@ def _rich(table: Table, form: _Form) -> RichTable:
     return made
 
 
-def _heading(column: Column, form: _Form) -> Text:
-    """Return the title on two lines, as titles are wider than numbers."""
-    words = column.title.split()
+def _heading(table: Table, place: int, form: _Form) -> tuple[str, str]:
+    """Return the title of a column on two lines, as titles are wider than numbers; the first may be empty."""
+    column = table.columns[place]
+    *words, last = column.title.split()
     if form.short:
-        words = [word if len(word) <= _SHORT_WORD else f"{word[: _SHORT_WORD - 2]}." for word in words]
-        return Text("\n".join([" ".join(words[:-1]), words[-1]]), justify="right")
-    first, rest = " ".join(words[:-1]), words[-1]
-    lines = (f"{first} {column.arrow}", rest) if first else ("", f"{rest} {column.arrow}")
-    return Text("\n".join(map(str.rstrip, lines)), justify="right")
+        cells = (row.cells[place] for group in table.groups for row in group.rows)
+        width = max([_SHORT_WORD, *(_rich_cell(cell, form).cell_len for cell in cells if not cell.others)])
+        *words, last = [word if len(word) <= width else f"{word[: _SHORT_WORD - 2]}." for word in (*words, last)]
+        return " ".join(words), last
+    first = " ".join(words)
+    return (f"{first} {column.arrow}".rstrip(), last) if first else ("", f"{last} {column.arrow}".rstrip())
 
 
 def _rich_cell(cell: Cell, form: _Form) -> Text:

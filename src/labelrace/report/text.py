@@ -1,4 +1,4 @@
-"""Words and numbers as people read them: names of measures, decimals, times, sizes, enumerations."""
+"""Words and numbers for readers: names of measures, decimals, times, sizes, enumerations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MISSING = "–"
 
 _WORDS = {"f1": "F1", "auc": "AUC", "ndcg": "NDCG"}
 _MOST_DECIMALS = 5
-# What a cell begins with that spreadsheets compute, and the quote itself, so that one can be told from the other.
+# Cells that begin with these are computed by spreadsheets; the quote itself is added, so that it stays unambiguous.
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
@@ -101,13 +101,13 @@ def listing(items: Iterable[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text without control and formatting characters, which could steer a terminal or break a line."""
+    """Return the text without control and formatting characters, which could control a terminal or break a line."""
     spaced = text.translate(dict.fromkeys(map(ord, "\n\r\t"), " "))
     return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
 
 
 def literal(value: object) -> object:
-    """Return a cell of a CSV file that spreadsheets take for what it is: text with a quote before what they compute.
+    """Return a cell of a CSV file with a quote before text that spreadsheets would compute.
 
     >>> literal("=cmd()"), literal("-x"), literal(-1.5), literal("obr")
     ("'=cmd()", "'-x", -1.5, 'obr')

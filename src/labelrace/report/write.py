@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,11 +19,7 @@ _FIGURES = ("png", "svg")
 
 
 def write_document(
-    document: Document,
-    out: str | os.PathLike[str],
-    stem: str,
-    data: Mapping[str, Sequence[Mapping[str, Any]]],
-    formats: Sequence[str] | None = None,
+    document: Document, out: str | os.PathLike[str], formats: Sequence[str] | None = None
 ) -> dict[str, Path]:
     """Write a document in some formats, each file whole or not at all.
 
@@ -33,10 +28,6 @@ def write_document(
     document : Document
     out : path
         The folder; it is made if it does not exist.
-    stem : str
-        The name of page and tables, before the dot.
-    data : mapping
-        Name of each CSV file, before the dot, and its records. A file without records is not written.
     formats : sequence of str or None, default=None
         Some of `FORMATS`; None for page, tables and, if matplotlib is installed, figures as PNG.
 
@@ -49,9 +40,9 @@ def write_document(
         formats = (*_TEXTS, "csv", *(["png"] if can_draw() else []))
     if unknown := [form for form in formats if form not in FORMATS]:
         raise ValueError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(map(repr, unknown))}.")
-    contents = {f"{stem}.{form}": _TEXTS[form](document).encode() for form in formats if form in _TEXTS}
+    contents = {f"{document.name}.{form}": _TEXTS[form](document).encode() for form in formats if form in _TEXTS}
     if "csv" in formats:
-        contents |= {f"{name}.csv": as_csv(records).encode() for name, records in data.items() if records}
+        contents |= {f"{name}.csv": as_csv(records).encode() for name, records in document.records.items() if records}
     for form in (form for form in formats if form in _FIGURES):
         contents |= {f"{chart.name}.{form}": as_file(chart.draw(), form, chart.caption) for chart in document.charts()}
     folder = Path(out)

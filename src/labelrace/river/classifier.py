@@ -314,8 +314,13 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             self._refuse_new("feature", self._features, features.names, self.classifier.why_no_new_features())
             n_labels = len({*self._labels.places, *labels.names})
             self._refuse_new("label", self._labels, labels.names, self.classifier.why_no_new_labels(n_labels))
-        self._features.add(features.names, "feature")
-        self._labels.add(labels.names, "label")
+        # Both are checked before either is changed: a refused row leaves nothing behind.
+        new_features, new_labels = (
+            self._features.new(features.names, "feature"),
+            self._labels.new(labels.names, "label"),
+        )
+        self._features.add(new_features)
+        self._labels.add(new_labels)
 
     def _refuse_new(self, what: str, known: Columns, names: Iterable[Hashable], reason: str | None) -> None:
         new = [name for name in names if name not in known.places]

@@ -67,14 +67,18 @@ class Columns:
         """Tell whether all names have columns."""
         return self._find(names)[1]
 
-    def add(self, names: Iterable[Hashable], what: str) -> None:
-        """Give columns to those names that have none; two names that are the same as text are refused."""
+    def new(self, names: Iterable[Hashable], what: str) -> list[Hashable]:
+        """List those names that have no columns, in order; two names that are the same as text are refused."""
         new = sorted((name for name in names if name not in self.places), key=str)
         texts = dict.fromkeys(map(str, new))
         if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts.keys()):
             clash = next(name for i, name in enumerate(new) if str(name) in [*self.texts, *map(str, new[:i])])
             raise ValueError(f"The name {clash!r} of a {what} is, as text, the name of another: use one kind of names.")
-        self.texts.update(texts)
+        return new
+
+    def add(self, new: list[Hashable]) -> None:
+        """Give columns to names that `new` has found."""
+        self.texts.update(dict.fromkeys(map(str, new)))
         self.places.update((name, place) for place, name in enumerate(new, len(self.places)))
         self._last = ((), np.zeros(0, dtype=np.intp), True)
 
@@ -124,7 +128,7 @@ def _spelled(name: Hashable, value: Any) -> tuple[Hashable, float]:
         return name, float(value)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"x holds {value!r} as {name!r}: features are numbers, True, False, text, or None where they are missing."
+            f"x must hold numbers, True, False, text, or None for missing values, got {value!r} as {name!r}."
         ) from None
 
 
@@ -165,7 +169,7 @@ def _mark(name: Hashable, value: Any, allow_missing: bool) -> float:
     if is_unknown and allow_missing:
         return np.nan
     hint = " This model cannot learn rows of which some labels are not known; 'race' can." if is_unknown else ""
-    raise ValueError(f"y holds {value!r} as {name!r}: a label is True or False.{hint}")
+    raise ValueError(f"y must hold True or False for each label, got {value!r} as {name!r}.{hint}")
 
 
 def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:

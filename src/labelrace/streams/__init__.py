@@ -1,4 +1,4 @@
-"""Where the data comes from: files and catalogued datasets, whole or batch by batch."""
+"""Data from files and from the catalog of datasets, as a whole or batch by batch."""
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.streams.dataset import Dataset, Stream

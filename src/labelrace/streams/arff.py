@@ -1,9 +1,9 @@
 """ARFF files, the format of Weka, Mulan and MEKA, dense or sparse.
 
-The header and the choice of labels are read first (`labelrace.streams.arff_header`), then rows in blocks. A block of
-dense rows is parsed by pyarrow's CSV reader, a block of sparse rows by NumPy. These accept only what they are known to
-read exactly; a block with anything else (escapes, double quotes, any error) is parsed row by row, by functions that
-accept all that the format allows and raise the exact error for the rest.
+The header is read first (`labelrace.streams.arff_header`), then the rows in blocks. A block of dense rows is parsed by
+pyarrow's CSV reader, a block of sparse rows by `labelrace.streams.sparse_rows`. A block that these might not read
+exactly (with escapes, double quotes or any error) is parsed row by row, by functions that accept everything that the
+format allows and raise the exact error for the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from scipy.sparse import hstack, issparse
 
 from labelrace.core.categorical import CategoricalMask
 from labelrace.core.linalg import sparse_marks
+from labelrace.parameters import shown
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -35,21 +36,13 @@ from labelrace.streams.arff_header import (
     skip_space,
 )
 from labelrace.streams.cells import (
-    Pieces,
     canonical_rows,
     check_distinct,
-    csr_rows,
-    cut_plain,
-    delimiter_rules,
-    entry_arrays,
+    code_texts,
     entry_texts,
-    feature_texts,
     finite_number,
-    floats,
     has_lone_returns,
     has_plain_quotes,
-    increase_within_rows,
-    integers,
     number_matrix,
     number_texts,
     read_cells,
@@ -57,8 +50,9 @@ from labelrace.streams.cells import (
     write_lines,
 )
 from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
-from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path, shown
+from labelrace.streams.files import SPARSE_BLOCK, Place, byte_blocks, open_data, plain_path
 from labelrace.streams.schema import LabelSource
+from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 # Blank lines, and comments.
@@ -108,10 +102,10 @@ def write_arff(stream: Stream, path: Path, batch_size: int) -> int:
 class Layout(NamedTuple):
     """The columns of a file, prepared for parsing rows.
 
-    ``codes`` holds, per column, the number of each nominal value (None if numeric). Columns with the same
-    values share a ``domain``, and ``table[domain, byte]`` is the number that a value of that one byte stands
-    for, NaN where it stands for none. Domain 0 is that of the numeric columns. ``texts`` has the values of each
-    domain, and ``inverted`` is 1 for the labels declared as {1,0}, whose value number 0 is the positive one.
+    ``codes`` has for each column the code of each nominal value, or None if it is numeric. Columns with the same values
+    share a ``domain``; domain 0 is that of the numeric columns. ``table[domain, byte]`` is the number that a value of
+    this single byte means, or NaN. ``texts`` has the values of each domain. ``inverted`` is 1 for labels that are
+    declared as {1,0}, whose value of code 0 is the positive one. ``options`` are those of pyarrow for dense rows.
     """
 
     header: Header
@@ -121,18 +115,11 @@ class Layout(NamedTuple):
     table: FloatArray
     texts: tuple[Any, ...]
     inverted: Array
-
-
-class Entries(NamedTuple):
-    """The stored values of sparse rows: those of row i are at ``starts[i]:starts[i + 1]``, by column."""
-
-    starts: IntArray
-    columns: IntArray
-    values: FloatArray
+    options: Any
 
 
 def _make_layout(header: Header, is_label: BoolArray) -> Layout:
-    """Prepare the columns: give each nominal value its number, its index in the declaration."""
+    """Prepare the columns; the code of a nominal value is its index in the declaration."""
     domains: dict[tuple[str, ...], int] = {(): 0}
     domain = [domains.setdefault(attribute.values, len(domains)) for attribute in header.attributes]
     codes = [{value: code for code, value in enumerate(values)} for values in domains]
@@ -145,19 +132,12 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
             if len(value) == 1 and value.isascii():
                 row[ord(value)] = code
     column_codes = tuple(codes[number] if number else None for number in domain)
-    # An empty value must be quoted: a newline, which no value can be, keeps its place.
+    # An empty value must be quoted and is not read in bulk; a newline, which no value can be, keeps its place.
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
-    return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted)
-
-
-def _select(entries: Entries, wanted: BoolArray) -> SparseMatrix:
-    """Return the wanted columns of the entries as a sparse array without stored zeros."""
-    kept = wanted[entries.columns] & (entries.values != 0)
-    starts = np.concatenate(([0], np.cumsum(kept)))[entries.starts]
-    renumbered = (np.cumsum(wanted) - 1)[entries.columns[kept]]
-    return csr_rows(starts, renumbered, entries.values[kept], int(wanted.sum()))
+    options = _csv_options(column_codes)
+    return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted, options)
 
 
 def _batches(layout: Layout, size: int) -> Iterator[Batch]:
@@ -169,31 +149,36 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             if first[:1] in _NO_ROW:
                 continue
             is_sparse = first.startswith(b"{")
-            bulk, row, join = (_sparse_parsers if is_sparse else _dense_parsers)(layout)
+            bulk, row, join = (partial(parser, layout) for parser in _parsers(is_sparse))
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
-            # Several blocks in memory are little only where many rows are wanted.
+            # Several blocks at a time take too much memory unless the caller wants many rows at once.
             threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
             yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
 
 
-def _dense_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that `read_lines` needs for dense rows."""
-    codes = enumerate(layout.codes)
-    kinds = {str(i): pa.float64() if c is None else pa.bool_() if _is_binary(c) else pa.string() for i, c in codes}
-    options = csv.ConvertOptions(
-        column_types=kinds,
+def _parsers(is_sparse: bool) -> tuple[Callable[..., Any], ...]:
+    """Return the functions that `read_lines` needs, which take the layout first."""
+    if is_sparse:
+        return parse_sparse, parse_sparse_row, _join_sparse
+    return parse_dense, parse_dense_row, _join_dense
+
+
+def _csv_options(codes: Sequence[dict[str, int] | None]) -> Any:
+    """Return how pyarrow reads dense rows: numbers, booleans for values {0,1}, and texts."""
+    kinds = [pa.float64() if known is None else pa.bool_() if _is_binary(known) else pa.string() for known in codes]
+    return csv.ConvertOptions(
+        column_types={str(column): kind for column, kind in enumerate(kinds)},
         null_values=["?"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
         true_values=["1"],
         false_values=["0"],
     )
-    return partial(parse_dense, layout, options), partial(parse_dense_row, layout), partial(_join_dense, layout)
 
 
-def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batch | None:
-    """Return the features and labels of dense rows, or None if pyarrow cannot be trusted with them."""
+def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
+    """Return the features and labels of dense rows, or None if pyarrow might not read them exactly."""
     if b", " in text[: text.find(b"\n")] and b"'" not in text:
         text = text.replace(b", ", b",")
     strange = any(sign in text for sign in (b'"', b"\\", b"{"))
@@ -202,12 +187,12 @@ def parse_dense(layout: Layout, options: Any, text: bytes, n_lines: int) -> Batc
     if layout.header.encoding != "utf-8":
         text = text.decode(layout.header.encoding).encode()
     names = list(map(str, range(len(layout.codes))))
-    table = read_cells(text, n_lines, names, options, quote_char="'", double_quote=False)
+    table = read_cells(text, n_lines, names, layout.options, quote_char="'", double_quote=False)
     return _dense_batch(table, layout) if table is not None and table.num_rows == n_lines else None
 
 
 def _dense_batch(table: Any, layout: Layout) -> Batch | None:
-    """Return rows that pyarrow has read as features and labels, or None if a value is not allowed."""
+    """Return a table that pyarrow has read as features and labels, or None if a value is not allowed."""
     columns = table.columns
     for position, codes in enumerate(layout.codes):
         if codes is not None and not _is_binary(codes):
@@ -233,68 +218,46 @@ def _join_dense(layout: Layout, rows: list[list[float]]) -> Batch:
     return X, sparse_marks(values[:, layout.is_label].astype(np.int8) ^ layout.inverted)
 
 
-def _sparse_parsers(layout: Layout) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that `read_lines` needs for sparse rows."""
-    return partial(parse_sparse, layout), partial(parse_sparse_row, layout), partial(_join_sparse, layout)
-
-
 def _join_sparse(layout: Layout, rows: list[dict[int, float]]) -> Batch:
-    return _split_sparse(Entries(*entry_arrays(rows)), layout)
+    return _split_sparse(layout, *entry_arrays(rows))
 
 
-def _split_sparse(entries: Entries, layout: Layout) -> Batch:
-    """Split the values of sparse rows into features and labels."""
-    X = _select(entries, ~layout.is_label)
-    Y = _select(entries, layout.is_label).astype(np.int8)
+def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: FloatArray) -> Batch:
+    """Split the values of sparse rows, the i-th from ``starts[i]`` on, into features and labels."""
+
+    def selected(wanted: BoolArray) -> SparseMatrix:
+        kept = wanted[columns]
+        kept_starts = np.concatenate(([0], np.cumsum(kept)))[starts]
+        renumbered = (np.cumsum(wanted) - 1)[columns[kept]]
+        return csr_rows(kept_starts, renumbered, values[kept], int(wanted.sum()))
+
+    X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y
-
-
-# Sparse rows in bulk: the text of the rows is one array of bytes. The delimiters in it form a pattern in which each
-# must follow its predecessor with a value between them, or without one; the values of rows that keep to the pattern
-# lie at known positions. Nearly all of them have one byte, which a table turns into a number.
-_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 7)
-_DELIMITERS = dict(zip(b"\n, {}", (_NEWLINE, _COMMA, _SPACE, _OPEN, _CLOSE), strict=True))
-# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",{}\\'\"%_(")
-_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
-_RULES = delimiter_rules(
-    empty=[(_NEWLINE, _OPEN), (_OPEN, _CLOSE), (_CLOSE, _NEWLINE)],
-    filled=[(_OPEN, _SPACE), (_SPACE, _COMMA), (_COMMA, _SPACE), (_SPACE, _CLOSE)],
-)
 
 
 def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
     """Return the features and labels of sparse rows, or None if the rows are not plain."""
     text = text.replace(b", ", b",").replace(b"\r\n", b"\n")
-    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
-    if cut is None:
+    rows = cut_rows(text, ARFF)
+    if rows is None or (rows.columns >= len(layout.domain)).any():
         return None
-    starts, ends, delimiters, filled = cut
-    row_ends = ends[delimiters == _NEWLINE]
-    starts, ends = starts[filled], ends[filled]
-    indices, values = (Pieces(text, starts[i::2], ends[i::2]) for i in (0, 1))
-    row_starts = np.concatenate(([0], np.searchsorted(indices.starts, row_ends)))
-    columns = integers(indices)
-    if columns is None or (columns >= len(layout.domain)).any() or not increase_within_rows(columns, row_starts):
-        return None
-    numbers = _values(values, columns, layout)
-    return None if numbers is None else _split_sparse(Entries(row_starts, columns, numbers), layout)
+    values = _values(cast("Pieces", rows.values), rows.columns, layout)
+    return None if values is None else _split_sparse(layout, rows.starts, rows.columns, values)
 
 
 def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
-    """Return the numbers that the pieces stand for in their columns, or None if one is not plain."""
+    """Return the numbers that the pieces mean in their columns, or None if one is not plain."""
+    # Nearly all values have one byte, which a table turns into a number.
     values = layout.table[layout.domain[columns], pieces.first_bytes()]
     longer = (pieces.ends - pieces.starts > 1) | np.isnan(values)
     if layout.domain[columns[longer]].any():
         return None
-    try:
-        values[longer] = floats(Pieces(pieces.text, pieces.starts[longer], pieces.ends[longer]))
-    except ValueError:
+    numbers = floats(pieces.at(longer))
+    if numbers is None:
         return None
+    values[longer] = numbers
     of_labels = values[layout.is_label[columns]]
-    if not np.isfinite(values).all() or ((of_labels != 0) & (of_labels != 1)).any():
-        return None
-    return values
+    return None if ((of_labels != 0) & (of_labels != 1)).any() or np.isnan(numbers).any() else values
 
 
 def parse_dense_row(layout: Layout, raw: bytes, place: Place) -> list[float]:
@@ -364,7 +327,7 @@ def _sparse_index(line: str, start: int, layout: Layout, place: Place) -> tuple[
 
 
 def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) -> float:
-    """Return what the text of a value means in its column."""
+    """Return the number that the text of a value means in its column."""
     name = layout.header.attributes[column].name
     if text == "?" and not quoted:
         if layout.is_label[column]:
@@ -386,13 +349,20 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, place: Place) 
 def _lines(values: dict[int, tuple[str, ...]], names: Sequence[str], X: AnyMatrix, Y: SparseMatrix) -> Iterator[str]:
     """Yield the lines of a batch, sparse if X is."""
     if not issparse(X):
+        features = (
+            code_texts(column, values[i], name, "?") if i in values else _number_texts(column)
+            for i, (name, column) in enumerate(zip(names, X.T, strict=True))
+        )
         labels = np.where(Y.toarray().T != 0, "1", "0").tolist()
-        for cells in zip(*feature_texts(X, values, names, "?"), *labels, strict=True):
+        for cells in zip(*features, *labels, strict=True):
             yield f"{','.join(cells)}\n"
         return
     rows = canonical_rows(hstack((X, Y), format="csr", dtype=np.float64))
-    numbers = [text.replace("nan", "?") for text in number_texts(rows.data)]
-    texts = entry_texts(rows, numbers, values, names, "?")
+    texts = entry_texts(rows, _number_texts(rows.data), values, names, "?")
     entries = [f"{column} {text}" for column, text in zip(rows.indices.tolist(), texts, strict=True)]
     for start, end in pairwise(rows.indptr.tolist()):
         yield "{" + ",".join(entries[start:end]) + "}\n"
+
+
+def _number_texts(values: FloatArray) -> list[str]:
+    return [text.replace("nan", "?") for text in number_texts(values)]

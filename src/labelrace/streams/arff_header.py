@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import Place, open_data, plain_path, shown
+from labelrace.streams.files import Place, open_data, plain_path
 from labelrace.streams.schema import LabelSource, choose_labels
 from labelrace.typing import BoolArray
 
@@ -44,9 +45,9 @@ class Attribute(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What stands above the rows, and where the rows begin.
+    """The declarations above the rows, and where the rows begin.
 
-    ``encoding`` is "utf-8" where all names and values are ASCII: no other value can be in a row.
+    ``encoding`` is "utf-8" if all names and values are ASCII, as the rows can have no other values.
     """
 
     path: Path
@@ -95,7 +96,7 @@ def read_header(path: Path) -> Header:
 
 
 def _encoding(path: Path) -> str:
-    """Return "utf-8" if all of the file is that, else "latin-1", which any bytes are."""
+    """Return "utf-8" if the whole file is valid UTF-8, else "latin-1", in which any bytes are valid."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with open_data(path) as file:
@@ -109,7 +110,7 @@ def _encoding(path: Path) -> str:
 
 
 def _attribute(text: str, types: dict[str, tuple[str, ...]], place: Place) -> Attribute:
-    """Parse what follows ``@attribute``: a name and a type, one of `types` or a new one to add there."""
+    """Parse the name and type after ``@attribute``; `types` has the types parsed so far, and a new one is added."""
     name, quoted, end = scan(text, 0, _BARE_NAME, place)
     if not name and not quoted:
         raise place.error("this attribute has no name; write @attribute NAME TYPE")
@@ -161,7 +162,7 @@ def _check_rest(rest: str, name: str, place: Place) -> None:
 
 
 def find_labels(header: Header, labels: LabelSource) -> BoolArray:
-    """Return the mask over the attributes that are labels, as `open_arff` describes them, after a check."""
+    """Return which attributes are labels, as `open_arff` describes it, after a check of their types."""
     origin, names = "", [attribute.name for attribute in header.attributes]
     if labels is None or isinstance(labels, (str, os.PathLike)):
         labels, origin = _label_source(header, labels)
@@ -172,7 +173,7 @@ def find_labels(header: Header, labels: LabelSource) -> BoolArray:
 
 
 def _label_source(header: Header, labels: str | os.PathLike[str] | None) -> tuple[LabelSource, str]:
-    """Return the names in a label file, given or beside the data, or the count in the relation's name; and which."""
+    """Return the labels and where they are from: a label file, or the relation's name."""
     xml = plain_path(header.path).with_suffix(".xml") if labels is None else Path(labels)
     if labels is not None or xml.exists():
         return _names_in(xml), str(xml)
@@ -197,7 +198,7 @@ def _names_in(xml: Path) -> list[str]:
         raise Place(xml, error.position[0]).error(f"not a valid XML file ({error})") from error
     except (LookupError, ValueError) as error:
         raise DataFormatError(f"{xml}: not a valid XML file, or in an unknown encoding ({error})") from error
-    # Mulan nests the elements of a label hierarchy; every one of them is a label, whatever the namespace.
+    # Mulan nests the elements of a label hierarchy: every element is a label, in whatever namespace.
     names = [element.get("name") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
     if None in names:
         raise DataFormatError(f"{xml}: <label> element {names.index(None) + 1} has no name attribute")
@@ -223,10 +224,10 @@ def skip_space(text: str, start: int) -> int:
 
 
 def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[str, bool, int]:
-    """Read one name or value of `text`, which begins at `start`; unquoted it consists of what `bare` matches.
+    """Read the name or value of `text` that begins at `start`; without quotes it is what `bare` matches.
 
-    Return it without its quotes (only within them do backslash escapes mean something), whether it had any, and the
-    position of the next non-space.
+    Return it without its quotes (backslash escapes count only within quotes), whether it had quotes, and the position
+    of the next non-space.
     """
     if text.startswith(("'", '"'), start):
         match = _QUOTED.match(text, start)
@@ -241,7 +242,7 @@ def scan(text: str, start: int, bare: re.Pattern[str], place: Place) -> tuple[st
 
 
 def quoted(text: str) -> str:
-    """Return the text of a name or value as `scan` reads it, in quotes where it needs them."""
+    """Write a name or value so that `scan` reads it, in quotes where it needs them."""
     return text if _PLAIN.fullmatch(text) else f"'{text.translate(_ESCAPED)}'"
 
 
@@ -259,7 +260,7 @@ def label_file(stream: Stream) -> bytes:
     for name in stream.label_names:
         if _NOT_IN_XML.search(name):
             raise ValueError(f"the label {name!r} has a character that no XML file can hold; rename it")
-    from xml.sax.saxutils import quoteattr  # here, as it imports all of HTTP
+    from xml.sax.saxutils import quoteattr  # here, as importing it is slow
 
     lines = "".join(f"<label name={quoteattr(name)}></label>\n" for name in stream.label_names)
     root = '<labels xmlns="http://mulan.sourceforge.net/labels">'

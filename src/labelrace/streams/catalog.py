@@ -1,4 +1,4 @@
-"""Datasets by name: the folders they are looked for in, and the public files they can be fetched from.
+"""Datasets by name: the folders that are searched for them, and the public files they can be downloaded from.
 
 ``catalog.json`` beside this module lists the datasets, the addresses of their files and the checksums.
 """
@@ -17,18 +17,18 @@ from typing import NamedTuple, TypeAlias
 
 from labelrace.exceptions import LabelraceError
 
-# Is told the name of a file, the bytes received, and the bytes expected: 0 if that is unknown.
+# Called with the name of a file, the bytes received and the bytes expected (0 if unknown).
 Progress: TypeAlias = Callable[[str, int, int], object]
 
 _BLOCK = 1 << 16
 _MOST_NAMES = 30
 _SUFFIXES = (".arff", ".mat", ".npz", ".txt")  # the first is preferred where a folder has several
-# Where archives are that need a browser to be downloaded.
+# Archives there can only be downloaded with a browser.
 EXTREME_REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 
 
 class DownloadError(LabelraceError, OSError):
-    """A dataset cannot be downloaded, or the file received or found is not the one in the catalog."""
+    """A dataset cannot be downloaded, or a file is not the one in the catalog."""
 
 
 class RemoteFile(NamedTuple):
@@ -41,11 +41,11 @@ class RemoteFile(NamedTuple):
 
 
 class CatalogEntry(NamedTuple):
-    """A dataset of the catalog, with a note on what it is about.
+    """A dataset of the catalog, with a note on its content.
 
-    Its files are the data, then the one that names the labels, if there is one; none if there is no public source.
-    ``also`` are other names that its file may have; ``bring`` is the path of the data file in its archive, if it is one
-    of the Extreme Classification repository.
+    ``files`` are the data file and the file that names the labels, if there is one; none without a public source.
+    ``also`` are other names that the data file may have. ``bring`` is the path of the data file in its archive, for a
+    dataset of the Extreme Classification repository.
     """
 
     name: str
@@ -59,7 +59,7 @@ class CatalogEntry(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that runs what one has brought; empty if there is nothing to bring."""
+        """The command that runs a model on the unpacked archive; empty for other datasets."""
         return f"labelrace run {self.bring} --model race" if self.bring else ""
 
     @property
@@ -92,13 +92,13 @@ def cache_folder() -> Path:
 
 
 def data_folders() -> list[Path]:
-    """Return the folders to look for datasets in: those of ``$LABELRACE_DATA``, then the cache."""
+    """Return the folders that are searched for datasets: those of ``$LABELRACE_DATA``, then the cache."""
     listed = os.environ.get("LABELRACE_DATA", "").split(os.pathsep)
     return [*(Path(folder).expanduser() for folder in listed if folder), cache_folder()]
 
 
 def catalog() -> list[CatalogEntry]:
-    """Return the datasets that labelrace knows by name; ``found`` is where they are on this computer.
+    """Return the datasets that labelrace knows by name; their ``found`` is the local file.
 
     Examples
     --------
@@ -111,13 +111,12 @@ def catalog() -> list[CatalogEntry]:
 def find_dataset(name: str) -> Path:
     """Return the path of the dataset file ``name.arff``, ``name.mat`` or ``name.npz`` in the first folder that has it.
 
-    Files of the Extreme Classification repository are found under their own names, too: ``eurlex_train.txt``.
+    Files of the Extreme Classification repository are also found under their own names, such as ``eurlex_train.txt``.
 
     Parameters
     ----------
     name : str
-        The file's name without suffix; upper and lower case do not matter. `find_labels` tells the file that names
-        its labels.
+        The name of the file without suffix, in upper or lower case. `find_labels` finds the file that names its labels.
 
     Raises
     ------
@@ -140,9 +139,9 @@ def find_dataset(name: str) -> Path:
 
 
 def find_labels(name: str) -> Path | None:
-    """Return the path of the Mulan XML file that names the labels of a dataset, None if there is none beside it.
+    """Return the path of the Mulan XML file that names the labels of a dataset, None if there is none.
 
-    It is called like the data file, or as the catalog says: birds-train and birds-test share birds.xml.
+    It has the name of the data file, or the one in the catalog: birds-train and birds-test share birds.xml.
     """
     path = find_dataset(name)
     if path.suffix.lower() != ".arff":
@@ -161,20 +160,20 @@ def fetch(
 ) -> Path:
     """Download a dataset of the catalog; return the path of its data file.
 
-    A file gets its name only after its checksum was verified. Files that are already there are not downloaded.
+    A file gets its name only after its checksum was verified. Existing files are not downloaded again.
 
     Parameters
     ----------
     name : str
-        One of `catalog`; upper and lower case do not matter.
+        A name in the `catalog`, in upper or lower case.
     folder : path or None, default=None
-        Where to put it; by default the cache, unless one of the `data_folders` has it.
+        The target folder; by default the cache, unless one of the `data_folders` has the dataset.
     base_url : str or None, default=None
         The address of a mirror, with the paths of the original repository below it.
     progress : callable or None, default=None
         Called with a file's name, the number of bytes received and the number expected (0 if unknown).
     force : bool, default=False
-        Replace files that are there but are not the catalogued ones.
+        Replace existing files that are not the catalogued ones.
 
     Raises
     ------
@@ -200,13 +199,13 @@ def fetch(
     target = folders[-1]
     wanted = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
     target.mkdir(parents=True, exist_ok=True)
-    for file in reversed(wanted):  # the data last: it is never there without its labels
+    for file in reversed(wanted):  # the data last, so that it is never without its labels
         _download(file, target, base_url or file.base_url, progress)
     return target / entry.files[0].name
 
 
 def verify(path: str | os.PathLike[str], checksum: str) -> bool:
-    """Tell whether a file has a checksum: ``sha256:`` or ``git-blob:`` and hexadecimal digits."""
+    """Return whether a file has a checksum: ``sha256:`` or ``git-blob:`` and hexadecimal digits."""
     kind, _, digits = checksum.partition(":")
     if kind == "sha256":
         with open(path, "rb") as file:
@@ -217,21 +216,19 @@ def verify(path: str | os.PathLike[str], checksum: str) -> bool:
 
 
 def git_blob_id(path: str | os.PathLike[str]) -> str:
-    """Return the name that Git gives to the content of a file: the SHA-1 of its length and itself."""
+    """Return the id that Git gives to the content of a file: the SHA-1 of its length and content."""
     with open(path, "rb") as file:
-        digest = hashlib.sha1(b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        start = b"blob %d\0" % os.fstat(file.fileno()).st_size
+        return hashlib.file_digest(file, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
 
 
 def entry_of(name: str) -> CatalogEntry | None:
-    """Return what the catalog has under a name; None if it has nothing."""
+    """Return the entry of the catalog with this name, if there is one."""
     return next((entry for entry in ENTRIES if plain_name(entry.name) == plain_name(name)), None)
 
 
 def plain_name(name: str) -> str:
-    """Return a dataset's name so that case and hyphens do not matter."""
+    """Return the name of a dataset without hyphens and in lower case, to compare it."""
     return name.lower().replace("-", "")
 
 
@@ -242,7 +239,7 @@ def _near(name: str) -> list[str]:
 
 
 def _advice(entry: CatalogEntry) -> str:
-    """Say how to get a dataset of the catalog."""
+    """Return a sentence on how to get a dataset of the catalog."""
     if entry.files:
         return f"`labelrace data fetch {entry.name}` downloads it."
     if entry.bring:
@@ -263,7 +260,7 @@ def _locate(name: str) -> Path | None:
     for folder in data_folders():
         matches = [file for file in _data_files(folder) if file.stem.lower() in names]
         if matches:
-            # Where case is all that tells two files apart, the name as given comes first.
+            # If names differ only in case, the name as given comes first.
             return min(matches, key=lambda file: (_SUFFIXES.index(file.suffix.lower()), file.stem != name))
     return None
 
@@ -271,7 +268,7 @@ def _locate(name: str) -> Path | None:
 def _data_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    # Text may be anything: what is a dataset is known by name.
+    # A .txt file may be anything, so it is a dataset only if its name is known.
     texts = {name for entry in ENTRIES if entry.bring for name in (entry.name, *entry.also)}
     return sorted(
         file
@@ -281,7 +278,7 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _is_complete(path: Path, checksum: str, force: bool) -> bool:
-    """Return whether the catalogued file is there; raise if another file has its name, unless it may be replaced."""
+    """Return whether the catalogued file exists; raise if another file has its name, unless `force` is given."""
     if not path.exists():
         return False
     right = verify(path, checksum)
@@ -301,14 +298,14 @@ def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress 
     downloader = pooch.HTTPDownloader(
         progressbar=_Bar(file.name, progress) if progress else False,
         chunk_size=_BLOCK,
-        headers={"Accept-Encoding": "identity"},  # so that bytes can be counted, and a download cut short is noticed
+        headers={"Accept-Encoding": "identity"},  # to count bytes, and to notice an incomplete download
     )
-    # In the folder itself, as a file can be renamed in one step only where it already is.
+    # In the folder itself, as a file can only be renamed atomically within a file system.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
         path = Path(temporary, file.name)
         try:
             downloader(url, str(path), None)
-        except OSError as error:  # all that Requests raises is one
+        except OSError as error:  # the base of all errors of Requests
             raise DownloadError(f"cannot download {url}: {error}") from error
         if not verify(path, file.checksum):
             raise DownloadError(
@@ -319,18 +316,18 @@ def _download(file: RemoteFile, folder: Path, base_url: str, progress: Progress 
 
 
 class _Bar:
-    """What Pooch takes for a progress bar: passes on how far a download is."""
+    """A progress bar for Pooch that calls a function with the progress."""
 
     def __init__(self, name: str, tell: Progress) -> None:
         self.name, self.tell, self.done, self.total = name, tell, 0, 0
 
     def update(self, count: int) -> None:
-        # Pooch counts whole blocks, also the last one.
+        # Pooch counts whole blocks, including the last one.
         self.done = min(self.done + count, self.total) if self.total else self.done + count
         self.tell(self.name, self.done, self.total)
 
     def reset(self) -> None:
-        # Pooch starts again in order to end at exactly the total, if it knows one.
+        # At the end Pooch resets the bar and then adds the total, if it is known.
         if self.total:
             self.done = 0
 

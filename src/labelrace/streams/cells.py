@@ -1,23 +1,21 @@
-"""Numbers and nominal values as text, and back: what the readers and writers of several formats share.
-
-`floats` and `integers` parse many numbers at once, out of one array of bytes that holds the texts of all of them.
-"""
+"""What the readers and writers of several formats share: numbers and codes as text, lines, and pyarrow's CSV reader."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from labelrace.files import write_whole
 from labelrace.streams.dataset import Stream
-from labelrace.streams.files import Place, ahead, new_data, rows_in, until_error
-from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.streams.files import Place, ahead, chunked, new_data, rows_in
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
 Row = TypeVar("Row")
@@ -40,17 +38,17 @@ def number_texts(values: FloatArray) -> list[str]:
 
 
 def finite_number(text: str) -> float | None:
-    """Return the number that a text stands for, which may be NaN; None if it is no finite number."""
-    # float() would take other scripts' digits, and pass over underscores.
+    """Return a text as a number, which may be NaN; None if it is not a finite number."""
+    # float() would accept the digits of other scripts, and ignore underscores.
     try:
-        number = float(text) if text.isascii() and "_" not in text else np.inf
+        number = float(text) if text.isascii() and "_" not in text else math.inf
     except ValueError:
         return None
-    return None if np.isinf(number) else number
+    return None if math.isinf(number) else number
 
 
 def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
-    """Return the texts that codes stand for, and `missing` for NaN; `name` is the feature, to name in an error."""
+    """Return the texts that codes mean, and `missing` for NaN; `name` is the feature, to name in an error."""
     absent = np.isnan(codes)
     wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
     if wrong.any():
@@ -62,21 +60,10 @@ def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: An
     return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
 
 
-def feature_texts(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: str) -> list[Any]:
-    """Return the texts of each feature's cells, column by column; as `code_texts`."""
-    dense = X.toarray() if issparse(X) else X
-    return [
-        code_texts(dense[:, column], values[column], name, missing)
-        if column in values
-        else [text.replace("nan", missing) for text in number_texts(dense[:, column])]
-        for column, name in enumerate(names)
-    ]
-
-
 def entry_texts(
     rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
 ) -> list[Any]:
-    """Return the entries of sparse rows, with texts in the place of the codes of nominal columns; as `code_texts`."""
+    """Return the entries of sparse rows, with the codes of nominal columns replaced by texts; see `code_texts`."""
     texts = entries.copy()
     order = np.argsort(rows.indices, kind="stable")
     bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
@@ -88,23 +75,8 @@ def entry_texts(
     return texts
 
 
-def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return sparse rows, each a mapping from columns to values, as arrays: where each row begins, columns, values."""
-    entries = [sorted(row.items()) for row in rows]
-    cells = [cell for row in entries for cell in row]
-    starts = np.cumsum([0, *map(len, entries)])
-    return starts, np.array([c for c, _ in cells], dtype=np.intp), np.array([v for _, v in cells], dtype=np.float64)
-
-
-def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
-    """Return a sparse matrix whose row i has the entries from ``starts[i]`` on."""
-    # 32 bits are enough for a chunk of rows, and scikit-learn's estimators often take no others.
-    parts = (values, columns.astype(np.int32), starts.astype(np.int32))
-    return csr_array(parts, shape=(len(starts) - 1, width))
-
-
 def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
-    """Return a copy by compressed rows, each with its columns in order and no zeros stored."""
+    """Return a copy in compressed rows, with columns in order and without stored zeros."""
     rows = csr_array(matrix, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -135,9 +107,9 @@ def read_lines(
 ) -> Iterator[Parsed]:
     """Yield the rows of each block of lines; before an error those above it.
 
-    `line` and `skipped` are those of `rows_in`. `bulk` parses lines, of a given number, at once, or returns None if
-    one is not plain. Then `row` parses each of them, or raises the exact error, and `join` puts the rows together.
-    Several `threads` parse blocks ahead in bulk, which pays where `bulk` leaves Python's lock to others.
+    `line` and `skipped` are those of `rows_in`. `bulk` parses a block of lines, given with their number, at once, or
+    returns None if it cannot. Then `row` parses each line, or raises the exact error, and `join` combines the rows.
+    Several `threads` parse blocks ahead in bulk, which is worthwhile if `bulk` releases Python's lock.
     """
     for (block, n_lines), parsed in ahead(bulk, blocks, threads):
         if parsed is None:
@@ -147,13 +119,10 @@ def read_lines(
         if parsed is not None:
             yield parsed
         else:
-            rows, error = until_error(row(raw, Place(path, number)) for raw, number in zip(lines, numbers, strict=True))
-            if rows:
-                yield join(rows)
-            if error is not None:
-                raise error
+            numbered = zip(lines, numbers, strict=True)
+            yield from map(join, chunked(row(raw, Place(path, number)) for raw, number in numbered))
         line += n_lines
-        del block, parsed  # before the next ones are there
+        del block, parsed  # to free their memory before the next block is read
 
 
 def write_lines(
@@ -177,9 +146,9 @@ def write_lines(
 
 
 def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
-    """Return whether the quotes in lines of cells enclose whole cells, without quotes, delimiters or newlines in them.
+    """Return whether quotes in lines of cells enclose whole cells that hold no further quotes, delimiters or newlines.
 
-    May be False where they do, but is never True where they do not.
+    It may be False where they do, but is never True where they do not.
     """
     if quote not in text:
         return True
@@ -194,10 +163,10 @@ def has_lone_returns(text: bytes) -> bool:
 
 
 def arrow_reader(text: bytes) -> Any:
-    """Copy text into memory of Arrow's own, to be read from there.
+    """Return a reader of a copy of the text in memory that Arrow owns.
 
-    Arrow's threads may let go of it after a table has been read, as late as when the interpreter ends. To free memory
-    of Python's they would then wait for its lock, which ends the thread and aborts the process.
+    Arrow's threads may release the text after the table has been read, even when the interpreter is shutting down. To
+    release Python's memory they would wait for its lock then, which aborts the process.
     """
     memory = pa.allocate_buffer(len(text))
     np.frombuffer(memory, np.uint8)[:] = np.frombuffer(text, np.uint8)
@@ -205,7 +174,7 @@ def arrow_reader(text: bytes) -> Any:
 
 
 def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
-    """Return lines of cells as an Arrow table, read by all processors, or None if pyarrow refuses them."""
+    """Return lines of cells as an Arrow table, parsed by several threads, or None if pyarrow refuses them."""
     block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
     reading = csv.ReadOptions(column_names=names, block_size=block_size)
     try:
@@ -215,82 +184,9 @@ def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **pars
 
 
 def number_matrix(columns: Sequence[Any], n_rows: int) -> FloatArray:
-    """Return columns of an Arrow table, of numbers or truths, as one matrix by rows, NaN for what is missing."""
+    """Return columns of numbers or booleans of an Arrow table as a matrix, with NaN for missing values."""
     doubles = [column if column.type == pa.float64() else column.cast(pa.float64(), safe=False) for column in columns]
     matrix, start = np.empty((n_rows, len(columns))), 0
     for rows in pa.table(doubles, names=list(map(str, range(len(doubles))))).to_batches() if doubles else ():
         matrix[start : (start := start + rows.num_rows)] = rows.to_tensor(null_to_nan=True).to_numpy()
     return matrix
-
-
-class Pieces(NamedTuple):
-    """Texts between delimiters: ``text[start:end]`` each."""
-
-    text: bytes
-    starts: IntArray
-    ends: IntArray
-
-    def first_bytes(self) -> Array:
-        """Return the first byte of each piece."""
-        return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
-
-
-def cut_plain(text: bytes, kind_of_byte: bytes, refused: bytes) -> tuple[IntArray, IntArray, Array, BoolArray] | None:
-    """Cut a text at its delimiters, or return None if they do not form the pattern of `delimiter_rules`.
-
-    `kind_of_byte` has 0 for the bytes of values, and 1 to 7 for the kinds of delimiters. The text ends with a
-    delimiter, which also counts as the one before its beginning. What is returned is where each value begins and ends,
-    the delimiter that ends it, and whether there is a value at all.
-    """
-    kinds = np.frombuffer(text.translate(kind_of_byte), dtype=np.uint8)
-    ends = np.flatnonzero(kinds != 0)  # far faster for truths than for numbers
-    delimiters = kinds[ends]
-    starts = np.roll(ends, 1) + 1
-    starts[0] = 0
-    filled = ends > starts
-    # Each pair of delimiters, with 128 added where there is a value between them.
-    pairs = (np.roll(delimiters, 1) << 3) | delimiters | (filled.view(np.uint8) << 7)
-    if b"\1" in pairs.tobytes().translate(refused):
-        return None
-    return starts, ends, delimiters, filled
-
-
-def delimiter_rules(empty: Pairs, filled: Pairs, either: Pairs = ()) -> bytes:
-    """Return what `cut_plain` refuses, from the pairs of delimiters with nothing, a value, or either between them."""
-    without = [8 * before + after for before, after in (*empty, *either)]
-    allowed = {*without, *(128 + 8 * before + after for before, after in (*filled, *either))}
-    return bytes(pair not in allowed for pair in range(256))
-
-
-def integers(pieces: Pieces) -> IntArray | None:
-    """Return the pieces as integers, or None if one has anything but digits, or too many."""
-    lengths = pieces.ends - pieces.starts
-    longest = int(lengths.max(initial=0))
-    if longest > _MOST_DIGITS:
-        return None
-    text = np.frombuffer(pieces.text, dtype=np.uint8)
-    total = np.zeros(len(lengths), dtype=np.intp)
-    for place in range(longest):
-        # In a shorter piece its first digit stands in, to be counted as zero.
-        digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
-        if (digits > 9).any():
-            return None
-        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
-    return total
-
-
-def increase_within_rows(columns: IntArray, starts: IntArray) -> bool:
-    """Return whether the columns of each row, the i-th from ``starts[i]`` on, are in order and differ."""
-    increase = columns[1:] > columns[:-1]
-    firsts = starts[(starts > 0) & (starts < len(columns))]
-    increase[firsts - 1] = True
-    return bool(increase.all())
-
-
-def floats(pieces: Pieces) -> FloatArray:
-    """Return the numbers that the pieces stand for, or raise ValueError."""
-    bounds = np.stack((pieces.starts, pieces.ends), axis=1)
-    buffers = [None, pa.py_buffer(bounds.astype(np.int64)), pa.py_buffer(pieces.text)]
-    with_gaps = pa.Array.from_buffers(pa.large_string(), max(2 * len(bounds) - 1, 0), buffers)
-    numbers: FloatArray = with_gaps.take(np.arange(0, len(with_gaps), 2)).cast(pa.float64()).to_numpy()
-    return numbers

@@ -18,12 +18,12 @@ from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
 Batch: TypeAlias = tuple[AnyMatrix, SparseMatrix]
 
-# Rows in a batch where a stream is scanned, and where it is collected.
+# Rows in a batch when a stream is scanned, and when it is collected.
 _SCANNED_ROWS, _JOINED_ROWS = 1 << 12, 1 << 16
 
 
 class _Columns:
-    """The numbers of columns, from their names."""
+    """Counts the columns by their names."""
 
     feature_names: Sequence[str]
     label_names: Sequence[str]
@@ -55,7 +55,7 @@ class Dataset(_Columns):
         Which features are nominal.
     name : str
     nominal_values : mapping from int to tuple of str, default={}
-        The texts of a nominal feature's values, by the feature's column, where they are known.
+        The texts of a nominal feature's values, by the feature's column, if they are known.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Dataset(_Columns):
         size : int
             Rows in a batch, at least 1.
         """
-        check_batch_size(size)  # here, not in the generator: the error belongs to this call
+        check_batch_size(size)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
         return ((self.X[start : start + size], self.Y[start : start + size]) for start in starts)
 
@@ -125,7 +125,7 @@ class Stream(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call the stream in tables and messages."""
+        """The name of the stream in tables and messages."""
 
     @property
     def feature_names(self) -> Sequence[str]:
@@ -153,9 +153,9 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileStream(_Columns):
-    """A stream that reads a file anew for each iteration, a batch at a time.
+    """A stream that reads a file again for each iteration, a batch at a time.
 
-    ``read`` gives from a batch size an iterator of (X, Y); the other fields are those of a `Dataset`.
+    ``read`` returns an iterator of (X, Y) for a batch size; the other fields are those of a `Dataset`.
     """
 
     name: str
@@ -184,8 +184,8 @@ def file_stream(
     read: Callable[[int], Iterator[Batch]],
     nominal: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> FileStream:
-    """Return the stream of a file, which is called as the file is; `nominal` has the values of its nominal features."""
-    # Before anybody makes a list of the names: a few bytes can claim to be the last of many columns.
+    """Return the stream of a file, named after it; `nominal` has the values of nominal features by column."""
+    # Before a list of the names is made: a few bytes can claim very many columns.
     limits.LABELS.check(len(label_names), f"{path}")
     limits.FEATURES.check(len(feature_names), f"{path}")
     mask = nominal_mask(len(feature_names), nominal)
@@ -193,7 +193,7 @@ def file_stream(
 
 
 def nominal_mask(n_features: int, values: Mapping[int, tuple[str, ...]]) -> BoolArray:
-    """Return the mask of nominal features; a plain one, which costs nothing, if there are none."""
+    """Return the mask of nominal features; a plain one, which takes less memory, if there are none."""
     if not values:
         return np.zeros(n_features, dtype=bool)
     counts = np.zeros(n_features, dtype=np.intp)
@@ -202,7 +202,7 @@ def nominal_mask(n_features: int, values: Mapping[int, tuple[str, ...]]) -> Bool
 
 
 def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
-    """Return the texts of each nominal feature's values, by its column; numbers where the stream knows none."""
+    """Return the texts of each nominal feature's values by its column; numbers if the stream has no texts."""
     known: Mapping[int, tuple[str, ...]] = getattr(stream, "nominal_values", {})
     columns = np.flatnonzero(stream.categorical).tolist()
     unknown = [column for column in columns if column not in known]
@@ -214,7 +214,7 @@ def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
 
 
 def _count_codes(stream: Stream, columns: list[int]) -> dict[int, int]:
-    """Go through the stream for the largest code of each of these features."""
+    """Read the stream for the largest code of each of these features."""
     largest = np.zeros(len(columns))
     for X, _ in stream.batches(_SCANNED_ROWS) if columns else ():
         codes = X[:, columns].toarray() if issparse(X) else X[:, columns]
@@ -240,7 +240,7 @@ def collect(stream: Stream) -> Dataset:
 
 
 def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Cut and join batches of any sizes to batches of `size` rows; the last one may be shorter."""
+    """Split and join batches of any size to batches of `size` rows; the last one may be shorter."""
     parts, missing = list[Batch](), size
     for X, Y in chunks:
         start = 0

@@ -1,4 +1,4 @@
-"""Data files as bytes and lines, compressed or not, and errors that name the file and the line."""
+"""Data files as bytes, blocks of lines and rows, compressed or not, and errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -22,20 +23,20 @@ Item = TypeVar("Item")
 Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
 Result = TypeVar("Result")
 
-# A file that declares more features or labels than this is damaged, and memory must not be given to it.
+# A file that declares more features or labels than this is taken as damaged, before memory is allocated.
 MOST_COLUMNS = 10**8
 
 _COMPRESSED = (".gz", ".bz2")
-# Bytes that are read at once, and that any compressed file may unpack to.
+# Bytes that are read at once, and bytes up to which any compressed file may unpack.
 _BUFFER, _SMALL = 1 << 18, 1 << 26
 _TAIL = 1 << 12
-# The parsers that take a block of lines at a time pay from the first size on. NumPy's arrays for a block of the second
-# one stay in the processor's cache.
+# Parsing a block of lines at once is worthwhile from the first size on. NumPy's arrays for a block of the second size
+# fit into the processor's cache.
 _LEAST_BLOCK, SPARSE_BLOCK = 1 << 16, 1 << 17
 
 
 class Place(NamedTuple):
-    """A line of a file, to name in an error; or a row, where lines make no sense."""
+    """A line of a file, or a row where the format has no lines, to name in an error."""
 
     path: Path
     line: int
@@ -44,12 +45,6 @@ class Place(NamedTuple):
     def error(self, what: str) -> DataFormatError:
         """Return the error that says `what` is wrong here."""
         return DataFormatError(f"{self.path}, {self.unit} {self.line}: {what}")
-
-
-def shown(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return up to `most` names, quoted, to list in an error."""
-    listed = ", ".join(map(repr, names[:most]))
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
 
 
 def plain_path(path: Path) -> Path:
@@ -61,18 +56,18 @@ def plain_path(path: Path) -> Path:
 def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if its suffix is ``.gz`` or ``.bz2``.
 
-    Too long a line, if it has lines, and too much that unpacks from a small file are errors.
+    Lines that are too long (if `has_lines`) and small files that unpack to too much are errors.
     """
     if not path.exists():
         raise FileNotFoundError(f"no such data file: {path}")
     if not path.is_file():
-        # Whoever opens a pipe may wait for ever, and most files are read twice.
+        # Opening a pipe may block for ever, and most files are read twice.
         raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
     try:
         with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
             yield file
     except (EOFError, zlib.error, OSError) as error:
-        # The system's own errors have a number, those of damaged compressed files do not.
+        # Errors of the operating system have an errno, those of damaged compressed files do not.
         if getattr(error, "errno", None) is not None:
             raise
         raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
@@ -84,7 +79,7 @@ def _opened(path: Path) -> Any:
 
 
 class _Watched(io.RawIOBase):
-    """A file that is read; checks the length of its lines and how much unpacks from it."""
+    """A file that checks the length of its lines and how much it unpacks to, as it is read."""
 
     def __init__(self, raw: Any, path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path
@@ -108,7 +103,7 @@ class _Watched(io.RawIOBase):
         if self._size is not None and self._unpacked > _SMALL:
             limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")
         if self._most_in_line is not None:
-            # Lines are mostly short: copying the end of the buffer is enough to find that of the last one.
+            # Most lines are short, so the end of the last one is usually near the end of the buffer.
             start = max(count - _TAIL, 0)
             last = bytes(buffer[start:count]).rfind(b"\n")
             if last < 0:
@@ -121,15 +116,15 @@ class _Watched(io.RawIOBase):
 
 @contextmanager
 def seekable_data(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file whose format needs random access; a compressed one is read into memory."""
+    """Open a file whose format needs random access; a compressed file is read into memory."""
     with open_data(path, has_lines=False) as file:
         yield file if plain_path(path) == path else io.BytesIO(read_all(file, path))
 
 
 def read_all(file: IO[bytes], path: Path) -> bytes:
-    """Read what is left of a file, unless it is more than there is memory for."""
+    """Read the rest of a file, unless it is larger than the limit of memory."""
     parts, size = list[bytes](), 0
-    # Some at a time: memory is given for as much as is asked for, whether it is there or not.
+    # In parts, as read() allocates all that is asked for, whether the file has it or not.
     while part := file.read(_BUFFER):
         parts.append(part)
         size += len(part)
@@ -139,16 +134,16 @@ def read_all(file: IO[bytes], path: Path) -> bytes:
 
 @contextmanager
 def foreign(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever another library raises over the content of a file into a `DataFormatError`.
+    """Turn any error that another library raises about the content of a file into a `DataFormatError`.
 
-    Such libraries do not say what they raise over damaged files, and it is nearly everything.
+    Libraries do not document what they raise for damaged files, and it may be nearly anything.
     """
     try:
         yield
     except LabelraceError:
         raise
     except Exception as error:
-        # A damaged file may send the library to a place before its start; that is not the system's fault.
+        # A damaged file may make the library seek to a negative position, which is no error of the system.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = str(error).partition("\n")[0][:200] or type(error).__name__
@@ -157,11 +152,11 @@ def foreign(path: Path, kind: str) -> Iterator[None]:
 
 @contextmanager
 def new_data(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing, whole or not at all, compressed if its suffix says so."""
+    """Open a file for writing, compressed if its suffix says so; it is written completely or not at all."""
     with whole_file(path) as file:
         match path.suffix.lower():
             case ".gz":
-                # No name and no time in the header: the same data makes the same file.
+                # Without name and time in the header, so that the same data makes the same file.
                 with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
                     yield cast("BinaryIO", packed)
             case ".bz2":
@@ -172,9 +167,9 @@ def new_data(path: Path) -> Iterator[BinaryIO]:
 
 
 def byte_blocks(file: IO[bytes], size: int, most: int = 1 << 22) -> Iterator[tuple[bytes, int]]:
-    """Yield blocks of about `size` lines, if these are neither few nor long, and how many lines they have.
+    """Yield blocks of about `size` lines, or more if that is little text, with the number of their lines.
 
-    `most` bounds the bytes of a block, but for the end of its last line, and so the memory of those who parse it.
+    `most` limits the bytes of a block, apart from the end of its last line, and thus the memory of the parser.
     """
     amount = _LEAST_BLOCK
     while block := file.read(amount):
@@ -188,7 +183,7 @@ def byte_blocks(file: IO[bytes], size: int, most: int = 1 << 22) -> Iterator[tup
 def ahead(
     function: Callable[..., Result], calls: Iterable[Arguments], threads: int
 ) -> Iterator[tuple[Arguments, Result]]:
-    """Yield the arguments and results of calls, in their order; several threads are as many calls ahead."""
+    """Yield the arguments and results of calls, in order; with several threads, as many calls are made ahead."""
     if threads == 1:
         yield from ((call, function(*call)) for call in calls)
         return
@@ -198,7 +193,7 @@ def ahead(
             try:
                 call = next(waiting, None)
             except Exception as failure:
-                # What comes before it is still delivered.
+                # The results of the calls before it are delivered first.
                 error = failure
                 break
             if call is None:
@@ -216,19 +211,25 @@ def ahead(
 def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:
     """Return the numbers and the stripped texts of a block's lines that hold rows.
 
-    `line` is the number of the line before the block, `skipped` the first bytes of lines that hold no row: an empty
-    one for blank lines, the signs of comments.
+    `line` is the number of the line before the block. `skipped` has the first bytes of lines that hold no row: an
+    empty one for blank lines, and the characters that begin a comment.
     """
     lines = enumerate(map(bytes.strip, block.split(b"\n")[:-1]), start=line + 1)
     rows = [(number, text) for number, text in lines if text[:1] not in skipped]
     return [number for number, _ in rows], [text for _, text in rows]
 
 
-def until_error(rows: Iterable[Item]) -> tuple[list[Item], DataFormatError | None]:
-    """Return the rows up to the first that cannot be read, and its error: rows above an error are still delivered."""
-    read = list[Item]()
-    try:
-        read.extend(rows)
-    except DataFormatError as error:
-        return read, error
-    return read, None
+def chunked(rows: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
+    """Yield lists of `size` rows, by default one of all; before an error the rows above it are delivered."""
+    waiting, error = iter(rows), None
+    while error is None:
+        chunk = list[Item]()
+        try:
+            chunk.extend(islice(waiting, size))
+        except DataFormatError as failure:
+            error = failure
+        if chunk:
+            yield chunk
+        elif error is None:
+            return
+    raise error

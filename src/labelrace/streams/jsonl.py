@@ -1,14 +1,13 @@
 """JSON lines: an object on each line, as Arrow tables, or as sparse rows.
 
-Blocks of lines are parsed by pyarrow. A block that it refuses, or that holds what it reads in another way than
-documented, is parsed by the standard library's `json`, which also finds the line of an error.
+Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented, is
+parsed by the standard library's `json`, which also finds the line of an error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -17,9 +16,10 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.cells import arrow_reader
-from labelrace.streams.files import Place, byte_blocks, open_data, rows_in, shown, until_error
-from labelrace.streams.table import Refusal, Table, TableBatch, Types
+from labelrace.streams.files import Place, byte_blocks, chunked, open_data, rows_in
+from labelrace.streams.table import Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -27,23 +27,23 @@ _Objects: TypeAlias = tuple[list[int], list[_Row]]
 
 _NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
-# Lines with more lists than this are left to `json`: pyarrow's types are nested as deeply as the values.
+# Lines with more brackets than this are left to `json`, as pyarrow's types are nested as deeply as the values.
 _MOST_LISTS = 64
 
 
 class JsonTable(Table):
     """A file with a JSON object on each line.
 
-    Keys may come and go: `batches` without types gives each batch the columns that were seen so far. Numbers, true and
-    false are ``float64`` (``bool`` where all of a block are true or false), texts are ``string``, lists of texts or
-    whole numbers lists of ``string``. A key that is null or not there has no value.
+    Rows may have different keys: `batches` without types gives each batch the columns that were seen so far. Numbers,
+    true and false are ``float64`` (``bool`` if all of a block are true or false), texts are ``string``, lists of texts
+    or whole numbers are lists of ``string``. A key that is null or absent has a missing value.
 
     Parameters
     ----------
     path : path
         Compressed if it ends in ``.gz`` or ``.bz2``.
     nominal : collection of str, default=()
-        Keys whose numbers are taken as texts.
+        Keys whose numbers are read as texts.
     """
 
     noun = "key"
@@ -51,9 +51,7 @@ class JsonTable(Table):
     def __init__(self, path: Path, *, nominal: Collection[str] = ()) -> None:
         self.path, self.nominal = path, nominal
 
-    def batches(
-        self, size: int, types: Types | None = None, refusal: Refusal | None = None, *, grow: bool = False
-    ) -> Iterator[TableBatch]:
+    def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
         """Yield the rows; see `Table`.
 
         Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With
@@ -73,39 +71,28 @@ class JsonTable(Table):
                     yield from self._by_rows(lines, numbers, types, grow)
 
     def objects(self, size: int) -> Iterator[_Objects]:
-        """Yield the rows as objects, `size` at a time; before an error those above it."""
+        """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""
         with open_data(self.path) as file:
             lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
             objects = ((number, _object(line, self.place(number))) for number, line in lines if line)
-            error = None
-            while error is None:
-                rows, error = until_error(islice(objects, size))
-                if not rows:
-                    break
+            for rows in chunked(objects, size):
                 yield [number for number, _ in rows], [row for _, row in rows]
-        if error is not None:
-            raise error
 
     def _by_rows(
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
-        places = map(self.place, numbers)
-        rows, error = until_error(
-            self.cells(_object(line, place), types, place, grow=grow) for line, place in zip(lines, places, strict=True)
-        )
-        if rows:
+        placed = zip(lines, map(self.place, numbers), strict=True)
+        for rows in chunked(self.cells(_object(line, place), types, place, grow=grow) for line, place in placed):
             names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
             arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
             yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
-        if error is not None:
-            raise error
 
     def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
         """Return the cells of a row as floats, texts, lists of texts and None, or raise the exact error.
 
-        With `grow`, unknown keys are added to `types`, with the types of their values. Without, they are an error, and
-        a number among texts is taken as a text.
+        With `grow`, unknown keys are added to `types`, with the types of their values. Without it they are an error,
+        and a number among texts is read as a text.
         """
         if not grow and not row.keys() <= types.keys():
             unknown = shown(sorted(row.keys() - types.keys()))
@@ -132,7 +119,7 @@ class JsonTable(Table):
         if grow and wants_text == is_number:
             raise place.error(
                 f"key {key!r} holds {'texts' if wants_text else 'numbers'}, but {_repr(cell)} here; correct it, or "
-                f"give nominal=[{key!r}] to take all of it as text"
+                f"give nominal=[{key!r}] to read all of it as text"
             )
         if not is_number:
             raise place.error(f"{_repr(cell)} is not a number, as key {key!r} needs")
@@ -146,18 +133,18 @@ class JsonTable(Table):
 
 
 def not_a_feature(key: str, cell: Any, place: Place) -> DataFormatError:
-    """Return the error of a cell that can be no feature."""
+    """Return the error of a cell that cannot be a feature."""
     return place.error(f"key {key!r} holds {_repr(cell)}, which is neither a number nor a text; take it apart first")
 
 
 def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
-    """Return a block of lines as a table, or None if pyarrow cannot be trusted with it."""
+    """Return a block of lines as a table, or None if pyarrow might not read it exactly."""
     if not all(map(_is_flat, lines)):
         return None
     known = dict(types)
     table = _parsed(lines, known, grow)
     if table is not None and (dates := [field.name for field in table.schema if pa.types.is_temporal(field.type)]):
-        known |= dict.fromkeys(dates, pa.string())  # pyarrow takes texts that look like dates for dates
+        known |= dict.fromkeys(dates, pa.string())  # pyarrow reads texts that look like dates as dates
         table = _parsed(lines, known, grow)
     if table is None or table.num_rows != len(lines):
         return None
@@ -181,7 +168,7 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 
 
 def _is_flat(line: bytes) -> bool:
-    """Return whether a line can be nothing but one object without objects in it: pyarrow may crash over a bare null."""
+    """Return whether a line can only be one object without objects in it: pyarrow may crash on a bare null."""
     enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
     return enclosed and line.count(b"[") <= _MOST_LISTS
 
@@ -206,9 +193,9 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 def _object(line: bytes, place: Place) -> _Row:
     try:
         text = line.decode("utf-8-sig" if place.line == 1 else "utf-8")
-        row = json.loads(text, parse_constant=_refuse, object_pairs_hook=with_keys_once)
+        row = _DECODER.decode(text)
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+            json.dumps(row, ensure_ascii=False).encode()  # a lone surrogate is not a text
     except DataFormatError as error:
         raise place.error(str(error)) from None
     except (RecursionError, ValueError) as error:
@@ -222,7 +209,7 @@ def _object(line: bytes, place: Place) -> _Row:
 
 
 def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
-    """Make the dict of a JSON object, for `json.loads`, which takes the last value of a key that comes twice.
+    """Make the dict of a JSON object, for `json.loads`, which would keep the last value of a repeated key.
 
     Examples
     --------
@@ -239,6 +226,9 @@ def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON; write null for a missing value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=with_keys_once)
 
 
 def _label_list(cell: Any, key: str, place: Place) -> list[str]:

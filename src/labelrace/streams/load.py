@@ -1,4 +1,4 @@
-"""Open, load, write and convert data by name or path; the suffix tells the format."""
+"""Open, load, write and convert data by name or path; the suffix determines the format."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
     ----------
     source : str or path
         The path of a file, or the name of a dataset in one of the folders of ``$LABELRACE_DATA`` or in the user's
-        cache folder. The suffix tells the format: ``.arff``; ``.svm``, ``.libsvm`` or ``.svmlight``; ``.xc``, the
+        cache folder. The suffix determines the format: ``.arff``; ``.svm``, ``.libsvm`` or ``.svmlight``; ``.xc``, the
         Extreme Classification repository's; ``.txt``, one of these two; ``.mat``; ``.csv`` or ``.tsv``; ``.jsonl``
-        or ``.ndjson``; ``.parquet``; ``.arrow`` or ``.feather``; ``.npz``. Any of them may be compressed, with ``.gz``
-        or ``.bz2`` behind. ``.mat`` and ``.npz`` files, and compressed Parquet and Arrow files, are loaded whole, as
-        their formats do not allow otherwise.
+        or ``.ndjson``; ``.parquet``; ``.arrow`` or ``.feather``; ``.npz``. Any of them may be compressed, with a
+        further suffix ``.gz`` or ``.bz2``. ``.mat`` and ``.npz`` files, and compressed Parquet and Arrow files, are
+        loaded as a whole, as their formats cannot be read in batches.
     labels : int, str, path, sequence of str or None, default=None
-        What the labels are. By default the file itself, or the one beside it, tells: Mulan's ``.xml`` for ARFF,
-        the ``.schema.json`` that `write_dataset` leaves for others. For ARFF and tables a list of names, or a count
-        (n > 0: the last n columns, n < 0: the first). For ARFF the path of an XML file. For tables a prefix such
-        as ``"label_*"``, or the name of one column that holds label lists. For formats without names, the names.
+        The labels. By default they are read from the file itself or from one beside it: Mulan's ``.xml`` for ARFF,
+        the ``.schema.json`` that `write_dataset` leaves for others. For ARFF and tables: a list of names, or a count
+        (n > 0: the last n columns, n < 0: the first). For ARFF: the path of an XML file. For tables: a prefix such
+        as ``"label_*"``, or the name of one column that holds label lists. For formats without names: the names.
     **options
         Those of the format's own function, such as `labelrace.streams.svmlight.open_svmlight` or, for tables,
         `open_csv`, `open_jsonl` and `open_arrow` of `labelrace.streams.table_stream`.
@@ -52,8 +52,8 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
     Raises
     ------
     DataFormatError
-        If the file cannot be read. Errors in rows come when the rows are reached, and name the line; in Parquet and
-        Arrow files the row, the first being row 1.
+        If the file cannot be read. An error in a row is raised when the row is reached, and names the line; in
+        Parquet and Arrow files the row, counted from 1.
     FileNotFoundError
 
     Examples
@@ -97,26 +97,25 @@ def load_dataset(source: str | os.PathLike[str], labels: LabelSource = None, **o
 
 
 def write_dataset(data: Stream, path: str | os.PathLike[str], *, batch_size: int = 500, **options: Any) -> int:
-    r"""Write a dataset or stream to a file, batch by batch; the file is there whole, or not at all.
+    r"""Write a dataset or stream to a file, batch by batch; the file is written completely or not at all.
 
-    What is read back has the same numbers, bit by bit (but for the sign of a zero in sparse formats), the same
-    names and the same nominal values. To that end a file with what the format cannot say is written beside it:
-    Mulan's ``.xml`` for ARFF, a ``.schema.json`` for svmlight, the Extreme Classification repository's format,
-    CSV and JSONL. Dense data in a sparse format come back sparse, and the other way round.
+    Reading the file gives exactly the same numbers (except for the sign of zeros in sparse formats), names and nominal
+    values. To this end a second file is written beside it with what the format cannot express: Mulan's ``.xml`` for
+    ARFF, a ``.schema.json`` for svmlight, the Extreme Classification repository's format, CSV and JSONL. Dense data in
+    a sparse format is read back as sparse, and vice versa.
 
     Parameters
     ----------
     data : Stream
         A `Dataset` is one.
     path : path
-        Its suffix tells the format, as for `open_stream`; ``.txt`` is the Extreme Classification repository's.
+        Its suffix determines the format, as in `open_stream`; ``.txt`` is the Extreme Classification repository's.
     batch_size : int, default=500
         Rows that are in memory at a time.
     **options
-        ``label_column`` for tables: the column for lists of labels. Without
-        it each label has a column of its own; for JSONL it is "labels" by default. ``separator`` for ``.csv`` and
-        ``.tsv``: what stands between labels in a list. ``zero_based`` for svmlight: whether feature numbers begin
-        with 0.
+        ``label_column`` for tables: the column for lists of labels. Without it each label has its own column; for JSONL
+        it is "labels" by default. ``separator`` for ``.csv`` and ``.tsv``: the text between the labels of a list.
+        ``zero_based`` for svmlight: whether feature numbers begin with 0.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def convert(
     read_options: Mapping[str, Any] | None = None,
     write_options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the data of one file to another, in the format that its suffix tells; return the number of rows.
+    """Write the data of one file to another, in the format of its suffix; return the number of rows.
 
     Parameters
     ----------
@@ -176,16 +175,16 @@ def convert(
     target
         As for `write_dataset`.
     read_options, write_options : mapping or None, default=None
-        Options for the one and for the other.
+        Options for reading and for writing.
     """
     stream = open_stream(source, labels, **(read_options or {}))
     return write_dataset(stream, target, **(write_options or {}))
 
 
 class Format(NamedTuple):
-    """``open(path, labels, **options)`` gives a stream, ``write(stream, path, batch_size, **options)`` a row count.
+    """How a format is read and written, with the options of its own functions.
 
-    The options are those of the format's own functions.
+    ``open(path, labels, **options)`` returns a stream, ``write(stream, path, batch_size, **options)`` a number of rows.
     """
 
     open: Callable[..., Stream]
@@ -193,7 +192,7 @@ class Format(NamedTuple):
 
 
 def _open_text(path: Path, labels: Any = None, **options: Any) -> Stream:
-    """Open a ``.txt`` file, which is in one format or the other."""
+    """Open a ``.txt`` file, which is an XC or an svmlight file."""
     return (open_xc if is_xc(path) else open_svmlight)(path, labels, **options)
 
 
@@ -202,7 +201,7 @@ FORMATS: dict[str, Format] = {
     ".svm": Format(open_svmlight, write_svmlight),
     ".libsvm": Format(open_svmlight, write_svmlight),
     ".svmlight": Format(open_svmlight, write_svmlight),
-    # The repository's own files end so; svmlight's are written under its names only.
+    # The Extreme Classification repository's files have this suffix; svmlight files are only written with their own.
     ".txt": Format(_open_text, write_xc),
     ".xc": Format(open_xc, write_xc),
     ".mat": Format(open_mat, None),
@@ -223,7 +222,7 @@ def has_format(path: Path) -> bool:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether the file has named columns whose texts are coded by what the file holds."""
+    """Return whether the file is a table, whose texts are coded by the values that it holds."""
     return has_format(path) and format_of(path).open in (open_csv, open_jsonl, open_arrow)
 
 
@@ -239,7 +238,7 @@ def format_of(path: Path) -> Format:
 
 
 def _is_path(source: str | os.PathLike[str]) -> bool:
-    # A dataset's name may have a dot in it (rcv1.subset1), and a folder may have a dataset's name.
+    # The name of a dataset may contain a dot (rcv1.subset1), and a folder may have the name of a dataset.
     path = Path(source)
     has_folder = path.name != os.fspath(source)
     return not isinstance(source, str) or has_folder or has_format(path) or path.is_file()

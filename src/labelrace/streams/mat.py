@@ -1,11 +1,12 @@
 """MATLAB files, versions 5 to 7, with the arrays ``data`` (rows × features) and ``target`` (labels × rows).
 
-SciPy's `loadmat` reads far more, but a damaged file can crash the whole process in it. `read_matrices` reads plain and
-sparse matrices of real numbers only and checks every length before it uses it: a damaged file is a ValueError (or
+SciPy's `loadmat` reads much more, but a damaged file makes it crash the whole process. `read_matrices` reads only plain
+and sparse matrices of real numbers, and checks every length before it uses it: a damaged file is a ValueError (or
 zlib's own error).
 
-A file is a header of 128 bytes and then elements: a tag of type and length, then as many bytes. A matrix is an
-element made of elements: flags, sizes, name, and numbers; a sparse one has rows and column starts before the numbers.
+A file is a header of 128 bytes, followed by elements: a tag with the type and the length, then as many bytes. A matrix
+is an element made of elements: flags, shape, name and numbers; a sparse one has rows and column starts before the
+numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COMPLEX = 0x800
 
 
 def open_mat(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -> Dataset:
-    """Read a MATLAB file, of version 7 or earlier, whole: its format does not allow to read it by rows.
+    """Read a whole MATLAB file of version 5 to 7; the format cannot be read by rows.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class _Element(NamedTuple):
 
 
 def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix | None]:
-    """Return the variables of these names that the file has, None in the place of one that is no matrix of numbers."""
+    """Return the variables of these names that the file has, None for one that is not a matrix of real numbers."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:_HEADER])
     if order is None or struct.unpack(f"{order}H", content[124:126])[0] >> 8 != 1:
         raise ValueError("not of version 5, 6 or 7")
@@ -129,7 +130,7 @@ def read_matrices(content: bytes, names: tuple[str, ...]) -> dict[str, AnyMatrix
 
 
 def _unpacked(data: memoryview) -> bytes:
-    """Unpack an element, unless it is more than there is memory for."""
+    """Unpack an element, unless it is larger than the limit of memory."""
     unpacking = zlib.decompressobj()
     content = unpacking.decompress(data, limits.BYTES.value + 1)
     limits.BYTES.check(len(content), "an array")
@@ -146,7 +147,7 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
             raise ValueError("it ends within a tag")
         kind, length = struct.unpack_from(f"{order}II", data, at)
         if kind >> 16:
-            # A short element: type and length share one number, and the data are where the length would be.
+            # A short element: type and length share one number, and the data is in the place of the length.
             kind, length, start, after = kind & 0xFFFF, kind >> 16, at + 4, at + 8
             if length > 4:
                 raise ValueError("a short element is too long")
@@ -178,9 +179,9 @@ def _matrix(flags: int, shape: tuple[int, ...], parts: Iterator[_Element], order
     rows, starts, values = arrays
     if starts.size != shape[1] + 1:
         raise ValueError(f"not as many column starts as a matrix of {shape[0]} × {shape[1]} has")
-    # Rows take memory, too, when the matrix is transposed.
+    # When the matrix is transposed, empty rows take memory too.
     limits.BYTES.check(8 * max(shape), "an array")
-    # There may be room for more numbers than there are.
+    # The arrays may be longer than the number of values.
     stored = int(starts[-1])
     matrix = csc_array((values[:stored], rows[:stored], starts), shape=shape)
     matrix.check_format(full_check=True)

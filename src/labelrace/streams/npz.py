@@ -1,7 +1,7 @@
-"""Our own compact form: NumPy arrays in a zip file, dense or by compressed rows, and the schema.
+"""labelrace's own compact format: NumPy arrays in a zip file, dense or as compressed rows, and the schema.
 
 The arrays are ``X``, or ``X_data``, ``X_indices`` and ``X_indptr`` if X is sparse; ``Y_indices`` and ``Y_indptr``;
-and ``schema``, the bytes of the JSON text that `labelrace.streams.schema` describes. No pickles.
+and ``schema``, the bytes of the JSON text that `labelrace.streams.schema` writes. There are no pickles.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
-from labelrace.streams.schema import schema_from, schema_of, schema_text
+from labelrace.streams.schema import schema_from, schema_text
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 
 def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
-    """Read a file that `labelrace.streams.write_dataset` wrote, whole: its format does not allow to read it by rows.
+    """Read a whole file that `labelrace.streams.write_dataset` wrote; the format cannot be read by rows.
 
     Parameters
     ----------
     path : path
     labels : None, default=None
-        The file itself says what its labels are.
+        Must be None, as the file contains the names of its labels.
     """
     path = Path(path)
     if labels is not None:
@@ -55,7 +55,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
 
 
 def _check_sizes(file: IO[bytes], path: Path) -> None:
-    """Refuse arrays that claim to be larger than the file, or that are larger than the limit of memory."""
+    """Refuse arrays that claim to be larger than they are, or that are larger than the limit of memory."""
     with zipfile.ZipFile(file) as archive:
         limits.BYTES.check(sum(info.file_size for info in archive.infolist()), f"{path}")
         for info in archive.infolist():
@@ -82,7 +82,7 @@ def _features(arrays: dict[str, Array], n_features: int) -> AnyMatrix:
 
 
 def _checked(X: AnyMatrix, nominal: Mapping[int, tuple[str, ...]]) -> AnyMatrix:
-    """Refuse infinite numbers, and codes that stand for none of a nominal feature's values."""
+    """Refuse infinite numbers, and codes of nominal features that have no value."""
     if np.isinf(X.data if issparse(X) else X).any():
         raise ValueError("X holds infinite numbers")
     by_column = X.tocsc() if issparse(X) and nominal else X
@@ -103,7 +103,7 @@ def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> S
 
 
 class _Spools:
-    """Arrays that grow in temporary files, until their lengths are known and they can be stored."""
+    """Arrays that grow in temporary files until their lengths are known, so that writing takes bounded memory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,11 +126,11 @@ class _Spools:
 
     def store(self, file: IO[bytes]) -> None:
         """Write all the arrays as an ``.npz`` file."""
-        # Without the way back, as a compressed file has none (though gzip's says it has).
+        # Without seek(), as a compressed file cannot seek (though gzip's says that it can).
         forward: Any = SimpleNamespace(write=file.write, flush=file.flush)
         with zipfile.ZipFile(forward, "w") as archive:
             for name, shape in self._shapes.items():
-                # The date that ZipInfo begins with: the same data makes the same file.
+                # ZipInfo has a fixed date, so that the same data makes the same file.
                 info = zipfile.ZipInfo(f"{name}.npy")
                 info.compress_type = zipfile.ZIP_DEFLATED
                 header = {
@@ -144,8 +144,8 @@ class _Spools:
 
 
 def write_npz(stream: Stream, path: Path, batch_size: int) -> int:
-    """Write a stream in our own compact form; return the number of rows."""
-    schema = np.frombuffer(schema_text(schema_of(stream)), dtype=np.uint8)
+    """Write a stream as an ``.npz`` file; return the number of rows."""
+    schema = np.frombuffer(schema_text(stream), dtype=np.uint8)
     rows = 0
     with new_data(path) as file, part_folder(path) as spooled:
         spools = _Spools(spooled)

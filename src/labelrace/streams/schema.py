@@ -1,8 +1,8 @@
 """Names and kinds of columns, and which columns are labels.
 
-A CSV file does not tell labels from features, nor the code 1 from the number 1; svmlight has no names at all.
-`labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside
-an ARFF file. Whoever opens the file without saying what its labels are gets them from there.
+A CSV file does not tell labels from features, nor the code 1 from the number 1, and svmlight has no names at all.
+`labelrace.streams.write_dataset` puts ``NAME.schema.json`` beside such a file, as Mulan puts an XML file beside an ARFF
+file. If the file is opened without `labels`, they are read from there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import shown
 from labelrace.streams.dataset import Stream, nominal_texts
-from labelrace.streams.files import MOST_COLUMNS, plain_path, shown
+from labelrace.streams.files import MOST_COLUMNS, plain_path
 
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
@@ -28,7 +29,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class NumberedNames(Sequence[str]):
-    """The names of columns that have numbers only, made when asked for: there may be millions.
+    """The names of numbered columns, made on access, as there may be millions.
 
     Examples
     --------
@@ -66,10 +67,7 @@ class NumberedNames(Sequence[str]):
 
 
 class Schema(NamedTuple):
-    """The names of a file's columns, the texts of nominal features' values by their column, and the file's options.
-
-    The options say how the file is written, in the words of its reader.
-    """
+    """The names of a file's columns, the values of nominal features by column, and options of the file's reader."""
 
     features: Sequence[str]
     labels: Sequence[str]
@@ -77,25 +75,20 @@ class Schema(NamedTuple):
     options: Mapping[str, bool | str]
 
 
-def schema_of(stream: Stream, **options: bool | str) -> Schema:
-    """Return the schema of a stream; it may go through the stream once to count nominal values."""
-    return Schema(stream.feature_names, stream.label_names, nominal_texts(stream), options)
-
-
 def schema_path(path: Path) -> Path:
-    """Return where the schema of a data file is, as ``news.csv.schema.json`` for ``news.csv.gz``."""
+    """Return the path of a data file's schema: ``news.csv.schema.json`` for ``news.csv.gz``."""
     plain = plain_path(path)
     return plain.with_name(f"{plain.name}.schema.json")
 
 
-def schema_text(schema: Schema) -> bytes:
-    """Return the schema as JSON."""
+def schema_text(stream: Stream, **options: bool | str) -> bytes:
+    """Return the schema of a stream as JSON; this may read the stream once to count nominal values."""
     content = {
         "labelrace_schema": _VERSION,
-        "features": _names_to_json(schema.features),
-        "labels": _names_to_json(schema.labels),
-        "nominal": {str(column): list(texts) for column, texts in schema.nominal.items()},
-        "options": dict(schema.options),
+        "features": _names_to_json(stream.feature_names),
+        "labels": _names_to_json(stream.label_names),
+        "nominal": {str(column): list(texts) for column, texts in nominal_texts(stream).items()},
+        "options": options,
     }
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
@@ -117,9 +110,13 @@ def schema_from(text: bytes, origin: Path) -> Schema:
             _names_from_json(content["features"]),
             _names_from_json(content["labels"]),
             {int(column): _texts(texts) for column, texts in content["nominal"].items()},
-            {name: _option(value) for name, value in content["options"].items()},
+            dict(content["options"]),
         )
-        _check(schema)
+        for column, texts in schema.nominal.items():
+            if not texts or not 0 <= column < len(schema.features):
+                raise ValueError(f"nominal column {column} has no values, or is not among the features")
+        if not all(isinstance(value, (bool, str)) for value in schema.options.values()):
+            raise TypeError("an option is neither a text nor a boolean")
     except DataFormatError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
@@ -131,7 +128,7 @@ def schema_from(text: bytes, origin: Path) -> Schema:
 
 
 class Given(NamedTuple):
-    """What the caller, or the schema of the file, says about the columns: the parameters of the tables' readers."""
+    """What the caller, or the schema of the file, says about the columns of a table."""
 
     labels: LabelSource
     label_names: Sequence[str] | None = None
@@ -139,7 +136,7 @@ class Given(NamedTuple):
     nominal: Sequence[str] = ()
 
     def or_schema(self, schema: Schema | None) -> Given:
-        """Return what the schema says instead, if there is one and the caller did not name the labels."""
+        """Return what the schema says instead, if there is one and the caller gave no labels."""
         if self.labels is not None or schema is None:
             return self
         lists = schema.options.get("label_column")
@@ -156,7 +153,7 @@ class Choice(NamedTuple):
 
 
 def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin: str = "") -> Choice:
-    """Return which columns are features and which tell the labels; `origin` is where `labels` is from, if not given."""
+    """Return which columns are features and which are labels; `origin` says where `labels` is from, if not given."""
     lists = list_column(labels, path)
     if lists is not None:
         wanted = {lists}
@@ -172,7 +169,7 @@ def choose_labels(names: Sequence[str], labels: LabelSource, path: Path, origin:
 
 
 def list_column(labels: LabelSource, path: Path) -> str | None:
-    """Return the column that holds label lists, if `labels` names one; raise if it does not tell the labels at all."""
+    """Return the column that holds label lists, if `labels` names one; raise if `labels` is missing."""
     if labels is None or isinstance(labels, os.PathLike):
         raise DataFormatError(
             f"{path}: cannot tell which columns are labels, as there is no {schema_path(path).name} beside the file; "
@@ -189,7 +186,7 @@ def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, p
             f"{path}: {len(absent)} of the labels {f'in {origin} ' if origin else ''}are not among the columns: "
             f"{shown(absent)}; the columns are {shown(tuple(names))}"
         )
-    # An empty list of names is an answer, too: there are no labels, as in rows to be predicted.
+    # An empty list of names is allowed: rows to be predicted have no labels.
     unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
     if unfit or (isinstance(labels, str) and not wanted):
         given = origin or f"labels={labels!r}"
@@ -199,7 +196,7 @@ def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, p
 
 
 def label_names_from(labels: int | Sequence[str] | None, n_labels: int, first: int, path: Path) -> Sequence[str]:
-    """Return the names that were given for the labels, else their numbers."""
+    """Return the given names of the labels, or numbered names."""
     if isinstance(labels, (str, os.PathLike)):
         raise ValueError(f"{path}: labels= must be a list of names, or their number, for a file without names")
     if labels is None or isinstance(labels, (int, np.integer)):
@@ -234,21 +231,6 @@ def _names_from_json(content: Any) -> Sequence[str]:
 def _texts(content: Any) -> tuple[str, ...]:
     if not isinstance(content, list) or not all(isinstance(text, str) for text in content):
         raise TypeError("expected a list of texts")
+    if len(set(content)) < len(content):
+        raise ValueError("a name or value is there twice")
     return tuple(content)
-
-
-def _option(value: Any) -> bool | str:
-    if not isinstance(value, (bool, str)):
-        raise TypeError(f"an option cannot be {value!r}")
-    return value
-
-
-def _check(schema: Schema) -> None:
-    for names in (schema.features, schema.labels):
-        if not isinstance(names, NumberedNames) and len(set(names)) < len(names):
-            raise ValueError("a column is there twice")
-    for column, texts in schema.nominal.items():
-        if not 0 <= column < len(schema.features):
-            raise ValueError(f"nominal column {column} is not among {len(schema.features)} features")
-        if not texts or len(set(texts)) < len(texts):
-            raise ValueError(f"the values of nominal column {column} are none, or not different")

@@ -1,10 +1,10 @@
-"""Sparse rows by number: svmlight (LIBSVM) files and those of the Extreme Classification repository (XC).
+"""Files of numbered features and labels: svmlight (LIBSVM), and the Extreme Classification repository's format (XC).
 
 Both write a row as ``LABEL,LABEL INDEX:VALUE INDEX:VALUE``. In svmlight, ``# comment`` may follow, and a blank line is
-no row. An XC file begins with a header ``ROWS FEATURES LABELS``, all its numbers begin with 0, and a blank line is a
-row; the header makes it possible to notice a file that is cut at the end of a line.
+not a row. An XC file begins with a header ``ROWS FEATURES LABELS``, its features and labels are numbered from 0, and a
+blank line is a row; the header shows if the file was cut at the end of a line.
 
-Rows without irregularities are parsed many at a time by NumPy; the others one by one, which finds the exact error.
+Plain rows are parsed many at a time (`labelrace.streams.sparse_rows`), others one by one, which finds the exact error.
 """
 
 from __future__ import annotations
@@ -17,27 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, TypeAlias
+from typing import IO, Literal, TypeAlias, cast
 
 import numpy as np
 
 from labelrace.exceptions import DataFormatError
 from labelrace.files import write_whole
-from labelrace.streams.cells import (
-    Pieces,
-    canonical_rows,
-    csr_rows,
-    cut_plain,
-    delimiter_rules,
-    entry_arrays,
-    finite_number,
-    floats,
-    increase_within_rows,
-    integers,
-    number_texts,
-    read_lines,
-    write_lines,
-)
+from labelrace.streams.cells import canonical_rows, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
 from labelrace.streams.files import MOST_COLUMNS, SPARSE_BLOCK, Place, byte_blocks, new_data, open_data
 from labelrace.streams.schema import (
@@ -45,11 +31,11 @@ from labelrace.streams.schema import (
     Schema,
     label_names_from,
     read_schema,
-    schema_of,
     schema_path,
     schema_text,
 )
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray, SparseMatrix
+from labelrace.streams.sparse_rows import SVMLIGHT, Pieces, SparseRows, csr_rows, cut_rows, entry_arrays, floats
+from labelrace.typing import AnyMatrix, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]
 # The smallest and the largest number.
@@ -88,16 +74,16 @@ def open_svmlight(
     labels : sequence of str, int or None, default=None
         Names of the labels in the order of their numbers, or how many there are.
     n_features, n_labels : int or None, default=None
-        How many there are. Unless both are given, the file is scanned once, in bounded memory, for the largest
-        and smallest numbers in it.
+        How many there are. Unless both are given, the file is scanned once, in bounded memory, for its largest and
+        smallest numbers.
     zero_based, zero_based_labels : bool or "auto", default="auto"
-        Whether the first feature (label) has number 0 or 1. By default the scan tells: 0 if that number occurs.
-        Where `n_features` is given features begin with 1, and where `n_labels` is given labels begin with 0.
+        Whether the first feature (label) has number 0 or 1. By default it is 0 if the scan finds that number. If
+        `n_features` is given, features begin with 1; if `n_labels` is given, labels begin with 0.
 
     Notes
     -----
-    If none of these is given and `labelrace.streams.write_dataset` left a schema beside the file, that says
-    it all, and nothing is scanned.
+    If none of these is given and `labelrace.streams.write_dataset` left a schema beside the file, everything is taken
+    from there and the file is not scanned.
     """
     path = Path(path)
     if n_labels is None and labels is not None:
@@ -109,12 +95,12 @@ def open_svmlight(
             numbers = range(first, first + len(schema.features)), range(len(schema.labels))
             read = partial(_batches, path, *numbers)
             return file_stream(path, schema.features, schema.labels, read, schema.nominal)
-    # Labels mostly begin with 0 and features with 1, where no scan tells.
+    # Without a scan: labels mostly begin with 0 and features with 1.
     first, first_label = int(zero_based is not True), int(zero_based_labels is False)
     if n_features is None or n_labels is None:
         features = found_labels = (MOST_COLUMNS + 1, -1)
-        for pairs in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
-            features, found_labels = _extended(features, pairs.columns), _extended(found_labels, pairs.labels)
+        for rows in _parsed(path, _ANY, _ANY, _CHUNK_ROWS, with_values=False):
+            features, found_labels = _extended(features, rows.columns), _extended(found_labels, rows.labels)
         if n_features is None:
             first, n_features = _columns(features, zero_based, path, "feature")
         if n_labels is None:
@@ -152,7 +138,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
 
 
 def is_xc(path: Path) -> bool:
-    """Return whether the file begins with three whole numbers, as no svmlight file does."""
+    """Return whether the file begins with three whole numbers, which no svmlight file does."""
     with open_data(path) as file:
         return _HEADER.fullmatch(file.readline(_LONGEST_HEADER)) is not None
 
@@ -162,17 +148,16 @@ def write_svmlight(stream: Stream, path: Path, batch_size: int, *, zero_based: b
 
     The first feature gets number 0 if `zero_based`, else 1. The first label gets 0.
     """
-    schema = {schema_path(path): schema_text(schema_of(stream, zero_based=zero_based))}
+    schema = {schema_path(path): schema_text(stream, zero_based=zero_based)}
     first = 0 if zero_based else 1
-    # A blank line is no row: a zero makes it one.
+    # A blank line is not a row, so an empty row is written with a zero.
     return write_lines(stream, path, batch_size, partial(_lines, first, f" {first}:0\n"), "", schema)
 
 
 def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
-    """Write a stream in the Extreme Classification repository's format, its schema beside; return the rows."""
-    schema = schema_of(stream)
-    rows = 0
-    # The header comes first but is known last, and a compressed file cannot be gone back in.
+    """Write a stream as an XC file with its schema beside it; return the number of rows."""
+    schema, rows = schema_text(stream), 0
+    # The header comes first, but the number of rows is known last, and a compressed file cannot be rewound.
     with new_data(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
         for X, Y in stream.batches(batch_size):
             rows += X.shape[0]
@@ -180,7 +165,7 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
-        write_whole(schema_path(path), schema_text(schema))
+        write_whole(schema_path(path), schema)
     return rows
 
 
@@ -189,7 +174,7 @@ def _extended(span: _Span, ids: IntArray) -> _Span:
 
 
 def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple[int, int]:
-    """Return the number of the first column, and how many there are, from what the scan found."""
+    """Return the number of the first column and how many there are, from the numbers that the scan found."""
     smallest, largest = span
     if largest < 0:
         raise DataFormatError(f"{path}: no row has any {what}s; if that is meant, give n_{what}s=")
@@ -198,22 +183,22 @@ def _columns(span: _Span, zero_based: ZeroBased, path: Path, what: str) -> tuple
 
 
 def _batches(path: Path, features: range, labels: range, size: int, n_rows: int | None = None) -> Iterator[Batch]:
-    """Yield sparse X and Y; `features` and `labels` are the numbers that their columns have in the file."""
+    """Yield sparse X and Y; `features` and `labels` are the numbers of their columns in the file."""
     parsed = _parsed(path, features, labels, size, n_rows)
-    return rebatch((_matrices(pairs, features, labels) for pairs in parsed), size)
+    return rebatch((_matrices(rows, features, labels) for rows in parsed), size)
 
 
 def _parsed(
     path: Path, features: range, labels: range, size: int, n_rows: int | None = None, *, with_values: bool = True
-) -> Iterator[Pairs]:
-    """Yield the rows of a file; `n_rows` is how many the header of an XC file says."""
+) -> Iterator[SparseRows]:
+    """Yield the rows of a file; `n_rows` is from the header of an XC file."""
     is_xc = n_rows is not None
 
-    def bulk(text: bytes, _: int) -> Pairs | None:
-        pairs = parse_bulk(text if is_xc or b"#" not in text else _COMMENT.sub(b"", text), with_values)
-        if pairs is None or not _are_in(features, pairs.columns) or not _are_in(labels, pairs.labels):
+    def bulk(text: bytes, _: int) -> SparseRows | None:
+        rows = parse_bulk(text if is_xc or b"#" not in text else _COMMENT.sub(b"", text), with_values)
+        if rows is None or not _are_in(features, rows.columns) or not _are_in(labels, rows.labels):
             return None
-        return pairs if is_xc else _without_blanks(pairs)
+        return rows if is_xc else _without_blanks(rows)
 
     def row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:
         ids, entries = parse_row(line if is_xc else line.partition(b"#")[0], place)
@@ -246,7 +231,7 @@ def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
 
 
 def _xc_blocks(blocks: Iterable[tuple[bytes, int]], n_rows: int, path: Path) -> Iterator[tuple[bytes, int]]:
-    """Yield the blocks up to the last row; raise if there are more rows, or less."""
+    """Yield the blocks up to the last row; raise if there are more rows or fewer."""
     left = n_rows
     for block, n_lines in blocks:
         if n_lines > left:
@@ -259,16 +244,6 @@ def _xc_blocks(blocks: Iterable[tuple[bytes, int]], n_rows: int, path: Path) -> 
             yield block, n_lines
     if left:
         raise DataFormatError(f"{path}: the header says {n_rows} rows, but there are {n_rows - left}; the file is cut")
-
-
-class Pairs(NamedTuple):
-    """Parsed rows: row i has ``labels[label_starts[i]:label_starts[i + 1]]``, and so its columns and values."""
-
-    label_starts: IntArray
-    labels: IntArray
-    starts: IntArray
-    columns: IntArray
-    values: FloatArray
 
 
 def _are_in(allowed: range, ids: IntArray) -> bool:
@@ -284,21 +259,19 @@ def _check_range(ids: Iterable[int], allowed: range, what: str, place: Place) ->
             )
 
 
-def _without_blanks(pairs: Pairs) -> Pairs:
+def _without_blanks(rows: SparseRows) -> SparseRows:
     """Leave out the rows of blank lines."""
-    filled = np.diff(pairs.starts) + np.diff(pairs.label_starts) > 0
-    starts, label_starts = (np.append(0, part[1:][filled]) for part in (pairs.starts, pairs.label_starts))
-    return pairs._replace(starts=starts, label_starts=label_starts)
+    filled = np.diff(rows.starts) + np.diff(rows.label_starts) > 0
+    starts, label_starts = (np.append(0, part[1:][filled]) for part in (rows.starts, rows.label_starts))
+    return rows._replace(starts=starts, label_starts=label_starts)
 
 
-def _matrices(pairs: Pairs, features: range, labels: range) -> Batch:
-    kept = pairs.values != 0
-    starts = np.concatenate(([0], np.cumsum(kept)))[pairs.starts]
-    X = csr_rows(starts, pairs.columns[kept] - features.start, pairs.values[kept], len(features))
-    ones = np.ones(len(pairs.labels), dtype=np.int8)
-    Y = csr_rows(pairs.label_starts, pairs.labels - labels.start, ones, len(labels))
+def _matrices(rows: SparseRows, features: range, labels: range) -> Batch:
+    X = csr_rows(rows.starts, rows.columns - features.start, np.asarray(rows.values), len(features))
+    ones = np.ones(len(rows.labels), dtype=np.int8)
+    Y = csr_rows(rows.label_starts, rows.labels - labels.start, ones, len(labels))
     Y.sum_duplicates()
-    Y.data[:] = 1  # a label named twice is there once
+    Y.data[:] = 1  # a label may be listed twice
     return X, Y
 
 
@@ -314,53 +287,20 @@ def _lines(first: int, nothing: str, X: AnyMatrix, Y: SparseMatrix) -> Iterator[
         yield nothing if line == " \n" else line
 
 
-_NEWLINE, _COMMA, _COLON, _SPACE, _OTHER = range(1, 6)
-_DELIMITERS = {ord("\n"): _NEWLINE, ord(","): _COMMA, ord(":"): _COLON, **dict.fromkeys(b" \t\r\v\f", _SPACE)}
-# Python passes over underscores in numbers, and pyarrow takes nan(1) for one: neither is plain.
-_IN_VALUE = frozenset(range(33, 127)).difference(b",:#_(")
-_KIND_OF_BYTE = bytes(0 if byte in _IN_VALUE else _DELIMITERS.get(byte, _OTHER) for byte in range(256))
-_RULES = delimiter_rules(
-    empty=[(_SPACE, _SPACE), (_NEWLINE, _SPACE), (_SPACE, _NEWLINE)],
-    filled=[
-        *((before, after) for before in (_NEWLINE, _COMMA) for after in (_COMMA, _SPACE, _NEWLINE)),
-        *((_NEWLINE, _COLON), (_SPACE, _COLON), (_COLON, _SPACE), (_COLON, _NEWLINE)),
-    ],
-    either=[(_NEWLINE, _NEWLINE)],
-)
-
-
-def parse_bulk(text: bytes, with_values: bool = True) -> Pairs | None:
-    """Return the ids and, if wanted, values of lines, a row each, or None if they are not plain."""
-    cut = cut_plain(text, _KIND_OF_BYTE, _RULES)
-    if cut is None:
+def parse_bulk(text: bytes, with_values: bool = True) -> SparseRows | None:
+    """Return lines, a row each, with their values if wanted, or None if they are not plain."""
+    rows = cut_rows(text, SVMLIGHT)
+    if rows is None:
         return None
-    starts, ends, after, filled = cut
-    before = np.roll(after, 1)
-
-    def pieces(wanted: BoolArray) -> Pieces:
-        return Pieces(text, starts[wanted], ends[wanted])
-
-    is_index, is_value = filled & (after == _COLON), filled & (before == _COLON)
-    label_pieces, index_pieces = pieces(filled & ~is_index & ~is_value), pieces(is_index)
-    row_ends = ends[after == _NEWLINE]
-    label_starts, row_starts = (
-        np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
-    )
-    labels, columns = integers(label_pieces), integers(index_pieces)
-    if labels is None or columns is None or not increase_within_rows(columns, row_starts):
-        return None
-    try:
-        values = floats(pieces(is_value)) if with_values else np.empty(0)
-    except ValueError:
-        return None
-    return None if np.isinf(values).any() else Pairs(label_starts, labels, row_starts, columns, values)
+    values = floats(cast("Pieces", rows.values)) if with_values else np.empty(0)
+    return None if values is None else rows._replace(values=values)
 
 
-def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> Pairs:
+def join_rows(rows: list[tuple[list[int], dict[int, float]]]) -> SparseRows:
     """Return rows as `parse_bulk` does."""
     label_starts = np.cumsum([0, *(len(ids) for ids, _ in rows)])
     labels = np.array([number for ids, _ in rows for number in ids], dtype=np.intp)
-    return Pairs(label_starts, labels, *entry_arrays(entries for _, entries in rows))
+    return SparseRows(label_starts, labels, *entry_arrays(entries for _, entries in rows))
 
 
 def parse_row(line: bytes, place: Place) -> tuple[list[int], dict[int, float]]:

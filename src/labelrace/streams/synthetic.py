@@ -1,8 +1,8 @@
 """Seeded multi-label streams, with and without drift.
 
-A row has hidden factors, standard normal numbers. Label ``j`` is present where its score, a unit combination of the
-factors and of chance, exceeds a threshold. The score is standard normal whatever the combination, so the threshold
-that gives the label its frequency is known exactly, in every concept and between one and the next.
+A row has hidden factors, standard normal numbers. Label ``j`` is present if its score, a linear combination of the
+factors and of noise with unit variance, exceeds a threshold. The score is standard normal whatever the combination, so
+the threshold that gives the label its frequency is known exactly, in every concept and during drifts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
 
-# Rows are made in chunks of this many numbers, which bounds the memory, and at most this many rows.
+# Rows are generated in chunks: the approximate number of values, which bounds the memory, and the most rows.
 _CELLS, _MOST_ROWS = 1 << 19, 1024
 _INTEGERS = {"n_rows": 1, "n_features": 1, "n_labels": 1, "n_factors": 2, "seed": 0}
 _POPULARITY = 0.7  # Zipf exponent of the words
@@ -38,14 +38,14 @@ _STRUCTURE, _ROWS = 0, 1  # what a seed is used for
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class SyntheticStream:
-    """A stream of random rows whose labels can be learned from the features, to a degree.
+    """A stream of random rows whose labels can partly be learned from the features.
 
-    Hidden factors govern both: features are noisy functions of them, and a label is present where a combination of
-    the factors, plus chance, is large. So labels correlate, with each other and with the features. Frequencies of
-    labels fall as in Zipf's law and give the chosen cardinality.
+    Hidden factors determine both: features are noisy functions of them, and a label is present if a combination of
+    the factors, plus noise, is large. So labels correlate with each other and with the features. The frequencies of
+    labels follow Zipf's law and give the chosen cardinality.
 
-    What drifts is what the factors mean for the labels. The distribution of the features and the frequency of each
-    label stay as they are, so that nothing but a worse prediction tells of the drift.
+    A drift changes how the labels depend on the factors. The distribution of the features and the frequency of each
+    label stay the same, so that a drift can only be noticed by worse predictions.
 
     Parameters
     ----------
@@ -57,24 +57,24 @@ class SyntheticStream:
     n_factors : int, default=8
         At least 2. The fewer there are, the more the labels correlate.
     noise : float, default=0.1
-        Share of chance, from 0 (none) to below 1, in the features and in the labels.
+        Share of noise, from 0 (none) to below 1, in the features and in the labels.
     zipf : float, default=1.0
-        How fast the frequencies of labels fall: the label of rank ``r`` has one proportional to ``r ** -zipf``.
+        How fast the frequencies of labels fall: that of the label of rank ``r`` is proportional to ``r ** -zipf``.
     most_frequent : float, default=0.9
         Frequency that no label exceeds.
     drift : {"none", "sudden", "gradual", "incremental", "recurring"}, default="none"
-        A new concept takes over at one row; in ever more of the rows; steadily, through all that lies between the
-        two; or in turns with the old one.
+        A new concept replaces the old one at one row ("sudden"); in a growing share of the rows ("gradual"); by a
+        continuous change from one to the other ("incremental"); or alternates with it ("recurring").
     drift_at : float, sequence of float or None, default=None
-        Where in the stream it drifts, as shares of its rows. By default in the middle, and after each quarter for
-        recurring drift.
+        The times of the drifts, as shares of the rows. By default in the middle, and after each quarter for recurring
+        drift.
     drift_width : float, default=0.2
         Share of the stream that a gradual or incremental drift takes, half of it before ``drift_at``.
     new_labels, new_labels_at : float, default=0.0, 0.5
         Share of the labels that do not occur in the first ``new_labels_at`` of the stream.
     seed : int, default=0
     name : str, default="synthetic"
-        Shown with the data; "synthetic" is put in front where it does not say so.
+        The name of the data; "synthetic" is prepended if it is not part of the name.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class SyntheticStream:
 
     @property
     def drifts(self) -> tuple[float, ...]:
-        """Where in the stream it drifts, as shares of its rows."""
+        """The times of the drifts, as shares of the rows."""
         if self.drift == "none":
             return ()
         if self.drift_at is None:
@@ -146,15 +146,15 @@ class SyntheticStream:
 
     @property
     def drift_takes(self) -> float:
-        """Share of the stream that each drift takes: 0 for one that happens at once."""
+        """Share of the stream that each drift takes: 0 for a sudden one."""
         return self.drift_width if self.drift in ("gradual", "incremental") else 0.0
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Iterate over (X, Y), from the first row on, in batches of `size` rows; the last one may be shorter.
 
-        The rows are the same at each call and for each size; they are made as they are asked for.
+        The rows are the same for each call and each size; they are generated on demand.
         """
-        check_batch_size(size)  # here, not in the generator: the error belongs to this call
+        check_batch_size(size)  # not in the generator, so that this call raises the error
         return rebatch(self._chunks(), size)
 
     def load(self) -> Dataset:
@@ -170,7 +170,7 @@ class SyntheticStream:
 
 # Table 1 of the paper; the catalog has the sizes. Densities and label frequencies are fitted to the public files of
 # CAL500, delicious, enron and (frequencies) rcv1v2; the densities of NUS-WIDE and rcv1v2 are estimates. The originals
-# of these two have counts of visual words and weights of words, where this has words that are there or not.
+# of these two have counts of visual words and weights of words, here the features are binary.
 _SHAPES: dict[str, dict[str, float]] = {
     "CAL500": {"cardinality": 26.044, "zipf": 1.0, "most_frequent": 0.7},
     "delicious": {"cardinality": 19.020, "density": 0.0366, "zipf": 1.0, "most_frequent": 0.4},
@@ -182,9 +182,9 @@ _SHAPES: dict[str, dict[str, float]] = {
 
 
 def like(name: str, n_rows: int | None = None, seed: int = 0, **changes: Any) -> SyntheticStream:
-    """Make a synthetic stream of the shape of one of the paper's six datasets.
+    """Make a synthetic stream with the shape of one of the paper's six datasets.
 
-    Rows, features, labels, cardinality, density and kind of features are those of the dataset. The data is not.
+    Rows, features, labels, cardinality, density and kind of features are those of the dataset; the values are random.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _check_parameters(stream: SyntheticStream) -> None:
     for name, least in _INTEGERS.items():
         check_whole(name, getattr(stream, name), least)
     check_choice("drift", stream.drift, get_args(Drift))
-    times, apart = stream.drifts, stream.drift_takes - 1e-9  # rounding must not forbid drifts that just fit
+    times, apart = stream.drifts, stream.drift_takes - 1e-9  # with a tolerance for rounding
     ranges = {
         "cardinality": ("above 0", stream.cardinality > 0),
         "density": ("None, or above 0 and at most 0.5", stream.density is None or 0 < stream.density <= 0.5),
@@ -227,7 +227,7 @@ def _check_parameters(stream: SyntheticStream) -> None:
         "drift_width": ("above 0 and at most 1", 0 < stream.drift_width <= 1),
         "new_labels": ("from 0 to 1", 0 <= stream.new_labels <= 1),
         "new_labels_at": ("at least 0 and below 1", 0 <= stream.new_labels_at < 1),
-        # Each drift has to be over before the next begins.
+        # Each drift must end before the next begins.
         "drift_at": (
             f"above 0 and below 1, in order and at least {stream.drift_takes:g} (drift_width) apart",
             all(0 < time < 1 for time in times) and all(a < b and b - a >= apart for a, b in pairwise(times)),
@@ -251,7 +251,7 @@ def _check_cardinality(stream: SyntheticStream) -> None:
 
 
 class _Words(NamedTuple):
-    """How sparse rows are drawn, word by word; the last topic is chance."""
+    """How sparse rows are drawn, word by word; the last topic is noise."""
 
     steps: FloatArray  # see `_steps`: the words of each topic
     n_features: int
@@ -260,22 +260,22 @@ class _Words(NamedTuple):
 
 
 class _Structure(NamedTuple):
-    """What is drawn once for a stream."""
+    """The random structure of a stream, drawn once."""
 
     thresholds: FloatArray
     late: BoolArray
-    features: FloatArray | _Words  # what the factors mean for dense features: unit vectors, or for words
+    features: FloatArray | _Words  # unit vectors for dense features; topics for words
     concepts: FloatArray
 
     @property
     def cells(self) -> int:
-        """How many numbers are drawn for a row, about."""
+        """About how many numbers are drawn for a row."""
         own = self.features.length if isinstance(self.features, _Words) else self.features.shape[1]
         return int(own) + len(self.thresholds)
 
 
 def _draw_structure(stream: SyntheticStream) -> _Structure:
-    """Draw what the factors of a stream mean, and how frequent its labels are."""
+    """Draw how features and labels depend on the factors, and the frequencies of the labels."""
     rng = np.random.default_rng([stream.seed, _STRUCTURE])
     ranks = rng.permutation(stream.n_labels)
     late = rng.permutation(stream.n_labels) < round(stream.new_labels * stream.n_labels)
@@ -294,7 +294,7 @@ def _draw_structure(stream: SyntheticStream) -> _Structure:
 
 
 def _draw_rows(stream: SyntheticStream, structure: _Structure, rows: IntArray) -> Batch:
-    """Draw the rows of the given numbers, by a generator that the first of them seeds."""
+    """Draw the rows of the given numbers, with a generator seeded by the first of them."""
     rng = np.random.default_rng([stream.seed, _ROWS, rows[0]])
     factors = rng.standard_normal((len(rows), stream.n_factors))
     if isinstance(structure.features, _Words):
@@ -315,12 +315,12 @@ def _draw_rows(stream: SyntheticStream, structure: _Structure, rows: IntArray) -
 
 
 def _concept_shares(stream: SyntheticStream, time: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return what each concept, in the order of their time, has to say in each row; squares add up to 1."""
+    """Return the share of each concept, in temporal order, in each row; squares add up to 1."""
     progress = _drift_progress(time, stream.drifts, stream.drift_takes)
     if stream.drift == "gradual":
         progress = np.floor(progress) + (rng.random(len(time)) < progress % 1)
     row, concept, share = np.arange(len(time)), progress.astype(np.intp), progress % 1
-    shares = np.zeros((len(time), len(stream.drifts) + 2))  # one more, never seen, so that each concept has a next
+    shares = np.zeros((len(time), len(stream.drifts) + 2))  # one more, so that each concept has a successor
     shares[row, concept] = np.cos(0.5 * np.pi * share)
     shares[row, concept + 1] = np.sin(0.5 * np.pi * share)
     return shares
@@ -329,7 +329,7 @@ def _concept_shares(stream: SyntheticStream, time: FloatArray, rng: np.random.Ge
 def _label_frequencies(
     ranks: IntArray, presence: FloatArray, cardinality: float, zipf: float, most: float
 ) -> FloatArray:
-    """Return frequencies that fall with the labels' rank, none above ``most``, for a mean of ``cardinality`` labels.
+    """Return frequencies that fall with the rank, at most ``most``, with a mean of ``cardinality`` labels.
 
     ``presence`` is the share of the stream in which a label occurs at all.
     """
@@ -338,16 +338,17 @@ def _label_frequencies(
     def excess(log_scale: float) -> float:
         return float(np.minimum(np.exp(log_scale) * weights, most) @ presence) - cardinality
 
-    # At the lower end the labels are too rare even if all were as frequent as the first; at the upper, all have `most`.
+    # At the lower bound the labels are too rare even if all were as frequent as the first; at the upper bound all have
+    # the frequency `most`.
     low, high = np.log(0.5 * cardinality / len(ranks)), np.log(2 * most / weights.min())
     return np.minimum(np.exp(brentq(excess, low, high)) * weights, most)
 
 
 def _draw_concepts(rng: np.random.Generator, n_factors: int, n_labels: int, count: int) -> FloatArray:
-    """Draw what the factors mean for the labels: unit vectors, shape (count, factors, labels).
+    """Draw how the labels depend on the factors: unit vectors, shape (count, factors, labels).
 
-    A label's vector is orthogonal to that of the concept before, so that all labels drift by the same amount: the old
-    score tells nothing of the new one.
+    A label's vector is orthogonal to that of the concept before, so that all labels drift equally: the new score does
+    not depend on the old one.
     """
     concepts = rng.standard_normal((count, n_factors, n_labels))
     for number, concept in enumerate(concepts):
@@ -359,14 +360,14 @@ def _draw_concepts(rng: np.random.Generator, n_factors: int, n_labels: int, coun
 
 
 def _drift_progress(time: FloatArray, drift_at: tuple[float, ...], width: float) -> FloatArray:
-    """Return how far the stream has drifted at each time: 0 before the first drift, 1 after it, 0.5 in its middle."""
+    """Return the progress of the drifts at each time: 0 before the first, 0.5 in its middle, 1 after it, and so on."""
     if width == 0:
         return np.searchsorted(drift_at, time, side="right").astype(float)
     return np.clip((time[:, None] - np.asarray(drift_at)) / width + 0.5, 0, 1).sum(axis=1)
 
 
 def _make_words(rng: np.random.Generator, n_factors: int, n_features: int, density: float, noise: float) -> _Words:
-    """Make topics, one for either end of each factor, and the length of rows that gives the wanted density."""
+    """Make topics, two for each factor (one for each sign), and find the length of rows that gives the density."""
     popularity = rng.permutation((np.arange(n_features) + 1.0) ** -_POPULARITY)
     topics = popularity * np.exp(_CONTRAST * rng.standard_normal((2 * n_factors + 1, n_features)))
     topics[-1] = popularity
@@ -375,7 +376,7 @@ def _make_words(rng: np.random.Generator, n_factors: int, n_features: int, densi
     mixed = _topic_shares(rng.standard_normal((rows, n_factors)), noise) @ topics
 
     def excess(log_length: float) -> float:
-        # Words come by a Poisson process: one of mean m is in the row, once or more, with probability 1 - exp(-m).
+        # Words are a Poisson process: one of mean m is in the row at least once with probability 1 - exp(-m).
         return float(np.mean(-np.expm1(-np.exp(log_length) * mixed))) - density
 
     length = float(np.exp(brentq(excess, np.log(0.5 * density * n_features), np.log(2 / mixed.min()))))
@@ -388,7 +389,7 @@ def _topic_shares(factors: FloatArray, noise: float) -> FloatArray:
 
 
 def _draw_words(rng: np.random.Generator, factors: FloatArray, words: _Words) -> SparseMatrix:
-    """Draw sparse binary features: for each word of a row a topic, and from the topic the word."""
+    """Draw sparse binary features: for each word of a row a topic, and the word from the topic."""
     n_rows, n_features = len(factors), words.n_features
     shares = _topic_shares(factors, words.noise)
     row = np.repeat(np.arange(n_rows), rng.poisson(words.length, n_rows))
@@ -400,13 +401,13 @@ def _draw_words(rng: np.random.Generator, factors: FloatArray, words: _Words) ->
 
 
 def _steps(distributions: FloatArray) -> FloatArray:
-    """Put cumulative distributions, each in a row, end to end: that in row ``i`` rises from ``i`` to ``i + 1``."""
+    """Concatenate the cumulative distributions of all rows: that of row ``i`` rises from ``i`` to ``i + 1``."""
     cumulative = np.cumsum(distributions, axis=1)
     return (cumulative / cumulative[:, -1:] + np.arange(len(cumulative))[:, None]).ravel()
 
 
 def _choose(rng: np.random.Generator, which: IntArray, steps: FloatArray, count: int) -> IntArray:
-    """Draw one of ``count`` choices from each of the distributions ``which``, in one search for all."""
+    """Draw one of ``count`` choices from each of the distributions ``which``, with a single search."""
     found = np.searchsorted(steps, which + rng.random(len(which)), side="right")
-    # Where rounding takes a draw to the very end of its distribution, it is the last choice, not the next one's first.
+    # If rounding takes a draw to the end of its distribution, it is the last choice, not the first of the next one.
     return np.minimum(found - which * count, count - 1)

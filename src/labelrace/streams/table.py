@@ -1,48 +1,45 @@
 """Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
 `open_table` gives a `Table`, whose `batches` yield Arrow tables in bounded memory, with the line of each row. Blocks
-of lines are parsed by pyarrow. A block that it refuses, or might read in another way than documented (quotes within
-cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
+of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented (quotes
+within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
 """
 
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, compress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.parameters import shown
+from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
     byte_blocks,
+    chunked,
     foreign,
     open_data,
     plain_path,
     seekable_data,
-    shown,
-    until_error,
 )
-from labelrace.typing import FloatArray
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
-# From a column and a cell to what is wrong with the cell.
-Refusal: TypeAlias = Callable[[str, str], str]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
 _PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
 _JSON = (".jsonl", ".ndjson")
-# Rows of a record batch that are looked at together.
+# Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
 
@@ -53,7 +50,7 @@ class TableBatch(NamedTuple):
     lines: Sequence[int]
 
 
-class Table(Protocol):
+class Table(ABC):
     """A file of rows with named columns.
 
     Attributes
@@ -69,17 +66,12 @@ class Table(Protocol):
     unit: str = "line"
     noun: str = "column"
 
-    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+    @abstractmethod
+    def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
         """Yield the rows from the start, about `size` at a time, or more where that is faster.
 
-        Parameters
-        ----------
-        size : int
-        types : mapping from str to Arrow type, optional
-            The columns to read, and what they hold. By default what the file says, or its first block suggests: a
-            later cell that does not fit is an error, which names the line.
-        refusal : callable, optional
-            From a column and the text of a cell that does not fit to the message of the error.
+        `types` has the columns to read and their Arrow types. By default all are read, with the types that the file
+        declares, or that its first block suggests: a later cell that does not fit is an error, which names the line.
         """
 
     def place(self, line: int) -> Place:
@@ -106,48 +98,35 @@ def open_table(path: Path, **options: Any) -> Table:
     return (ArrowTable if suffix in _PARQUET + _ARROW else CsvTable)(path, **options)
 
 
-def as_numbers(cells: Sequence[str | None]) -> FloatArray | None:
-    """Return the cells as finite numbers, NaN for those that are empty or say so; None if one is no number."""
-    text = "".join(filter(None, cells))
-    # float() would take other scripts' digits, and pass over underscores. All cells at once, as there are many.
-    if not text.isascii() or "_" in text:
-        return None
-    try:
-        numbers = np.array([float(cell or "nan") for cell in cells])
-    except ValueError:
-        return None
-    return None if np.isinf(numbers).any() else numbers
-
-
 def is_number(kind: Any) -> bool:
-    """Return whether an Arrow type is one of numbers; truths and nulls are as good."""
+    """Return whether an Arrow type can be read as numbers: also booleans and nulls."""
     is_a = pa.types
     tests = (is_a.is_integer, is_a.is_floating, is_a.is_boolean, is_a.is_decimal, is_a.is_null)
     return any(test(kind) for test in tests)
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is one of texts."""
+    """Return whether an Arrow type holds texts."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def is_list(kind: Any) -> bool:
-    """Return whether an Arrow type is one of label lists: of texts or whole numbers."""
+    """Return whether an Arrow type holds label lists: of texts or whole numbers."""
     holds = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return holds and (is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
 
 
 def delimiter_of(path: Path) -> str:
-    """Return what separates the cells of a file by that name."""
+    """Return the delimiter of a file by its suffix."""
     return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
 
 
 class CsvTable(Table):
     """A CSV or TSV file, in UTF-8 and with a header.
 
-    Columns of type ``bool`` may hold 1, 0, true and false; where they hold other numbers, these are what is read.
+    Columns of type ``bool`` may hold 1, 0, true and false; if they hold other numbers, these are read.
 
     Parameters
     ----------
@@ -172,7 +151,7 @@ class CsvTable(Table):
         first = next(self.batches(1, dict.fromkeys(self.names, pa.string())), None)
         return {name: _kind(first.rows.column(name).to_pylist()) if first else pa.null() for name in self.names}
 
-    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+    def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
         """Yield the rows; see `Table`."""
         wanted = self.types() if types is None else types
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
@@ -185,7 +164,7 @@ class CsvTable(Table):
                     yield batch
                     line += n_lines
                 else:
-                    line = yield from self._by_rows(block, file, line, types, refusal or not_a_number)
+                    line = yield from self._by_rows(block, file, line, types)
 
     def _options(self, types: Types) -> Any:
         return arrow_csv.ConvertOptions(
@@ -198,7 +177,7 @@ class CsvTable(Table):
         )
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
-        """Return the rows of a block, or None if pyarrow cannot be trusted with it."""
+        """Return the rows of a block, or None if pyarrow might not read it exactly."""
         plain = self.delimiter.isascii() and has_plain_quotes(block, b'"', self.delimiter.encode())
         if not plain or has_lone_returns(block):
             return None
@@ -210,7 +189,7 @@ class CsvTable(Table):
         return TableBatch(table, numbers)
 
     def _by_rows(
-        self, block: bytes, file: Iterable[bytes], line: int, types: Types, refusal: Refusal
+        self, block: bytes, file: Iterable[bytes], line: int, types: Types
     ) -> Generator[TableBatch, None, int]:
         """Yield the rows of a block, to the end of the last of them; return the line it ends in."""
         raw_lines = [raw + b"\n" for raw in block.split(b"\n")[:-1]]
@@ -231,16 +210,15 @@ class CsvTable(Table):
                 if row:
                     yield line + reader.line_num, [None if cell in self.missing else cell for cell in row]
 
-        numbered, problem = until_error(read())
-        lines, rows = [number for number, _ in numbered], [row for _, row in numbered]
         positions = {name: self.names.index(name) for name in types}
-        batch, wrong = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
-        if batch.num_rows:
-            yield TableBatch(batch, lines[: batch.num_rows])
-        if wrong is not None:
-            raise self.place(lines[batch.num_rows]).error(refusal(*wrong))
-        if problem is not None:
-            raise problem
+        for numbered in chunked(read()):
+            lines, rows = [number for number, _ in numbered], [row for _, row in numbered]
+            batch, misfit = _typed({name: [row[i] for row in rows] for name, i in positions.items()}, types)
+            if batch.num_rows:
+                yield TableBatch(batch, lines[: batch.num_rows])
+            if misfit is not None:
+                cell = rows[batch.num_rows][positions[misfit]] or ""
+                raise self.place(lines[batch.num_rows]).error(_misfit(misfit, cell, types[misfit]))
         return line + reader.line_num
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
@@ -281,14 +259,14 @@ class ArrowTable(Table):
         self._is_parquet = plain_path(path).suffix.lower() == ".parquet"
         with self._opened() as file:
             self.schema = file.schema_arrow if self._is_parquet else file.schema
-            names = list(self.schema.names)  # here, where names that are not text are refused as damage
+            names = list(self.schema.names)  # within `_opened`, which refuses names that are not UTF-8
         _check_names(names, path)
 
     def types(self) -> dict[str, Any]:
         """Return the types that the file declares."""
         return dict(zip(self.schema.names, self.schema.types, strict=True))
 
-    def batches(self, size: int, types: Types | None = None, refusal: Refusal | None = None) -> Iterator[TableBatch]:
+    def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
         """Yield the rows, of their own types; see `Table`."""
         names, first = list(self.schema.names if types is None else types), 1
         with self._opened() as file:
@@ -303,7 +281,7 @@ class ArrowTable(Table):
             return
         for number in range(file.num_record_batches):
             batch = file.get_batch(number).select(names)
-            # A column without values can be of any length and take no room: never make more of it than some rows.
+            # A column of nulls takes no space in the file, however long it is: read a bounded number of rows at once.
             for start in range(0, batch.num_rows, _ARROW_ROWS):
                 yield batch.slice(start, _ARROW_ROWS)
 
@@ -325,36 +303,40 @@ def _check_names(names: Sequence[str], path: Path) -> None:
         raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
 
 
-def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, tuple[str, str] | None]:
-    """Return the cells as a table; up to the first row with a cell that does not fit, and that cell."""
-    arrays, wrong = [], list[tuple[int, str]]()
+def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, str | None]:
+    """Return the cells as a table, up to the first row with a cell that does not fit, and the column of that cell."""
+    typed, end, misfit = dict[str, Sequence[Any]](), len(next(iter(columns.values()), ())), None
     for name, cells in columns.items():
-        if pa.types.is_string(types[name]):
-            arrays.append(pa.array(cells, pa.string()))
-            continue
-        texts = (
-            [cell and _TRUTHS.get(cell.lower(), cell) for cell in cells] if pa.types.is_boolean(types[name]) else cells
-        )
-        numbers = as_numbers(texts)
-        if numbers is None:
-            wrong.append((next(i for i, text in enumerate(texts) if as_numbers((text,)) is None), name))
-        else:
-            arrays.append(pa.array(numbers, mask=np.array([text is None for text in texts], dtype=bool)))
-    if not wrong:
-        return pa.table(arrays, names=list(columns)), None
-    end, name = min(wrong, key=lambda cell: cell[0])
-    before, _ = _typed({name: cells[:end] for name, cells in columns.items()}, types)
-    return before, (name, columns[name][end] or "")
+        typed[name] = cells
+        if not pa.types.is_string(types[name]):
+            truths = _TRUTHS if pa.types.is_boolean(types[name]) else {}
+            typed[name] = [cell and finite_number(truths.get(cell.lower(), cell)) for cell in cells]
+            wrong = (row for row, cell in enumerate(cells) if cell is not None and typed[name][row] is None)
+            if (first := next(wrong, end)) < end:
+                end, misfit = first, name
+    kinds = {name: pa.string() if pa.types.is_string(types[name]) else pa.float64() for name in columns}
+    return pa.table({name: pa.array(cells[:end], kinds[name]) for name, cells in typed.items()}), misfit
 
 
-def not_a_number(name: str, text: str) -> str:
-    """Return what is wrong with a text in a column of numbers."""
-    return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
+def _misfit(name: str, text: str, kind: Any) -> str:
+    """Return what is wrong with a text in a column of numbers; labels are of type ``bool``."""
+    if pa.types.is_boolean(kind):
+        return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
+    return mixed_column(name, text, "numbers")
+
+
+def mixed_column(name: str, text: str, others: str) -> str:
+    """Return what is wrong with a cell of a column that held `others` above it."""
+    cell = text[:40]
+    return (
+        f"column {name!r} holds {others}, but {cell!r} here; correct it, or give nominal=[{name!r}] to read all of it "
+        f"as text, or missing=[{cell!r}] if that means a missing value"
+    )
 
 
 def _kind(cells: list[str | None]) -> Any:
     """Return the type that the cells of a column suggest."""
-    numbers = as_numbers(cells)
-    if numbers is None:
+    numbers = [finite_number(cell) for cell in cells if cell is not None]
+    if None in numbers:
         return pa.string()
-    return pa.float64() if np.isfinite(numbers).any() else pa.null()
+    return pa.null() if all(number != number for number in numbers) else pa.float64()

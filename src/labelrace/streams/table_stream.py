@@ -1,10 +1,9 @@
-"""Streams of (X, Y) from tables: which columns are labels, which are nominal, and what their cells mean."""
+"""Tables as streams of (X, Y): which columns are labels, which are nominal, and how their cells are coded."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -16,9 +15,10 @@ import pyarrow.compute as pc
 from labelrace import limits
 from labelrace.core.linalg import sparse_marks
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import csr_rows, entry_arrays, number_matrix
+from labelrace.parameters import shown
+from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
-from labelrace.streams.files import shown
+from labelrace.streams.files import Place, chunked
 from labelrace.streams.jsonl import JsonTable, not_a_feature
 from labelrace.streams.schema import (
     Choice,
@@ -30,20 +30,20 @@ from labelrace.streams.schema import (
     schema_from,
     schema_path,
 )
+from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.table import (
     ArrowTable,
     CsvTable,
     Table,
     Types,
-    as_numbers,
     is_list,
     is_number,
     is_text,
-    not_a_number,
+    mixed_column,
 )
 from labelrace.typing import FloatArray, SparseMatrix
 
-# Bytes that the name of a column takes, about.
+# Approximate size of the name of a column in memory.
 _NAME_BYTES = 100
 # The key of the schema among the metadata of Parquet and Arrow files.
 SCHEMA_KEY = b"labelrace"
@@ -68,10 +68,10 @@ def open_csv(
     r"""Open a CSV or TSV file, in UTF-8 and with a header, as a stream.
 
     Columns of numbers are numeric features, columns of text nominal ones, coded by the sorted texts. The first block of
-    rows tells which columns hold numbers; a text in such a column further down is an error, raised when the row is
+    rows determines which columns hold numbers; a text in such a column further down is an error, raised when the row is
     reached. If there are columns of text or label lists, the file is scanned once, in bounded memory, for the texts and
-    labels; not if `values` is given, and `label_names` if there are label lists. A number in a column of text is an
-    error as well. X is dense.
+    labels, unless `values` and, for label lists, `label_names` are given. A number in a column of text is also an
+    error. X is dense.
 
     Parameters
     ----------
@@ -80,11 +80,12 @@ def open_csv(
     labels : sequence of str, str, int or None, default=None
         The columns of labels, which hold 0 and 1 (or true and false): their names; a prefix, as ``"label_*"``; or
         a count (n > 0: the last n columns, n < 0: the first). Or the name of one column that holds label lists.
-        By default the schema that `labelrace.streams.write_dataset` left beside the file tells, and all else too.
+        By default these and all other options are taken from the schema that `labelrace.streams.write_dataset` left
+        beside the file.
     delimiter : str or None, default=None
         By default a tab for ``.tsv`` and a comma for others.
     separator : str, default=";"
-        What stands between the labels of a list: ``";"``, ``"|"``, ``" "``.
+        The text between the labels of a list, such as ``";"``, ``"|"`` or ``" "``.
     label_names : sequence of str or None, default=None
         The labels that lists may hold, in the order of Y's columns; by default those found, sorted.
     values : mapping from str to sequence of str, or None, default=None
@@ -114,19 +115,18 @@ def open_csv(
     table = CsvTable(path, delimiter=delimiter, missing=missing)
     given = Given(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(table.names, given.labels, path)
-    types = dict[str, Any].fromkeys(choice.labels, pa.bool_())
+    guessed = table.types() if given.values is None and choice.features else {}
+    texts = {name for name, kind in guessed.items() if kind != pa.float64()} | {*given.nominal, *(given.values or ())}
+    types = {name: pa.string() if name in texts else pa.float64() for name in choice.features}
+    types |= dict.fromkeys(choice.labels, pa.bool_())
     if choice.lists is not None:
         types[choice.lists] = pa.string()
-    guessed = table.types() if given.values is None and choice.features else {}
-    for name in choice.features:
-        is_text = name in given.nominal or guessed.get(name, pa.float64()) != pa.float64()
-        types[name] = pa.string() if is_text or name in (given.values or ()) else pa.float64()
-    texts = [name for name in choice.features if given.values is None and types[name] == pa.string()]
-    found = _scan_table(table, types, texts, given, choice.lists, separator)
-    for name in texts:
-        if not found.values[name]:
-            types[name] = pa.float64()  # the first block had no value, and the others numbers
-    return _stream(table, types, given, choice, found, separator, mixed=given.values is None)
+    unknown = [name for name in choice.features if given.values is None and name in texts]
+    found = _scan_table(table, types, unknown, given, choice.lists, separator)
+    for name in unknown:
+        if name not in found.values:
+            types[name] = pa.float64()  # the first block had no value, and the others had numbers
+    return _stream(table, types, given, choice, found, separator)
 
 
 def open_jsonl(
@@ -142,9 +142,9 @@ def open_jsonl(
     r"""Open a JSONL file as a stream.
 
     Keys with numbers are numeric features (true is 1, false is 0), keys with texts nominal ones, coded by the sorted
-    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists. It
-    is not if `feature_names` and `values` are given, and `label_names` if there are label lists. A key with numbers
-    and texts is an error, and so is one that the scan or `feature_names` does not know.
+    texts. The file is scanned once, in bounded memory, for its keys, those texts and the labels in label lists, unless
+    `feature_names`, `values` and, for label lists, `label_names` are given. A key with numbers and texts is an error,
+    and so is a key that is not in `feature_names`.
 
     Parameters
     ----------
@@ -154,11 +154,11 @@ def open_jsonl(
         As for `open_csv`, with keys for columns. A count of `labels` is in the order in which keys first appear. A
         label list is a JSON list; null or no key means no labels.
     sparse : bool, default=False
-        What the lack of a key means. By default a missing value, NaN. If true, zero: X is sparse, a text that
-        lacks is the empty text "" (the first value, if `values` says which there are), and a label is absent.
-        A null is a missing value in either case.
+        What an absent key means. By default a missing value, NaN. If true, zero: X is sparse, an absent text is the
+        empty text "" (the first value, if `values` is given), and an absent label is 0. A null is a missing value in
+        either case.
     feature_names : sequence of str or None, default=None
-        The keys of features, in the order of X's columns; by default those found, in the order they appear in.
+        The keys of features, in the order of X's columns; by default those found, in the order of their appearance.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def open_jsonl(
     schema = read_schema(path) if labels is None else None
     if schema is not None:
         given = given.or_schema(schema)
-        # As much as a name takes: a schema of numbered names is short, however many it claims.
+        # A schema of numbered names is short, however many it claims; each name takes memory.
         limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
     table = JsonTable(path, nominal=nominal)
@@ -206,15 +206,15 @@ def open_arrow(
 ) -> FileStream:
     """Open a Parquet or Arrow (Feather) file as a stream.
 
-    Columns of numbers and truths are numeric features, columns of text nominal ones, coded by the sorted texts. If
+    Columns of numbers and booleans are numeric features, columns of text nominal ones, coded by the sorted texts. If
     there are any, or label lists, the file is scanned once for the texts and labels, unless `values` and
-    `label_names` say what they are. X is dense. Memory is bounded by the size of the file's row groups.
+    `label_names` are given. X is dense. Memory is bounded by the size of the file's row groups.
 
     Parameters
     ----------
     path : path
     labels, label_names, values, nominal
-        As for `open_csv`. The schema that `labelrace.streams.write_dataset` leaves is within the file; a label list is
+        As for `open_csv`. The schema of `labelrace.streams.write_dataset` is within the file; a label list is
         a list of texts or whole numbers.
     """
     path = Path(path)
@@ -231,7 +231,7 @@ def open_arrow(
     texts = [name for name in choice.features if is_text(types[name]) or name in given.nominal]
     found = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
     for name in (*choice.features, *choice.labels):
-        if name not in (given.values or ()) and not found.values.get(name) and not is_number(types[name]):
+        if name not in (given.values or ()) and name not in found.values and not is_number(types[name]):
             raise DataFormatError(
                 f"{path}: column {name!r} holds {types[name]}, which is no number; leave it out, convert it, or "
                 "correct labels="
@@ -242,63 +242,43 @@ def open_arrow(
 class _Found(NamedTuple):
     """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
 
-    values: dict[str, tuple[str, ...]]
+    values: Mapping[str, tuple[str, ...]]
     labels: set[str]
-
-
-@dataclass
-class _Kind:
-    """Whether the cells of a CSV column are numbers or texts, as far as they were read."""
-
-    is_number: bool = False
-    texts: set[str] = field(default_factory=set)
-    # Texts such as "nan", which are missing numbers among numbers, and texts among texts.
-    unclear: set[str] = field(default_factory=set)
-
-    def add(self, text: str) -> bool:
-        """Add a cell; return whether both kinds were met."""
-        number = as_numbers((text,))
-        if number is None:
-            self.texts.add(text)
-        elif np.isnan(number[0]):
-            self.unclear.add(text)
-        else:
-            self.is_number = True
-        return self.is_number and bool(self.texts)
-
-
-def _mixed_column(name: str, text: str, others: str = "numbers") -> str:
-    """Return what is wrong with a text in a column that held `others` so far."""
-    cell = text[:40]
-    return (
-        f"column {name!r} holds {others}, but {cell!r} here; correct it, or give nominal=[{name!r}] to read all of it "
-        f"as text, or missing=[{cell!r}] if that means a missing value"
-    )
 
 
 def _scan_table(
     table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
 ) -> _Found:
-    """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given."""
+    """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
+
+    A column without any text has no values; in CSV it is a column of numbers after all.
+    """
     lists = lists if given.label_names is None else None
     wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
-    kinds, labels = {name: _Kind() for name in texts}, set[str]()
+    values, labels = {name: set[str]() for name in texts}, set[str]()
+    # In other formats, numbers and texts have different types.
+    kinds = {name: set[str]() for name in texts if isinstance(table, CsvTable) and name not in given.nominal}
     for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
-        for name, kind in kinds.items():
+        for name, known in values.items():
             column = rows.column(name).cast(pa.string())
-            new = [text for text in column.unique().drop_null().to_pylist() if text not in kind.texts]
-            if not isinstance(table, CsvTable) or name in given.nominal:
-                kind.texts.update(new)
-                continue
-            for text in new:
-                if kind.add(text):
-                    others = "numbers" if text in kind.texts else "text"
+            new = [text for text in column.unique().drop_null().to_pylist() if text not in known]
+            for text in new if name in kinds else ():
+                kinds[name].add(_kind_of(text))
+                if {"numbers", "text"} <= kinds[name]:
+                    others = "numbers" if _kind_of(text) == "text" else "text"
                     line = lines[pc.index(column, text).as_py()]
-                    raise table.place(line).error(_mixed_column(name, text, others))
+                    raise table.place(line).error(mixed_column(name, text, others))
+            known.update(new)
         if lists is not None:
             labels.update(*_label_lists(rows.column(lists), separator))
-    values = {name: tuple(sorted(kind.texts | kind.unclear)) if kind.texts else () for name, kind in kinds.items()}
-    return _Found(values, labels)
+    nominal = {name: found for name, found in values.items() if found and "text" in kinds.get(name, {"text"})}
+    return _Found({name: tuple(sorted(found)) for name, found in nominal.items()}, labels)
+
+
+def _kind_of(text: str) -> str:
+    """Return what a cell of CSV is: a text such as "nan" is a missing number among numbers, and a text among texts."""
+    number = finite_number(text)
+    return "text" if number is None else "either" if np.isnan(number) else "numbers"
 
 
 def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
@@ -315,11 +295,11 @@ def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Foun
             elif pa.types.is_list(column.type) and column.null_count < len(column):
                 first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
                 raise not_a_feature(key, column[first].as_py(), table.place(lines[first]))
-    return _Found({key: tuple(sorted(found)) for key, found in texts.items()}, labels), list(keys)
+    return _Found({key: tuple(sorted(found)) for key, found in texts.items() if found}, labels), list(keys)
 
 
 def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
-    """Scan as `scan_keys` does, for sparse rows: a text that is not there is the empty one."""
+    """Scan as `_scan_keys` does, for sparse rows: an absent text is the empty one."""
     counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
     for lines, rows in table.objects(_CHUNK_ROWS):
         n_rows += len(rows)
@@ -337,7 +317,7 @@ def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_F
 
 
 def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
-    """Return the names in a column of label lists, or of texts that the separator cuts into names."""
+    """Return the names in a column of label lists, or of texts that are split at the separator."""
     cells = column.to_pylist()
     if separator is None:
         return [[str(name) for name in cell or () if name is not None] for cell in cells]
@@ -378,18 +358,15 @@ def _stream(
     found: _Found,
     separator: str | None = None,
     *,
-    mixed: bool = False,
     sparse: bool = False,
 ) -> FileStream:
-    """Put together what was given and what the scan found."""
+    """Return the stream of a table, from what was given and what the scan found."""
     path = table.path
     unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
     if unknown:
         raise DataFormatError(f"{path}: no features are called {shown(unknown)}, though nominal= or values= says so")
-    codes = {name: tuple(texts) for name, texts in (given.values or {}).items()}
-    for name in choice.features:
-        if given.values is None and found.values.get(name):
-            codes[name] = found.values[name]
+    values = found.values if given.values is None else given.values
+    codes = {name: tuple(values[name]) for name in choice.features if name in values}
     label_names = choice.labels
     if choice.lists is not None:
         label_names = tuple(given.label_names if given.label_names is not None else sorted(found.labels))
@@ -397,17 +374,14 @@ def _stream(
             raise DataFormatError(f"{path}: no row has a label in column {choice.lists!r}; give label_names=")
     layout = _Layout(table, types, choice, codes, label_names, separator)
     nominal = {i: codes[name] for i, name in enumerate(choice.features) if name in codes}
-    read = partial(_sparse_batches, layout) if sparse else partial(_batches, layout, mixed)
-    return file_stream(path, choice.features, label_names, read, nominal)
+    return file_stream(
+        path, choice.features, label_names, partial(_sparse_batches if sparse else _batches, layout), nominal
+    )
 
 
-def _batches(layout: _Layout, mixed: bool, size: int) -> Iterator[Batch]:
-    blocks = layout.table.batches(size, layout.types, partial(_refusal, layout) if mixed else None)
+def _batches(layout: _Layout, size: int) -> Iterator[Batch]:
+    blocks = layout.table.batches(size, layout.types)
     return rebatch((batch for rows, lines in blocks for batch in _matrices(rows, lines, layout)), size)
-
-
-def _refusal(layout: _Layout, name: str, text: str) -> str:
-    return (_mixed_column if name in layout.choice.features else not_a_number)(name, text)
 
 
 def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batch]:
@@ -457,10 +431,10 @@ def _label_matrix(lists: list[list[str]], label_names: Sequence[str]) -> SparseM
     index = {name: column for column, name in enumerate(label_names)}
     entries = list[dict[int, float]]()
     for row, names in enumerate(lists):
-        try:
-            entries.append({index[name]: 1 for name in names})
-        except KeyError as error:
-            raise _CellError(row, f"label {error} is not among the {len(index)} of label_names=") from None
+        for name in names:
+            if name not in index:
+                raise _CellError(row, _unknown_label(name, len(index)))
+        entries.append({index[name]: 1 for name in names})
     return csr_rows(*entry_arrays(entries), len(index)).astype(np.int8)
 
 
@@ -468,37 +442,48 @@ def _binary_labels(values: FloatArray, label_names: Sequence[str]) -> SparseMatr
     wrong = (values != 0) & (values != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0].tolist()
-        what = "is missing" if np.isnan(values[row, column]) else f"is {values[row, column]:g}"
-        name = label_names[column]
-        raise _CellError(row, f"label {name!r} {what}, but a label must be 0 or 1; if it is a feature, correct labels=")
+        raise _CellError(row, _wrong_label(label_names[column], values[row, column]))
     return sparse_marks(values.astype(np.int8))
 
 
+def _wrong_label(name: str, value: float) -> str:
+    what = "is missing" if np.isnan(value) else f"is {value:g}"
+    return f"label {name!r} {what}, but a label must be 0 or 1; if it is a feature, correct labels="
+
+
+def _unknown_label(name: str, n_labels: int) -> str:
+    return f"label {name!r} is not among the {n_labels} of label_names="
+
+
 def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
-    """Yield the rows of a JSONL file as sparse X and Y: a key that is not there is zero."""
+    """Yield the rows of a JSONL file as sparse X and Y, where an absent key is zero; before an error those above it."""
     table = cast("JsonTable", layout.table)
-    choice = layout.choice
-    features, labels = ({name: i for i, name in enumerate(names)} for names in (choice.features, choice.labels))
+    features = {name: column for column, name in enumerate(layout.choice.features)}
+    labels = {name: column for column, name in enumerate(layout.label_names)}
     codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}
+
+    def entries_of(row: dict[str, Any], place: Place) -> tuple[dict[int, float], dict[int, float]]:
+        """Return the features and the labels of a row by their columns, or raise the exact error."""
+        cells = table.cells(row, layout.types, place, grow=False)
+        names = (cells.pop(layout.choice.lists, None) or []) if layout.choice.lists is not None else []
+        for name in names:
+            if name not in labels:
+                raise place.error(_unknown_label(name, len(labels)))
+        values, marks = dict[int, float](), {labels[name]: 1.0 for name in names}
+        for name, cell in cells.items():
+            value = np.nan if cell is None else codes[name].get(cell) if name in codes else cell
+            if value is None:
+                raise place.error(f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
+            if name in features:
+                values[features[name]] = value
+            elif value in (0, 1):
+                marks[labels[name]] = value
+            else:
+                raise place.error(_wrong_label(name, value))
+        return values, marks
+
     for lines, rows in table.objects(size):
-        entries = list[dict[int, float]]()
-        marks, lists = np.zeros((len(rows), len(labels))), list[list[str]]()
-        try:
-            for number, row in enumerate(rows):
-                cells = table.cells(row, layout.types, table.place(lines[number]), grow=False)
-                if choice.lists is not None:
-                    lists.append(cells.pop(choice.lists, None) or [])
-                entries.append({})
-                for name, cell in cells.items():
-                    value = np.nan if cell is None else codes[name].get(cell) if name in codes else cell
-                    if value is None:
-                        raise _CellError(number, f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
-                    if name in labels:
-                        marks[number, labels[name]] = value
-                    elif value != 0:
-                        entries[-1][features[name]] = value
-            named = choice.lists is not None
-            Y = _label_matrix(lists, layout.label_names) if named else _binary_labels(marks, choice.labels)
-        except _CellError as wrong:
-            raise table.place(lines[wrong.row]).error(wrong.message) from None
-        yield csr_rows(*entry_arrays(entries), len(features)), Y
+        places = map(table.place, lines)
+        for entries in chunked(entries_of(row, place) for row, place in zip(rows, places, strict=True)):
+            X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
+            yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)

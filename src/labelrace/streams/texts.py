@@ -1,11 +1,11 @@
-"""A generated stream of short texts with tags, for those who have no table to try: topics drift, and tags appear."""
+"""A generated stream of short texts with tags, for demonstrations: topics drift, and new tags appear."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-# The words of each tag. The second half of them takes the place of the first where the topics drift.
+# The words of each tag: the last seven replace the first seven when the topics drift.
 _TOPICS = {
     "billing": "invoice charge amount receipt euro refund iban subscription renewal plan",
     "login": "password account locked email code authenticator passkey device token session",
@@ -20,19 +20,19 @@ _TOPICS = {
     "calendar": "meeting date invite reminder timezone booking slot recurring agenda sync",
     "language": "translation german french wrong text accent dictation subtitle voice dialect",
 }
-# Tags that appear when so much of the stream has passed.
+# The share of the stream after which some tags first appear.
 _LATER = {"security": 0.25, "export": 0.4, "calendar": 0.55, "language": 0.7}
 _COMMON = "the a my is not and please help since yesterday again with for it does when i we cannot why how still today"
-# How often a word of a tag is in the subject, and how often in the body.
+# Probability that a word of a tag is in the subject, and that one is in the body.
 _SAID = 0.7
 _GREETINGS = ("Hello", "Hi", "Dear team", "Good morning")
 
 
 def demo_tickets(n_rows: int = 6000, seed: int = 0) -> list[dict[str, Any]]:
-    """Make tickets: a number, a subject, a body and tags, in the order of their arrival.
+    """Generate tickets with a number, a subject, a body and tags, in the order of their arrival.
 
-    Halfway the words of each tag change: half of them are no longer used, others come instead. Four of the twelve tags
-    appear later.
+    In the middle of the stream, three of the seven words of each tag are replaced by others. Four of the twelve tags
+    appear only later.
 
     Parameters
     ----------
@@ -55,15 +55,15 @@ def demo_tickets(n_rows: int = 6000, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def _ticket(draw: random.Random, number: int, time: float, words: dict[str, list[str]]) -> dict[str, Any]:
-    """Make one ticket, when so much of the stream has passed."""
+    """Generate the ticket at a time, the share of the stream that has passed."""
     common = _COMMON.split()
     known = [tag for tag in words if _LATER.get(tag, 0.0) <= time]
     # The first tags are the most frequent ones.
     likely = [1.0 / (place + 2.0) for place in range(len(known))]
     tags = list(dict.fromkeys(draw.choices(known, likely, k=draw.randint(1, 3))))
-    # Of ten words of a tag, the first seven are in use before the drift, and the last seven after it.
+    # Of the ten words of a tag, the first seven are used before the drift, and the last seven after it.
     used = {tag: words[tag][:7] if time < 0.5 else words[tag][3:] for tag in known}
-    # People also say what their ticket is not about, and do not always say what it is about.
+    # Tickets also contain words of other tags, and not always a word of their own.
     said = [draw.choice(used[tag]) for tag in tags if draw.random() < _SAID]
     others = [draw.choice(used[draw.choice(known)]) for _ in range(draw.randint(0, 2))]
     subject = [*(draw.choice(used[tag]) for tag in tags if draw.random() < _SAID), draw.choice(common)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from labelrace.tagger.dataset import tagged_dataset
-from labelrace.tagger.tables import batches_of, file_tables, text_tables
+from labelrace.tagger.tables import batches_of, file_tables, tagged_dataset, text_tables
 from labelrace.tagger.tagger import Tagger
 from labelrace.tagger.tags import TagCounts, joined
 

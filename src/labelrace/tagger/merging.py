@@ -1,8 +1,7 @@
-"""Taggers that learned different rows become one: words and tags by name, and the models by the words' new columns.
+"""Merge taggers that learned different rows: words and tags by name, and the models by the words' new columns.
 
-`started`, `gained`, `added` and `joined` are for many shards of one tagger, as `labelrace.models.shards` has them for a
-model. While shards learn, no word's column is taken for another word: where there are no columns left, new words are
-left out.
+`started`, `gained`, `added` and `joined` are for many shards of one tagger, like those of `labelrace.models.shards` for
+a model. While shards learn, columns of words are not reused: if no columns are left, new words are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NOTHING: Any = (None, None, [], [])
 
 
 class TaggerGain(NamedTuple):
-    """What shards of a tagger have gained: ``state`` holds differences of counts, ``model`` is that of the model."""
+    """What shards of a tagger have learned: ``state`` has differences of counts, ``model`` is the gain of the model."""
 
     state: TaggerState
     model: Any
@@ -33,9 +32,9 @@ class TaggerGain(NamedTuple):
 
 
 def merged(known: Known, other: Known) -> Known:
-    """Join what two taggers know."""
+    """Merge the knowledge of two taggers."""
     state, places = _merged(known.state, other.state)
-    # The rows of the other one come later, and so do the words that it has seen.
+    # The rows of the other one count as later, and so do the words in them.
     words = other.state.features.vocabulary
     later = state.features.vocabulary.seen.copy()
     later[places] = np.where(words.rows > 0, known.state.features.vocabulary.n_rows + words.seen, later[places])
@@ -51,7 +50,7 @@ def started(tagger: Any) -> Any:
 
 
 def _kept(state: TaggerState) -> TaggerState:
-    """Let words seem to have just been seen, so that no column is given away."""
+    """Mark all words as just seen, so that no column is reused."""
     words = state.features.vocabulary
     kept = state.features._replace(vocabulary=words._replace(seen=np.full(len(words.seen), np.inf)))
     return state._replace(features=kept)
@@ -66,7 +65,7 @@ def _with_seen(state: TaggerState, before: TaggerState) -> TaggerState:
 
 
 def gained(start: Any, end: Any) -> TaggerGain:
-    """Return what a shard has gained since the start."""
+    """Return what a shard has learned since the start."""
     before, after = start.state, end.state
     counts = {tag: _minus(count, before.counts.get(tag, TagCounts())) for tag, count in after.counts.items()}
     learned = features.since(before.features, after.features)
@@ -84,14 +83,14 @@ def gained(start: Any, end: Any) -> TaggerGain:
 
 
 def added(one: TaggerGain, other: TaggerGain) -> TaggerGain:
-    """Add what two shards have gained."""
+    """Add the gains of two shards."""
     state, places = _merged(one.state, other.state)
     model = shards.added(one.model, other.model, _of_model(places, other.n_features))
     return TaggerGain(state, model, max(1, len(state.features.vocabulary.rows)))
 
 
 def joined(start: Any, total: TaggerGain, table: Any = None, tags: Any = None) -> Any:
-    """Make the tagger of a start and what all shards have gained, and let it learn rows that were set aside."""
+    """Return the tagger of a start and the gain of all shards, after it has learned the rows that were held out."""
     state, places = _merged(start.state, total.state)
     places = _of_model(places, total.n_features)
     learned, X, rows, truth = start.exchanged(_kept(state), start.model_).as_rows(table, tags) if tags else _NOTHING
@@ -102,7 +101,7 @@ def joined(start: Any, total: TaggerGain, table: Any = None, tags: Any = None) -
 
 
 def _merged(one: TaggerState, other: TaggerState) -> tuple[TaggerState, IntArray]:
-    """Add what two taggers have counted; return it with the places of the other one's words."""
+    """Add the counts of two taggers; return the result and the new columns of the other's words."""
     learned, places = features.merged(one.features, other.features)
     names = TagNames({**other.names.aliases, **one.names.aliases}, one.names.retired | other.names.retired)
     counts = dict(one.counts)
@@ -125,5 +124,5 @@ def _minus(count: TagCounts, before: TagCounts) -> TagCounts:
 
 
 def _of_model(places: IntArray, n_features: int) -> IntArray:
-    """Return the places of a model's features: a table without words has one feature that is always 0."""
+    """Return the new columns of a model's features: a model without words has one feature that is always 0."""
     return places if len(places) == n_features else np.arange(n_features)

@@ -1,9 +1,9 @@
-"""Weights of many words and tags in little room, and only those in memory that are asked for.
+"""Compression of the weights of many words and tags in a file, and unpacking on demand.
 
-A tagger of 2¹⁸ words and 700 tags has 183 million weights, 734 MB of them, nearly all next to nothing. A file holds the
-quarter of them that is largest, in eight bits each, and one bit for each weight that tells whether it is among them;
-the others are taken for their mean, word by word: three bits a weight instead of 32, whatever the weights are. A loaded
-tagger unpacks the weights of a word when the word comes.
+A tagger of 2¹⁸ words and 700 tags has 183 million weights of 734 MB, nearly all of them close to zero. A file holds the
+largest quarter of them in eight bits each, and one bit for each weight that says whether it is among these; the others
+are replaced by their mean, word by word. This takes three bits for a weight instead of 32. A loaded tagger unpacks the
+weights of a word when the word first occurs.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ __all__ = ["EXACT_BYTES", "PackedWeights", "pack", "table_of"]
 
 Singles = npt.NDArray[np.float32]
 
-# Weights up to this size are saved as they are.
+# Up to this size, weights are saved exactly.
 EXACT_BYTES = 1 << 26
-# Share of the weights that is kept of more.
+# Share of the weights that are kept above that.
 _KEPT = 0.25
 _LEVELS = 127
-# Rows that are packed at a time.
+# Number of rows that are packed at a time.
 _ROWS = 4096
 
 
 class PackedWeights(NamedTuple):
-    """A matrix in single precision, with its largest entries and the means of the others.
+    """A compressed matrix in single precision: its largest entries and the means of the others.
 
     Attributes
     ----------
     is_kept : (m, ceil(l / 8)) array of uint8
         A bit for each entry: whether it is kept.
     largest : (m,) array of float32
-        The largest size of an entry in each row.
+        The largest absolute value in each row.
     others : (m,) array of float32
         Mean of the entries of each row that are not kept.
     levels : array of int8
-        The entries that are kept, row by row: roots of their shares in the largest one, in 127ths, with their signs.
-        Roots, as entries of one row differ by orders of magnitude.
+        The entries that are kept, row by row: the square roots of their ratios to the largest one, in 127ths, with
+        their signs. Square roots, as the entries of a row differ by orders of magnitude.
     """
 
     is_kept: npt.NDArray[np.uint8]
@@ -52,7 +52,7 @@ class PackedWeights(NamedTuple):
 
 
 def pack(weights: Singles) -> PackedWeights:
-    """Keep the quarter of the entries that is largest.
+    """Compress a matrix: keep the largest quarter of its entries.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def pack(weights: Singles) -> PackedWeights:
 
 
 def _least_kept(weights: Singles) -> np.float32:
-    """Find the size from which entries are kept, so that they are a quarter of all at most, and none of them 0."""
-    # The bits of numbers above 0 are in the order of the numbers: their first sixteen make a histogram.
+    """Return the absolute value from which entries are kept, so that they are at most a quarter, and none is 0."""
+    # The bits of positive numbers have the order of the numbers, so the first sixteen bits are bins of a histogram.
     counts = np.zeros(1 << 16, dtype=np.int64)
     for start in range(0, len(weights), _ROWS):
         bins = np.abs(weights[start : start + _ROWS]).view(np.uint32) >> np.uint32(16)
@@ -93,7 +93,7 @@ def _least_kept(weights: Singles) -> np.float32:
 
 
 def table_of(packed: PackedWeights, width: int) -> Table:
-    """Make a table of packed weights whose rows are unpacked when they are first asked for."""
+    """Return a table of packed weights whose rows are unpacked on first access."""
     is_kept, largest, others, levels = packed
     if [part.dtype.str[1:] for part in packed] != ["u1", "f4", "f4", "i1"] or levels.ndim != 1:
         raise ValueError("its weights are not of the types that weights have")
@@ -106,7 +106,7 @@ def table_of(packed: PackedWeights, width: int) -> Table:
     def rows_at(places: IntArray) -> Array:
         kept = np.unpackbits(is_kept[places], axis=1, count=width).astype(bool)
         counts = kept.sum(axis=1)
-        # From where the levels of each row begin, and as many as it has.
+        # The positions of the levels of each row.
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         level = levels[np.repeat(ends[places] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
         rows: Any = np.repeat(others[places][:, None], width, axis=1)

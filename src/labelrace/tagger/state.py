@@ -1,4 +1,4 @@
-"""What a tagger knows, as values: tags are predicted and explained, rows counted, and tags change their names."""
+"""What a tagger has learned, as values, which predict and explain tags, count rows, and rename and merge tags."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from labelrace.typing import SparseMatrix
 
 __all__ = ["Known", "TaggerState", "f1"]
 
-# Tags to explain where none is predicted.
+# Number of tags to explain if none is predicted.
 _EXPLAINED = 3
 
 
 class TaggerState(NamedTuple):
-    """Everything a tagger knows beside its model.
+    """Everything a tagger has learned apart from its model.
 
     Attributes
     ----------
     features : FeatureState
-        What the columns hold, and the words.
+        The kinds of the columns, and the words.
     separator : str or None
-        What separates the tags of a row that are one text; None if that has not been seen yet.
+        The separator of tags that are written as one text; None if it is not known yet.
     names : TagNames
-        Tags that were renamed, merged and retired.
+        The tags that were renamed, merged and retired.
     counts : dict of TagCounts by tag
     n_rows, n_tested : int
         Rows learned, and rows predicted before they were learned.
@@ -44,7 +44,7 @@ class TaggerState(NamedTuple):
     sum_f1: float = 0.0
 
     def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
-        """Count how well rows were predicted."""
+        """Count how well rows were predicted, and return the new state."""
         counts = dict(self.counts)
         for one, two in zip(true, predicted, strict=True):
             for tag in one | two:
@@ -54,7 +54,7 @@ class TaggerState(NamedTuple):
         return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
 
     def learned(self, true: Sequence[set[str]]) -> TaggerState:
-        """Count the tags of rows that were learned."""
+        """Count the tags of rows that were learned, and return the new state."""
         counts = dict(self.counts)
         for tags in true:
             for tag in tags:
@@ -71,7 +71,7 @@ class TaggerState(NamedTuple):
         return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": totals.f1()}
 
     def checked_tags(self, tags: Iterable[str]) -> list[str]:
-        """Return a list of tags, all of them known."""
+        """Return the tags as a list; raise ValueError if one is not known."""
         is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
         listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
         unknown = [tag for tag in listed if tag not in self.counts]
@@ -80,7 +80,7 @@ class TaggerState(NamedTuple):
         return listed
 
     def renamed(self, names: Mapping[str, str]) -> TaggerState:
-        """Give tags other names."""
+        """Return the state with new names for tags."""
         if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
             raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
         unknown = [old for old in names if old not in self.counts]
@@ -96,7 +96,7 @@ class TaggerState(NamedTuple):
         return self._replace(names=changed, counts=counts)
 
     def merged(self, tags: Iterable[str], into: str) -> TaggerState:
-        """Take tags for another one."""
+        """Return the state with tags merged into another one."""
         changed, counts = self.names, dict(self.counts)
         for tag in tags:
             if tag != into:
@@ -105,16 +105,16 @@ class TaggerState(NamedTuple):
         return self._replace(names=changed, counts=counts)
 
     def without(self, tags: Iterable[str]) -> TaggerState:
-        """Retire tags."""
+        """Return the state without some tags, which are ignored from now on."""
         retired = set(tags)
         counts = {tag: count for tag, count in self.counts.items() if tag not in retired}
         return self._replace(names=self.names._replace(retired=self.names.retired | retired), counts=counts)
 
 
 class Known(NamedTuple):
-    """Everything a tagger knows, as one value: the model, which is not changed any more, and the state beside it.
+    """Everything a tagger has learned, as one value: the state and the model, which are never modified.
 
-    ``features`` is the transformer of tables in that state.
+    ``features`` is the transformer of tables with the features of that state.
     """
 
     state: TaggerState
@@ -122,11 +122,11 @@ class Known(NamedTuple):
     features: TableFeatures
 
     def predict(self, rows: SparseMatrix) -> list[set[str]]:
-        """Predict tags, under the names that they have now."""
+        """Predict tags, with their current names."""
         return [self.state.names.current(tags) for tags in self.model.predict_labels(rows)]
 
     def predict_top(self, rows: SparseMatrix, k: int) -> list[list[tuple[str, float]]]:
-        """List the most likely tags of each row with their probabilities."""
+        """Return the most likely tags of each row with their probabilities."""
         names = self.state.names
         n_more = len(names.aliases) + len(names.retired)
         return [names.of_likely(row)[:k] for row in self.model.predict_top(rows, k + n_more)]
@@ -143,7 +143,7 @@ class Known(NamedTuple):
     def explain(
         self, row: SparseMatrix, tags: Iterable[str] | None, n_words: int
     ) -> dict[str, list[tuple[str, float]]]:
-        """Tell which words and values carried which tag; of tags that are not given, those predicted, or likely."""
+        """Return the words and values that contribute to tags: the given, else the predicted, else the most likely."""
         own_labels = list(self.model.label_names_)
         if tags is None:
             [likely] = self.predict_top(row, len(own_labels))
@@ -159,15 +159,15 @@ class Known(NamedTuple):
         return explained
 
     def renamed(self, names: Mapping[str, str]) -> Known:
-        """Give tags other names, in the model too."""
+        """Rename tags, also in the model."""
         changed, model = self.state.renamed(names), copy.copy(self.model)
-        # Tags that came by merging have no label of their own.
+        # Tags that others were merged into may have no label in the model.
         labels = set(model.label_names_)
         model.rename_labels({old: new for old, new in names.items() if old in labels})
         return self._replace(state=changed, model=model)
 
     def joined(self, tags: Iterable[str], into: str) -> Known:
-        """Join tags into one: one of them, another tag, or a new name."""
+        """Merge tags into one: one of them, another tag, or a new name."""
         listed = self.state.checked_tags(tags)
         if not isinstance(into, str):
             raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
@@ -177,5 +177,5 @@ class Known(NamedTuple):
 
 
 def f1(true: set[str], predicted: set[str]) -> float:
-    """Compute the F measure of one row; 1 where there is nothing to find and nothing was found."""
+    """Compute the F measure of one row; 1 if there are no tags and none was predicted."""
     return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0

@@ -1,4 +1,4 @@
-"""A tagger as one file: the columns' kinds, the words, the tags and the model."""
+"""A tagger as one file: the kinds of the columns, the words, the tags and the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labelrace.typing import Array
 __all__ = ["packed", "unpacked"]
 
 _MODEL, _PACKED = "model.", "packed."
-# The weights of the default model, which are the bulk of a file.
+# The weights of the default model, which take most of the space in a file.
 _WEIGHTS = "state.learners.weights"
 
 
@@ -73,13 +73,13 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
 
 
 def _is_to_be_packed(weights: Array, n_labels: int) -> bool:
-    """Tell whether weights are many, and those of tags: of pseudo labels none is next to nothing."""
+    """Return whether weights are compressed: many, and of tags, as those of pseudo labels are not close to zero."""
     is_single = weights.dtype == np.float32 and weights.ndim == 2
     return is_single and weights.shape[1] == n_labels and weights.nbytes > packing.EXACT_BYTES
 
 
 def _name(encoder: Any) -> str:
-    """Name an encoder, for the error that asks for it again."""
+    """Return the name of an encoder, for the error that asks for it."""
     return str(getattr(encoder, "__qualname__", type(encoder).__qualname__))
 
 
@@ -116,14 +116,14 @@ def unpacked(
 
 
 def _plain(value: Any) -> Any:
-    """Make of a parameter what JSON has: NumPy's numbers become Python's, and tuples lists."""
+    """Return a parameter as JSON has it: NumPy's scalars as Python's, and tuples as lists."""
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, tuple) else value
 
 
 def _check_parameters(given: dict[str, Any]) -> None:
-    """Refuse parameters that no tagger can have been made with."""
+    """Refuse parameters that no tagger can have."""
     for name in ("tags", "text", "category", "number", "date", "id", "drop"):
         check_overrides({name: given[name]})
     for name, least in {"min_rows": 1, "max_features": 1, "batch_size": 1, "random_state": 0}.items():
@@ -158,7 +158,7 @@ def _moments(numbers: list[Any]) -> Moments:
 
 
 def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
-    """Read what is known beside the model and the features."""
+    """Read the state of a tagger, apart from its features."""
     names = TagNames(header["aliases"], frozenset(header["retired"]))
     counts = {tag: TagCounts(*numbers) for tag, numbers in header["tags"].items()}
     for number in (header["n_rows"], header["n_tested"], *(number for one in counts.values() for number in one)):

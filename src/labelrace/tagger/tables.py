@@ -1,29 +1,36 @@
-"""The rows of a file as tables of a given number of rows, in bounded memory."""
+"""Files and tables in batches of a given number of rows, with their tags; or as one dataset, to compare models."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
+from labelrace.features import TableFeatures
 from labelrace.features.cells import Table, read_table
+from labelrace.streams import Dataset
+from labelrace.streams.files import chunked
 from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
 from labelrace.tagger.tags import TagSets, as_given, from_table
 
-__all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "text_tables", "without_tags"]
+__all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "tagged_dataset", "text_tables", "without_tags"]
 
 
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
-    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, so many at a time.
+    r"""Yield the rows of a CSV, TSV, JSON lines, Parquet or Arrow file, `size` at a time, in bounded memory.
 
-    Cells of CSV are texts: what they mean is found out later, for a whole column.
+    Cells of CSV are texts: `labelrace.features.kinds` decides what they mean, for a whole column.
 
     Examples
     --------
@@ -50,7 +57,7 @@ def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> It
 
 
 def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
-    """Cut tables anew, so that each but the last has so many rows."""
+    """Split and join tables so that each but the last has `size` rows."""
     kept, n_kept = [], 0
     for part in parts:
         kept.append(part)
@@ -66,15 +73,14 @@ def _cut(parts: Iterable[Any], size: int) -> Iterator[Any]:
 
 
 def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterator[Table]:
-    """Yield the rows of standard input: JSON objects, one a line, or CSV with a header. The first line tells which."""
+    """Yield the rows of standard input: CSV with a header, or JSON objects on each line if the first begins with {."""
     filled = (line for line in lines if line.strip())
     first = next(filled, None)
     if first is None:
         return
     every = itertools.chain([first.removeprefix("\ufeff")], filled)
     rows = _json_rows(every) if first.lstrip("\ufeff ").startswith("{") else _csv_rows(every, delimiter)
-    while batch := list(itertools.islice(rows, size)):
-        yield read_table(batch)
+    yield from map(read_table, chunked(rows, size))
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -111,7 +117,7 @@ def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[dict[str, Any]]:
 
 
 def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Table]:
-    """Yield a table, or the rows of a file, so many at a time."""
+    """Yield the rows of a table or a file, `size` at a time."""
     if isinstance(X, (str, Path)):
         yield from file_tables(X, size, delimiter)
         return
@@ -121,7 +127,7 @@ def batches_of(X: Any, size: int, delimiter: str | None = None) -> Iterator[Tabl
 
 
 def one_row(row: Any) -> Table:
-    """Turn what a user gives as one row into a table."""
+    """Turn a single row, a dict or a pandas Series, into a table."""
     if isinstance(row, Mapping):
         row = [row]
     elif hasattr(row, "to_dict") and hasattr(row, "index") and not hasattr(row, "columns"):
@@ -135,10 +141,10 @@ def one_row(row: Any) -> Table:
 def tagged_batches(
     X: Any, y: Any, tags: str | Sequence[str] | None, separator: str | None, size: int, delimiter: str | None = None
 ) -> Iterator[tuple[Table, TagSets, str | None]]:
-    """Yield the batches of a table without the column of tags, their tags, and what separates these.
+    """Yield the batches of a table without its tags, the tags, and their separator.
 
-    ``y`` are the tags of all rows, or None where the table has them in ``tags``; ``separator`` is what separates them,
-    or None to find it.
+    ``y`` has the tags of all rows, or is None if they are in the columns ``tags`` of the table. ``separator`` is
+    detected if it is None.
     """
     if y is not None:
         table = read_table(X)
@@ -150,7 +156,7 @@ def tagged_batches(
     if tags is None:
         raise ValueError("y must be the tags of each row, or tags= the name of the column that holds them, got None.")
     if not isinstance(X, (str, Path)):
-        # All tags are read before anything is learned: an error leaves the tagger as it was.
+        # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
         X = read_table(X)
         from_table(X, tags, separator)
     for batch in batches_of(X, size, delimiter):
@@ -159,5 +165,59 @@ def tagged_batches(
 
 
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
-    """Leave the column of tags, or their columns, out of a table."""
+    """Return a table without the columns of tags."""
     return table.without([tags] if isinstance(tags, str) else tags or ())
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedDataset(Dataset):
+    """A dataset that was made from a table with tags.
+
+    Attributes
+    ----------
+    feature_seconds : float
+        CPU time to turn the table into matrices, which is the same for every model.
+    """
+
+    feature_seconds: float = 0.0
+
+
+def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[TaggedDataset, TableFeatures]:
+    """Turn a table into the matrices that a tagger's model would learn, all with the columns of the last batch.
+
+    The table is read once, batch by batch: only the cells of one batch are in memory at a time.
+
+    Parameters
+    ----------
+    tagger : Tagger
+        Its parameters say what the columns are; it is not changed.
+    source : table or path
+    delimiter : str, default=None
+        The delimiter of a CSV file.
+
+    Returns
+    -------
+    dataset, features
+    """
+    start, features = time.process_time(), tagger.new_features()
+    parts, rows, places = list[Any](), list[list[int]](), dict[str, int]()
+    for table, tags, _ in tagger.tagged_batches(source, delimiter=delimiter):
+        known = [row for row, names in enumerate(tags) if names is not None or tagger.untagged == "none"]
+        if not known:
+            continue
+        parts.append(features.partial_fit_transform(table)[known])
+        rows += [[places.setdefault(tag, len(places)) for tag in sorted(tags[row] or ())] for row in known]
+    if not places:
+        raise DataFormatError(f"{source}: no row has tags; name the column that holds them.")
+    width = parts[-1].shape[1]
+    for part in parts:
+        part.resize((part.shape[0], width))
+    ends = np.cumsum([0, *map(len, rows)])
+    indices = np.array([place for row in rows for place in row], dtype=np.int32)
+    Y = scipy.sparse.csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(rows), len(places)))
+    X = scipy.sparse.vstack(parts, format="csr")
+    name = Path(source).name.partition(".")[0] if isinstance(source, (str, Path)) else "table"
+    mask = np.zeros(width, dtype=bool)
+    seconds = time.process_time() - start
+    names = tuple(features.get_feature_names_out())
+    return TaggedDataset(X, Y, names, tuple(places), mask, name, feature_seconds=seconds), features

@@ -1,8 +1,8 @@
 """Tables in, tags out: features and a model as one estimator, `Tagger`.
 
-As with a model, everything that a tagger knows is one value, `Known`. Whatever changes it makes a new one, with a copy
-of the model, and assigns that when nothing can fail any more. So a refused or an interrupted batch leaves the tagger as
-it was, and threads that predict read one reference.
+As with a model, everything that a tagger has learned is one value, `Known`. A change makes a new value, with a copy of
+the model, and assigns it when nothing can fail any more. So a refused or interrupted batch leaves the tagger unchanged,
+and threads that predict read one reference.
 """
 
 from __future__ import annotations
@@ -37,41 +37,42 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     """Learn to tag the rows of tables, batch by batch, and go on learning.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
-    lines, Parquet or Arrow. What its columns hold is found from the first batch (see `columns_`); tags and words that
-    are new later are learned as they appear.
+    lines, Parquet or Arrow. The kinds of its columns are detected from the first batch (see `columns_`); new tags and
+    words are learned as they appear.
 
-    A table of more than `batch_size` rows is learned batch by batch: after an error, or an interrupt, a batch has been
-    learned whole or not at all, and `n_rows_` tells how many rows. Threads may predict meanwhile.
+    A table of more than `batch_size` rows is learned batch by batch: after an error or an interrupt, each batch has
+    been learned completely or not at all, and `n_rows_` is the number of rows learned. Other threads may predict
+    meanwhile.
 
     Parameters
     ----------
     tags : str or list of str, default=None
-        The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. A list of names are
-        columns of 0 and 1, one for each tag. None if tags are always given beside the table.
+        The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. Or a list of columns of
+        0 and 1, one for each tag. None if tags are always given as `y`.
     text, category, number, date, id, drop : str or list of str, default=None
-        Columns to read as such, in place of what is detected; ``id`` and ``drop`` are not learned from.
+        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
     separator : str, default=None
-        What separates tags in a text. By default it is found in the data: ``;``, ``|``, ``,`` or spaces.
+        The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
-        What a row without tags means: that nobody has tagged it yet, so it is not learned; or that no tag applies to
-        it, which is learned. Batches before the very first tag teach nothing, either way.
+        Whether a row without tags has not been tagged yet and is not learned, or no tag applies to it, which is
+        learned. In either case, batches before the first tag are not learned.
     model : str or classifier, default="race"
-        A model's name, see `labelrace.model_names`, or an unfitted one of labelrace's classifiers. It must be able to
-        take new features and labels.
+        The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
+        features and labels.
     min_rows : int, default=None
-        In how many rows a word must have been to be learned: a larger number takes less memory. By default words of
-        short texts, such as titles, are learned at once, and those of long texts when they come the third time.
+        In how many rows a word must have been to be learned; a larger number takes less memory. By default 3 for words
+        of long texts, and 1 for words of short texts, such as titles.
     max_features : int, default=262144
-        Words and values that are known at a time, at most; those long unseen give their place to others.
+        Maximum number of words and values; those that have not been seen for long are replaced by new ones.
     encoders : dict of callables by column, default=None
-        Encoders of your own for text columns: from a list of texts to an array with a row for each. They are not saved:
-        give them to `labelrace.load` again.
+        Own encoders for text columns: from a list of texts to an array with a row for each. They are not saved: give
+        them to `labelrace.load` again.
     encoders_only : bool, default=False
-        Whether columns that have an encoder are left to it alone, without their words.
+        Whether columns with an encoder are represented by it alone, without their words.
     batch_size : int, default=500
-        Rows that are learned at once; larger tables are cut.
+        Number of rows that are learned at once; larger tables are split.
     random_state : int, default=None
-        Seed of what the model draws.
+        Seed of the model.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything and learn a table.
+        """Learn a table, and forget everything learned before.
 
         Parameters
         ----------
@@ -143,18 +144,17 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return self
 
     def prequential_fit(self, X: Any, y: Any = None) -> list[set[str]]:
-        """Predict the rows of a table, batch by batch, each before it is learned; `quality_` tells how well.
+        """Predict the rows of a table, batch by batch, each before it is learned; `quality_` is the quality so far.
 
         Parameters
         ----------
-        X : table or path
-        y : list of sets, lists or texts, or data frame of 0 and 1, default=None
-            The tags of each row, if they are not a column of the table.
+        X, y
+            As for `fit`.
 
         Returns
         -------
         list of sets of tags
-            What was predicted; nothing for the rows of the first batch.
+            The predictions; empty sets for the rows of the first batch.
         """
         predicted = list[set[str]]()
         for batch in self.tagged_batches(X, y):
@@ -164,7 +164,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     def tagged_batches(
         self, X: Any, y: Any = None, *, delimiter: str | None = None
     ) -> Iterator[tuple[Table, TagSets, str | None]]:
-        """Yield the batches of a table without the column of tags, their tags, and what separates these."""
+        """Yield the batches of a table without its tags, the tags, and their separator."""
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
@@ -186,7 +186,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
             predicted = known.predict(X)
             tested = known.state.tested(truth, [predicted[row] for row in tagged])
         if tagged:
-            # What it knows is a value, so a copy that goes on leaves the model as it is.
+            # What a model has learned is a value, so learning with a copy leaves the model unchanged.
             model = copy.copy(known.model) if known else self._new_model()
             if len(reused):
                 model.reset_features(reused)
@@ -196,7 +196,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return predicted
 
     def new_features(self) -> TableFeatures:
-        """Make the transformer that the parameters describe."""
+        """Return an unfitted transformer with the parameters of the tagger."""
         names = ("text", "category", "number", "date", "id", "drop", "min_rows", "max_features")
         others = {name: getattr(self, name) for name in (*names, "encoders", "encoders_only")}
         return TableFeatures(**others)
@@ -217,7 +217,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : table or path
-            A column of tags, if there is one, is left out.
+            The columns of tags are ignored, if there are any.
 
         Returns
         -------
@@ -227,13 +227,13 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return [tags for matrix in self._matrices(known, X) for tags in known.predict(matrix)]
 
     def predict_top(self, X: Any, k: int = 5) -> list[list[tuple[str, float]]]:
-        """List the most likely tags of each row with their probabilities, best first.
+        """Return the most likely tags of each row with their probabilities, best first.
 
         Parameters
         ----------
         X : table or path
         k : int, default=5
-            How many tags to list; all if there are fewer.
+            Number of tags; all if there are fewer.
 
         Returns
         -------
@@ -244,7 +244,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return [row for matrix in self._matrices(known, X) for row in known.predict_top(matrix, k)]
 
     def predict_proba(self, X: Any) -> list[dict[str, float]]:
-        """Estimate the probability of every tag, by name; `predict_top` lists the best only.
+        """Return the probabilities of all tags of each row; `predict_top` returns only the best.
 
         Parameters
         ----------
@@ -268,20 +268,18 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of dicts from tag to probability
-            Of the predicted tags only, most likely first.
+            Only the predicted tags, most likely first.
         """
         known = self._checked_known()
         return [row for matrix in self._matrices(known, X) for row in known.predict_scored(matrix)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Compute the mean F measure of the rows: what tags and predicted tags have in common.
+        """Compute the mean F measure of the rows, of their tags and the predicted tags.
 
         Parameters
         ----------
-        X : table or path
-        y : list of sets, lists or texts, or data frame of 0 and 1, default=None
-            The tags of each row, if they are not a column of the table. Rows without tags are left out if they are
-            unknown.
+        X, y
+            As for `fit`. Rows without tags are ignored if `untagged` is "unknown".
 
         Returns
         -------
@@ -299,20 +297,20 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     def explain(
         self, row: Any, tags: Iterable[str] | None = None, n_words: int = 10
     ) -> dict[str, list[tuple[str, float]]]:
-        """Tell which words and values carried which tag.
+        """Return the words and values that contribute to tags.
 
         Parameters
         ----------
         row : dict, or table of one row
         tags : list of str, default=None
-            The tags to explain; by default those predicted, or the most likely ones if there are none.
+            The tags to explain; by default the predicted ones, or the most likely ones if there are none.
         n_words : int, default=10
-            Words and values to list for each tag, at most.
+            Maximum number of words and values for each tag.
 
         Returns
         -------
         dict from tag to list of (word or value, amount)
-            Those that carried most come first; a negative amount speaks against the tag.
+            The largest amounts come first; a negative amount is evidence against the tag.
         """
         known = self._checked_known()
         if not hasattr(known.model, "explain"):
@@ -321,22 +319,22 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return known.explain(matrix, tags, n_words)
 
     def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
-        """Yield the features of a table, some rows at a time."""
+        """Yield the features of a table, batch by batch."""
         for table in tables.batches_of(X, max(1, int(self.batch_size))):
             yield known.features.transform(tables.without_tags(table, self.tags))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
     def merge(self, other: Tagger) -> Self:
-        """Take in what another tagger has learned from other rows; words and tags are joined by name.
+        """Add what another tagger has learned from other rows; words and tags are matched by name.
 
-        Exact where the model's merging is (see `model_`); words are weighted by what each had seen, so that the result
-        comes close to the tagger that learned all rows.
+        Merging is as exact as that of the model (see `model_`). Each tagger has weighted words by its own rows, so the
+        result is close to a tagger that learned all rows.
 
         Parameters
         ----------
         other : Tagger
-            Is not changed; its rows are taken for the later ones.
+            It is not changed; its rows count as the later ones.
 
         Returns
         -------
@@ -345,19 +343,19 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         MergeError
-            Where merging makes no sense, with the reason.
+            If the taggers cannot be merged, with the reason.
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
         return self._exchange(lambda known: merging.merged(known, other._checked_known()))
 
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
-        """Turn a batch into rows for the model, without letting it learn them.
+        """Turn a batch into rows for the model, without learning them.
 
         Returns
         -------
         state, matrix, rows, tags
-            What is known after the batch; the features of all rows; which of them have tags, and their tags.
+            The state after the batch; the features of all rows; the rows that have tags, and their tags.
         """
         known = self._checked_known()
         before = known.state
@@ -366,20 +364,20 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return before.learned(truth)._replace(features=learned), X, tagged, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
-        """Return a copy with other knowledge."""
+        """Return a copy with another state and model."""
         copied = copy.copy(self)
         copied._known = Known(state, model, copied.new_features().restore(state.features))
         return copied
 
     @property
     def state(self) -> TaggerState:
-        """Everything that is known beside the model, as a value."""
+        """Everything that was learned apart from the model, as a value."""
         return self._checked_known().state
 
     # --- Tags change --------------------------------------------------------------------------------------------------
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
-        """Give tags other names; rows that still come with an old one are taken for the new one.
+        """Rename tags; an old name in later rows means the new one.
 
         Parameters
         ----------
@@ -392,7 +390,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return self._exchange(lambda known: known.renamed(names))
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
-        """Join tags into one; rows that still come with one of them are taken for it.
+        """Merge tags into one; each of them means this one in later rows.
 
         Parameters
         ----------
@@ -407,7 +405,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return self._exchange(lambda known: known.joined(tags, into))
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
-        """Retire tags: they are predicted no more, and left out where rows still come with them.
+        """Retire tags: they are no longer predicted, and ignored in later rows.
 
         Parameters
         ----------
@@ -420,7 +418,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return self._exchange(lambda known: known._replace(state=known.state.without(known.state.checked_tags(tags))))
 
     def _exchange(self, change: Callable[[Known], Known]) -> Self:
-        """Put a new value in the place of what is known, while no other thread does; with one assignment."""
+        """Replace the value of everything learned by one assignment, while no other thread does."""
 
         def assign() -> None:
             self._known = change(self._checked_known())
@@ -428,10 +426,10 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         one_at_a_time(self._writers, assign)
         return self
 
-    # --- What is known ------------------------------------------------------------------------------------------------
+    # --- What was learned ---------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tagger to one file, which `labelrace.load` reads; the file is complete or not there.
+        """Write the tagger to one file, which `labelrace.load` reads; it is written completely or not at all.
 
         Parameters
         ----------
@@ -442,7 +440,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
-        """Make a tagger of what its file holds; `labelrace.load` calls this."""
+        """Make a tagger from the content of its file; `labelrace.load` calls this."""
         given, state, model = storage.unpacked(header, tensors, encoders)
         return cls(**given).exchanged(state, model)
 
@@ -453,27 +451,27 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     @property
     def columns_(self) -> tuple[Column, ...]:
-        """What each column of the table was taken for."""
+        """The kind of each column of the table."""
         return self.state.features.columns
 
     @property
     def separator_(self) -> str | None:
-        """What separates the tags of a row where they are one text."""
+        """The separator of tags that are written as one text."""
         return self.state.separator
 
     @property
     def tags_(self) -> Mapping[str, TagCounts]:
-        """All tags, with how often they were there and how well they were predicted before their rows were learned."""
+        """All tags, with how often they occurred and how well they were predicted before their rows were learned."""
         return self.state.counts
 
     @property
     def quality_(self) -> dict[str, float]:
-        """Quality of what was predicted before it was learned, by `prequential_fit`: rows, example F and micro F."""
+        """Quality of the predictions of `prequential_fit`: rows, example F and micro F."""
         return self.state.quality()
 
     @property
     def n_rows_(self) -> int:
-        """Rows learned."""
+        """Number of rows learned."""
         return self.state.n_rows
 
     @property

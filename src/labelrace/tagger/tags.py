@@ -1,6 +1,6 @@
-"""Tags as people keep them: sets, lists, a delimited text, JSON lists, or columns of 0 and 1.
+"""Tags of rows in any form: sets, lists, a delimited text, JSON lists, or columns of 0 and 1.
 
-`TagNames` is what has been done to tags since: which were renamed, merged and retired.
+`TagNames` has the tags that were renamed, merged and retired since they were learned.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table, shown
+from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table
 from labelrace.features.kinds import find_separator
+from labelrace.parameters import shown
 
 __all__ = ["UNTAGGED", "TagCounts", "TagNames", "TagSets", "as_given", "from_table", "joined"]
 
-# The tags of each row; None where the row has none.
+# The tags of each row; None if the row has none.
 TagSets: TypeAlias = list[set[str] | None]
 
-# What a row without tags may mean: that they are not known, or that it has none.
+# A row without tags may mean that its tags are not known, or that no tag applies.
 UNTAGGED = ("unknown", "none")
 SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 
 class TagCounts(NamedTuple):
-    """How often a tag was there, and how well it was predicted before its rows were learned.
+    """How often a tag occurred, and how well it was predicted before its rows were learned.
 
     Attributes
     ----------
     rows : int
-        Rows learned that have it.
+        Learned rows that have the tag.
     tested, predicted, right : int
-        Of the rows that were predicted before they were learned: those that have it, those for which it was predicted,
-        and those for which it was predicted rightly.
+        Of the rows that were predicted before they were learned: those that have the tag, those for which it was
+        predicted, and those for which it was predicted correctly.
     """
 
     rows: int = 0
@@ -42,30 +43,30 @@ class TagCounts(NamedTuple):
     right: int = 0
 
     def f1(self) -> float:
-        """Compute the F measure; 0 where there is nothing to measure."""
+        """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
 
     def plus(self, other: TagCounts) -> TagCounts:
-        """Add up."""
+        """Return the sum of both."""
         return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class TagNames(NamedTuple):
-    """What tags that are no longer used are to be taken for.
+    """The tags that are no longer used, and what replaces them.
 
     Attributes
     ----------
     aliases : mapping from str to str
-        Tags that were merged into another one, or renamed.
+        The current names of tags that were renamed or merged into another one.
     retired : frozenset of str
-        Tags that are left out.
+        Tags that are ignored.
     """
 
     aliases: Mapping[str, str]
     retired: frozenset[str]
 
     def current(self, tags: Iterable[str]) -> set[str]:
-        """Return the tags as they are called now.
+        """Return the current names of tags.
 
         Examples
         --------
@@ -75,12 +76,12 @@ class TagNames(NamedTuple):
         return {self.aliases.get(tag, tag) for tag in tags} - self.retired
 
     def tagged(self, tags: TagSets, untagged: str) -> tuple[list[int], list[set[str]]]:
-        """List the rows whose tags are known, and their tags; ``untagged`` tells what rows without tags mean."""
+        """Return the rows whose tags are known, and their tags; ``untagged`` says what rows without tags mean."""
         rows = [row for row, names in enumerate(tags) if names is not None or untagged == "none"]
         return rows, [self.current(tags[row] or ()) for row in rows]
 
     def of_likely(self, row: list[tuple[str, float]]) -> list[tuple[str, float]]:
-        """Name the tags of a row as they are called now; one of several has the largest of their probabilities."""
+        """Return tags with their current names; merged tags have the largest of their probabilities."""
         if not self.aliases and not self.retired:
             return row
         best: dict[str, float] = {}
@@ -90,7 +91,7 @@ class TagNames(NamedTuple):
         return list(best.items())
 
     def with_alias(self, old: str, new: str) -> TagNames:
-        """Take a tag, and all that were merged into it, for another one."""
+        """Return the names after a tag, and all that were merged into it, were replaced by another one."""
         aliases = {name: new if target == old else target for name, target in self.aliases.items() if name != new}
         return TagNames({**aliases, old: new}, self.retired - {new})
 
@@ -101,7 +102,7 @@ def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -
     Returns
     -------
     list of sets, and the separator
-        None in place of a set where a row has no tags. The separator is found if none is given and there is one.
+        None instead of a set if a row has no tags. The separator is detected if none is given.
     """
     names = [tags] if isinstance(tags, str) else list(tags)
     gone = [name for name in names if name not in table.columns]
@@ -141,7 +142,7 @@ def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | Non
 
 
 def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
-    """Read columns of 0 and 1; a row without any value has no tags."""
+    """Read columns of 0 and 1; a row without any 1 has no tags."""
     sets = [set[str]() for _ in range(n_rows)]
     for name, cells in columns.items():
         numbers, wrong = as_numbers(cells)
@@ -154,7 +155,7 @@ def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
 
 
 def joined(tags: Iterable[str], separator: str | None) -> str:
-    """Write tags as one text, in their order; as a JSON list if a tag has the separator in it.
+    """Write tags as one text, in their order; as a JSON list if a tag contains the separator.
 
     Examples
     --------

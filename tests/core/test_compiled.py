@@ -1,0 +1,53 @@
+"""Compiled loops are a convenience: whatever is wrong with Numba, everything works without it."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from labelrace.core import compiled
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    compiled.is_available.cache_clear()
+    yield
+    compiled.is_available.cache_clear()
+
+
+def test_a_numba_that_cannot_be_imported_is_not_there(monkeypatch):
+    def fail(name):
+        raise ImportError(f"{name} needs NumPy 1.0 or less")
+
+    monkeypatch.setattr(compiled, "find_spec", lambda name: object())
+    monkeypatch.setattr(compiled.importlib, "import_module", fail)
+    assert not compiled.is_available()
+
+
+def test_the_environment_turns_it_off(monkeypatch):
+    monkeypatch.setenv("LABELRACE_COMPILED", "0")
+    assert not compiled.is_available()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not there")
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_loop_is_compiled_also_where_it_cannot_be_kept(has_folder, monkeypatch):
+    from numba.core import caching
+
+    if not has_folder:
+        for name in ("_CacheImpl", "CacheImpl"):
+            if hasattr(caching, name):
+                monkeypatch.setattr(getattr(caching, name), "_locator_classes", [])
+
+    @compiled.kernel
+    def total(values):
+        found = 0.0
+        for i in range(len(values)):
+            found += values[i]
+        return found
+
+    assert compiled.is_available()
+    assert total(np.arange(4.0)) == 6.0
+    assert hasattr(total.compiled, "py_func")

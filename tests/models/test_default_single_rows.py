@@ -1,0 +1,196 @@
+"""The default model, row by row: with compiled loops it is the model that it is without, and as hard to break."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import labelrace
+from labelrace import LabelRaceClassifier
+from labelrace.core import compiled, score_kernels
+from labelrace.learners import row_kernels
+from labelrace.models import default
+
+HERE = str(Path(labelrace.__file__).parent)
+KINDS = pytest.mark.parametrize("sparse", [False, True])
+
+
+@pytest.fixture(params=["plain", "compiled"], autouse=True)
+def loops(request, monkeypatch):
+    """Take the loops from the first single row on, compiled or as they are written."""
+    if request.param == "compiled" and not compiled.is_available():
+        pytest.skip("Numba is not there")
+    monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
+    monkeypatch.setattr(default, "is_available", lambda: True)
+    if request.param == "plain":
+        for module in (row_kernels, score_kernels):
+            for name in module.__all__:
+                kernel = getattr(module, name)
+                monkeypatch.setattr(kernel, "compiled", kernel.function)
+
+
+def rows(seed, n, *, sparse, m=20, k=5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m))
+    if sparse:
+        X *= rng.random(X.shape) < 0.2
+    Y = (X @ np.random.default_rng(0).normal(size=(m, k)) > 0.5).astype(float)
+    Y[rng.random(Y.shape) < 0.05] = np.nan
+    return (scipy.sparse.csr_array(X) if sparse else X), Y
+
+
+def model_of(sparse, **parameters):
+    model = LabelRaceClassifier(n_random_features=3, random_state=0, **parameters)
+    return model.partial_fit(*rows(1, 520, sparse=sparse))
+
+
+def learn_singly(model, X, Y):
+    for i in range(X.shape[0]):
+        model.partial_fit(X[i : i + 1], Y[i : i + 1])
+    return model
+
+
+@KINDS
+def test_the_model_is_that_without_loops(sparse, monkeypatch):
+    """Over rows enough for several counts of monitored ones, a drift, and a label that comes late."""
+    X, Y = rows(2, 120, sparse=sparse)
+    Y[60:] = np.roll(Y[60:], 2, axis=1)
+    queries, _ = rows(3, 30, sparse=sparse)
+    with_loops = learn_singly(model_of(sparse), X, Y)
+    monkeypatch.setattr(default, "is_available", lambda: False)
+    without = learn_singly(model_of(sparse), X, Y)
+    np.testing.assert_allclose(
+        with_loops.decision_function(queries), without.decision_function(queries), rtol=1e-3, atol=1e-3
+    )
+    np.testing.assert_allclose(with_loops.offsets_, without.offsets_, atol=1e-6)
+    assert with_loops.n_drifts_ == without.n_drifts_
+    assert with_loops._fitted.state.single_rows == 120
+
+
+@KINDS
+def test_a_loaded_model_goes_on_like_the_saved_one(sparse, tmp_path):
+    """To the last digit, in the middle of the rows that wait to be counted, and with a label more."""
+    X, Y = rows(2, 90, sparse=sparse)
+    queries, _ = rows(3, 30, sparse=sparse)
+    model = learn_singly(model_of(sparse), X[:45], Y[:45])
+    model.save(tmp_path / "model")
+    loaded = labelrace.load(tmp_path / "model")
+    for one in (model, loaded):
+        one.add_labels(1)
+        learn_singly(one, X[45:], np.hstack([Y[45:], np.ones((45, 1))]))
+    np.testing.assert_array_equal(loaded.decision_function(queries), model.decision_function(queries))
+    loaded.save(tmp_path / "loaded")
+    model.save(tmp_path / "again")
+    assert (tmp_path / "loaded").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+class Interrupted(BaseException):
+    """What is thrown in."""
+
+
+def thrown_at(place, call):
+    """Throw at a line event within the package; tell whether it came so far."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(HERE) or "_kernels" in frame.f_code.co_filename:
+            # Loops have no lines when they are compiled.
+            return None
+        if event == "line":
+            count += 1
+            if count == place:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@KINDS
+@pytest.mark.parametrize("n_waiting", [3, 31])
+def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
+    X, Y = rows(2, 40, sparse=sparse)
+    queries, _ = rows(3, 30, sparse=sparse)
+
+    def begun():
+        return learn_singly(model_of(sparse), X[:n_waiting], Y[:n_waiting])
+
+    x, y = X[n_waiting : n_waiting + 1], Y[n_waiting : n_waiting + 1]
+    model = begun()
+    before, expected = model.decision_function(queries), begun().partial_fit(x, y).decision_function(queries)
+    place = 0
+    while thrown_at(place := place + 1, lambda one=model: one.partial_fit(x, y)):
+        if not np.array_equal(model.decision_function(queries), before):
+            # The last line of all: nothing but the way back was left.
+            np.testing.assert_array_equal(model.decision_function(queries), expected)
+            model = begun()
+    assert place > 60
+    np.testing.assert_array_equal(model.decision_function(queries), expected)
+    # A lock that was left behind lets its own thread in, but no other.
+    other = threading.Thread(target=model.partial_fit, args=(x, y), daemon=True)
+    other.start()
+    other.join(timeout=60)
+    assert not other.is_alive()
+
+
+def test_refused_rows_change_nothing():
+    X, Y = rows(2, 10, sparse=True)
+    queries, _ = rows(3, 30, sparse=True)
+    model = learn_singly(model_of(True), X[:5], Y[:5])
+    fitted, before = model._fitted, model.decision_function(queries)
+    damaged = X[5:6]
+    damaged.indices = damaged.indices + 100
+    for x, y in ((damaged, Y[5:6]), (X[5:6] * np.inf, Y[5:6]), (X[5:6], Y[5:6] + 2), (X[5:6], Y[5:6, :3])):
+        with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=r"X|y"):
+            model.partial_fit(x, y)
+        assert model._fitted is fitted
+    np.testing.assert_array_equal(model.decision_function(queries), before)
+
+
+def test_threads_that_predict_see_whole_models():
+    X, Y = rows(2, 60, sparse=True)
+    queries, _ = rows(3, 30, sparse=True)
+    model, twin = model_of(True), model_of(True)
+    allowed = [twin.decision_function(queries)]
+    allowed += [twin.partial_fit(X[i : i + 1], Y[i : i + 1]).decision_function(queries) for i in range(60)]
+    seen, stop = [], threading.Event()
+
+    def predict():
+        while not stop.is_set():
+            seen.append(model.decision_function(queries))
+
+    threads = [threading.Thread(target=predict) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    learn_singly(model, X, Y)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for scores in seen:
+        assert min(np.abs(scores - each).max() for each in allowed) < 1e-6
+
+
+def test_room_behind_the_entries_of_a_row_is_not_read():
+    """A sparse matrix may have longer arrays than it has entries."""
+    X, Y = rows(2, 3, sparse=True)
+    x = X[:1].copy()
+    longer = x.copy()
+    longer.data, longer.indices = np.append(x.data, 50.0), np.append(x.indices, np.int32(3))
+    model, twin = model_of(True), model_of(True)
+    model.partial_fit(longer, Y[:1])
+    twin.partial_fit(x, Y[:1])
+    np.testing.assert_array_equal(model.decision_function(X), twin.decision_function(X))
+    np.testing.assert_array_equal(model.decision_function(longer), model.decision_function(x))
