@@ -18,6 +18,7 @@ __all__ = [
     "check_number",
     "check_whole",
     "component_count",
+    "count_or_auto",
     "draw_seed",
     "generator",
     "memory_size",
@@ -144,3 +145,13 @@ def draw_seed(random_state: Any) -> int:
         # A child generator draws, so that the first batch gets what the generator itself would draw next.
         rng = np.random.Generator(rng.bit_generator.spawn(1)[0])
     return int(rng.integers(2**63))
+
+
+def count_or_auto(name: str, value: Any) -> int | None:
+    """Check a whole number of at least 1; None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be a whole number of at least 1 or 'auto', got {value!r}.")
+    check_whole(name, value, 1)
+    return int(value)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from labelrace.core import hashed_codes
-from labelrace.learners import code_decoder
+from labelrace.learners import code_decoder, label_search
 
 K, L = 6, 700
 
@@ -64,26 +64,27 @@ def test_the_best_are_found_without_looking_at_all(n_best, monkeypatch):
     """In whatever list labels are: recent ones, those counted since the order was made, and the others."""
     monkeypatch.setattr(code_decoder, "_RECENT", 20)
     monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
-    monkeypatch.setattr(code_decoder, "_FIRST_BLOCK", 8)
+    monkeypatch.setattr(label_search, "_FIRST_BLOCK", 8)
+    for module in (code_decoder, label_search):
+        monkeypatch.setattr(module, "HEAD", 8)
     state, *_ = learned(0.95)
     assert len(state.order) > 100
     assert len(state.apart)
     derived = code_decoder.derive(state)
     asked = code_decoder.queries(derived, some_rows(98, 30)[0])
     every = code_decoder.all_scores(derived, asked)
-    looked_at = []
-    scores_of = code_decoder._scores
+    looked_at, part_of = [], code_decoder.Derived.part_of
     monkeypatch.setattr(
-        code_decoder, "_scores", lambda d, a, labels: looked_at.append(labels) or scores_of(d, a, labels)
+        code_decoder.Derived, "part_of", lambda *given: looked_at.append(part_of(*given)) or looked_at[-1]
     )
     n_exact = min(n_best, 5)
-    labels, scores = code_decoder.best(derived, asked, n_best, n_exact)
+    labels, scores = label_search.best(derived, asked, n_best, n_exact)
     assert labels.shape == scores.shape == (30, n_best)
     assert all(len(set(row)) == n_best for row in labels.tolist())
     np.testing.assert_allclose(np.take_along_axis(every, labels, axis=1), scores, atol=1e-5)
     np.testing.assert_allclose(scores[:, :n_exact], -np.sort(-every, axis=1)[:, :n_exact], atol=1e-5)
     if n_best == 3:
-        assert sum(map(len, looked_at)) < L / 2
+        assert sum(len(part.labels) for part in looked_at) < L / 2
 
 
 def test_bounds_hold():

@@ -2,7 +2,8 @@
 
 NumPy is fast where arrays are large. Where the work on each row is small, or reads memory at random, most of the time
 goes into the calls themselves, and a compiled loop is several times as fast. Such a loop is a plain Python function
-marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process.
+marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process. A kernel may call
+others of its module.
 
 Everything works without Numba: whoever calls a kernel asks `is_available` first, and has a form in NumPy beside it that
 gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environment turns compiled loops off.
@@ -15,6 +16,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any, TypeVar
 
 __all__ = ["is_available", "kernel"]
@@ -42,9 +44,15 @@ class _Kernel:
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.compiled is None:
-            self.compiled = _compiled(self.function)
-        return self.compiled(*arguments)
+        return (self.compiled or self.compile())(*arguments)
+
+    def compile(self) -> Callable[..., Any]:
+        """Compile the function, and the kernels that it calls into it."""
+        known = self.function.__globals__
+        names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), _Kernel)]
+        called = {name: known[name].compiled or known[name].compile() for name in names}
+        self.compiled = _compiled(FunctionType(self.function.__code__, {**known, **called}, self.function.__name__))
+        return self.compiled
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out"]
+__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out", "without_zeros"]
 
 # Scores that are computed at once where labels are filled in.
 _MOST_SCORES = 4_000_000
@@ -75,3 +75,13 @@ def fill_with_means(Y: AnyMatrix) -> AnyMatrix:
     present = np.asarray(fill(Y, missing, np.zeros(len(missing.rows))).sum(axis=0)).ravel()
     means = present / np.maximum(Y.shape[0] - n_missing, 1)
     return fill(Y, missing, means[missing.labels])
+
+
+def without_zeros(Y: AnyMatrix) -> AnyMatrix:
+    """Leave out labels that are stored and absent."""
+    Y = scipy.sparse.csr_array(Y)
+    if Y.data.all():
+        return Y
+    Y = Y.copy()
+    Y.eliminate_zeros()
+    return Y

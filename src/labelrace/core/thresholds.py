@@ -358,12 +358,14 @@ def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
-    np.clip(place, 0, last, out=place)
+    # Twice as fast as np.clip where there are few.
+    np.minimum(np.maximum(place, 0, out=place), last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)
     place -= below
     # NaN has no place and stays NaN.
-    place *= np.diff(steps).take(below, mode="clip")
-    place += steps.take(below, mode="clip")
+    low = steps.take(below, mode="clip")
+    place *= steps.take(below + 1, mode="clip") - low
+    place += low
     return np.minimum(place, 1.0, out=place)
 
 

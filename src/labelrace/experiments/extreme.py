@@ -129,7 +129,8 @@ def zipf_stream(n_labels: int, n_rows: int = 6000, seed: int = 0) -> Stream:
 
 def _ones(columns: IntArray, width: int) -> AnyMatrix:
     n, each = columns.shape
-    rows = scipy.sparse.csr_array((np.ones(n * each), columns.ravel(), np.arange(n + 1) * each), shape=(n, width))
+    starts, places = np.arange(n + 1, dtype=np.int32) * each, columns.ravel().astype(np.int32)
+    rows = scipy.sparse.csr_array((np.ones(n * each), places, starts), shape=(n, width))
     rows.sum_duplicates()
     rows.data[:] = 1
     return rows

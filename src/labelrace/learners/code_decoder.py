@@ -10,14 +10,14 @@ cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ Y�
 ``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
 has and no others, and a label that appears later costs a row of zeros.
 
-*The best labels, exactly.* With an intercept beside the codes, ``a = (1, û)``, and ``M`` the sum of ``aᵀa`` with the
-ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at most ``|a| |A_j|``, lengths by
-``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit explains more than all; and
-the sum of the lengths that the rows with the label had when they were learned, as ``M`` only grows, but for what fades,
-and with it ``A_j``. The second is kept beside the count. Labels are looked at in the order of the smaller one until no
-other can be among the best. The order survives forgetting. Labels that have been counted since it was made are few and
-are kept apart; it is made anew when these are more than a sixteenth of all, so that a label's occurrence costs the same
-however many labels there are.
+*The best labels, exactly* (`labelrace.learners.label_search`). With an intercept beside the codes, ``a = (1, û)``, and
+``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at
+most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit
+explains more than all; and the sum of the lengths that the rows with the label had when they were learned, as ``M``
+only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. Labels are looked at in the
+order of the smaller one until no other can be among the best. The order survives forgetting. Labels that have been
+counted since it was made are few and are kept apart; it is made anew when these are more than a sixteenth of all, so
+that a label's occurrence costs the same however many labels there are.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "Derived", "Queries", "State", "added", "all_scores", "best", "coefficients", "derive", "forget",
-    "from_frequencies", "from_predictions", "grow", "init", "pair_scores", "queries", "reordered", "update",
+    "HEAD", "Derived", "Part", "Queries", "State", "added", "all_scores", "bounds", "coefficients", "derive", "forget",
+    "from_frequencies", "from_predictions", "grow", "init", "pair_scores", "queries", "reordered", "some_scores",
+    "update",
 ]  # fmt: skip
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
@@ -45,10 +46,9 @@ _RECENT = 4096
 _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
 _LEAST_SCALE = 1e-12
-# Labels of the first block that is searched, and of the largest.
-_FIRST_BLOCK, _LARGEST_BLOCK = 512, 8192
-# What bounds are multiplied by, for the rounding of single precision.
-_ROUNDING = 1.0001
+HEAD = 4096
+"""Labels of each list whose sums are kept in one piece: those of most rows are among them."""
+
 # Scores computed at once.
 _CELLS = 1 << 22
 
@@ -89,8 +89,32 @@ class State(NamedTuple):
     recent: Annotated[IntArray, "_t", "<l"]
 
 
+class Part(NamedTuple):
+    """Some labels: their bounds, but for the root of the scale, and their sums with their counts beside them."""
+
+    labels: IntArray
+    bounds: Array
+    sums: Array
+
+
 class Derived(NamedTuple):
-    """What scoring needs: the inverse, the mean code, and the labels in the order they are looked at."""
+    """What scoring needs.
+
+    Attributes
+    ----------
+    inverse, mean, rows
+        The inverse of the codes' covariance times the rows, the mean code, and the rows.
+    scale, sums, counts
+        As in the state.
+    pool : Part
+        The labels that occurred recently.
+    lists : tuple of arrays
+        The other labels that are kept apart, and the order of the state, each by falling bound.
+    heads : tuple of Part
+        The first labels of these lists, up to `HEAD` of each.
+    is_listed_before : (l,) array of bool
+        Labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
+    """
 
     inverse: FloatArray
     mean: FloatArray
@@ -98,11 +122,15 @@ class Derived(NamedTuple):
     scale: float
     sums: Table
     counts: Table
-    pool: IntArray
-    pool_sums: Array
-    pool_counts: Array
+    pool: Part
     lists: tuple[IntArray, IntArray]
+    heads: tuple[Part, ...]
     is_listed_before: BoolArray
+
+    def part_of(self, place: int, here: slice) -> Part:
+        """Collect a part of a list; labels of the order that have been listed before are left out."""
+        labels = self.lists[place][here]
+        return _part_of(self.sums, self.counts, labels[~self.is_listed_before[labels]] if place else labels)
 
 
 class Queries(NamedTuple):
@@ -111,6 +139,10 @@ class Queries(NamedTuple):
     weights: Array
     shifts: Array
     lengths: Array
+
+    def with_shifts(self) -> Array:
+        """Put the shifts beside the weights."""
+        return np.hstack([self.weights, self.shifts[:, None]])
 
     def some(self, rows: Any) -> Queries:
         """Take some of the rows."""
@@ -164,7 +196,7 @@ def _ordered(state: State, touched: IntArray) -> State:
     return state._replace(order=_by_bound(np.asarray(state.counts)), apart=np.zeros(0, np.intp))
 
 
-def _bounds(counts: Array) -> Array:
+def bounds(counts: Array) -> Array:
     """Compute bounds of labels from their counts, (L, 2), but for the root of the scale."""
     return np.minimum(np.sqrt(counts[:, 0]), counts[:, 1])
 
@@ -172,7 +204,7 @@ def _bounds(counts: Array) -> Array:
 def _by_bound(counts: Array) -> IntArray:
     """Sort the labels that have occurred by falling bound."""
     counted = np.flatnonzero(counts[:, 0] > 0)
-    return np.asarray(counted[np.argsort(-_bounds(counts[counted]), kind="stable")])
+    return np.asarray(counted[np.argsort(-bounds(counts[counted]), kind="stable")])
 
 
 def forget(state: State, keep: float) -> State:
@@ -291,17 +323,23 @@ def _solved(state: State) -> _Solved:
 
 def derive(state: State) -> Derived:
     """Invert the codes' covariance, and sort the labels that are kept apart."""
-    inverse, mean, n = _solved(state)
+    sums, counts = Table.of(state.sums), Table.of(state.counts)
     pool = np.unique(state.recent)
-    counts = Table.of(state.counts)
     listed = np.zeros(counts.shape[0], bool)
     listed[pool] = True
     apart = state.apart[~listed[state.apart]]
     listed[apart] = True
-    apart = apart[np.argsort(-_bounds(counts.rows(apart)), kind="stable")]
-    sums = Table.of(state.sums)
-    parts = pool, sums.rows(pool), counts.rows(pool)[:, 0]
-    return Derived(inverse, mean, n, state.scale, sums, counts, *parts, (apart, state.order), listed)
+    apart = apart[np.argsort(-bounds(counts.rows(apart)), kind="stable")]
+    parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:HEAD]))
+    solved = *_solved(state), state.scale, sums, counts
+    derived = Derived(*solved, next(parts), (apart, state.order), (next(parts),), listed)
+    return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(HEAD))))
+
+
+def _part_of(sums: Table, counts: Table, labels: IntArray) -> Part:
+    """Collect what is known of some labels."""
+    of_labels = counts.rows(labels)
+    return Part(labels, bounds(of_labels), np.hstack([sums.rows(labels), of_labels[:, :1]]))
 
 
 def queries(derived: Derived, U: FloatArray) -> Queries:
@@ -322,7 +360,7 @@ def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatA
     return beta, counts / derived.rows - derived.mean @ beta
 
 
-def _scores(derived: Derived, asked: Queries, labels: IntArray) -> Array:
+def some_scores(derived: Derived, asked: Queries, labels: IntArray) -> Array:
     """Compute the scores of some labels for all rows, (n, L)."""
     scores = asked.weights @ derived.sums.rows(labels).T
     scores += asked.shifts[:, None] * derived.counts.rows(labels)[:, 0]
@@ -336,7 +374,7 @@ def all_scores(derived: Derived, asked: Queries) -> Array:
     size = max(1, _CELLS // asked.weights.shape[1])
     for first in range(0, n_labels, size):
         labels = np.arange(first, min(first + size, n_labels))
-        scores[:, labels] = _scores(derived, asked, labels)
+        scores[:, labels] = some_scores(derived, asked, labels)
     return scores
 
 
@@ -349,88 +387,3 @@ def pair_scores(derived: Derived, asked: Queries, rows: IntArray, labels: IntArr
         sums, counts = derived.sums.rows(labels[here]), derived.counts.rows(labels[here])[:, 0]
         scores[here] = np.einsum("ij,ij->i", asked.weights[rows[here]], sums) + asked.shifts[rows[here]] * counts
     return scores
-
-
-def best(derived: Derived, asked: Queries, n_best: int, n_exact: int) -> tuple[IntArray, Array]:
-    """Find good labels of each row and their scores, (n, n_best) each, best first.
-
-    They are the best of the labels that occurred recently, and among them are the ``n_exact`` best of all labels. Where
-    fewer than ``n_best`` have occurred, others follow, with a score of 0.
-    """
-    n, n_labels = len(asked.weights), derived.sums.shape[0]
-    if n_labels <= n_best:
-        scores = _scores(derived, asked, np.arange(n_labels))
-        return _sorted(np.tile(np.arange(n_labels), (n, 1)), scores, n_best)
-    labels, scores = _best_of_pool(derived, asked, n_best)
-    if labels.shape[1] < n_best:
-        labels, scores = _filled(derived, labels, scores, n_best)
-    if (labels < 0).any():
-        n_exact = n_best
-    return _with_exact(derived, asked, labels, scores, min(n_exact, n_best)) if n_exact else (labels, scores)
-
-
-def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArray, Array]:
-    """Find the best of the labels that occurred recently."""
-    scores = asked.weights @ derived.pool_sums.T
-    scores += asked.shifts[:, None] * derived.pool_counts
-    return _sorted(np.broadcast_to(derived.pool, scores.shape), scores, n_best)
-
-
-def _sorted(labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
-    """Keep the best labels of each row, best first."""
-    if n_best < scores.shape[1]:
-        chosen = np.argpartition(scores, scores.shape[1] - n_best, axis=1)[:, -n_best:]
-        labels, scores = np.take_along_axis(labels, chosen, axis=1), np.take_along_axis(scores, chosen, axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return np.take_along_axis(labels, order, axis=1), np.take_along_axis(scores, order, axis=1)
-
-
-def _filled(derived: Derived, labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
-    """Append labels that are in no list, which have a score of 0, and those that are, to be found, with less."""
-    n_more = n_best - labels.shape[1]
-    is_known = derived.is_listed_before.copy()
-    is_known[derived.lists[1]] = True
-    others = np.flatnonzero(~is_known)[:n_more]
-    # Where there are not enough of them, listed labels take the places for now: they are searched in any case.
-    others = np.concatenate([others, np.full(n_more - len(others), -1, np.intp)])
-    more = np.where(others < 0, -np.inf, 0.0).astype(np.float32)
-    rows = (len(labels), 1)
-    return _sorted(np.hstack([labels, np.tile(others, rows)]), np.hstack([scores, np.tile(more, rows)]), n_best)
-
-
-def _with_exact(
-    derived: Derived, asked: Queries, labels: IntArray, scores: Array, n_exact: int
-) -> tuple[IntArray, Array]:
-    """Put the ``n_exact`` best of all labels among those of the pool."""
-    n_labels = derived.sums.shape[0]
-    found = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
-    for place, listed in enumerate(derived.lists):
-        found = _searched(derived, asked, listed, place == 1, *found)
-    # What a search has found has the number of all labels added.
-    is_found = found[0] >= n_labels
-    joined = np.hstack([labels, found[0] - n_labels]), np.hstack([scores, np.where(is_found, found[1], -np.inf)])
-    return _sorted(*joined, labels.shape[1])
-
-
-def _searched(
-    derived: Derived, asked: Queries, listed: IntArray, skips: bool, labels: IntArray, scores: Array
-) -> tuple[IntArray, Array]:
-    """Let labels of a list, which has them by falling bound, take the places of worse ones, as far as they can."""
-    n_labels, n_best = derived.sums.shape[0], labels.shape[1]
-    reach = _ROUNDING * np.sqrt(derived.scale) * asked.lengths
-    start, size, active = 0, _FIRST_BLOCK, np.arange(len(labels))
-    while start < len(listed) and len(active):
-        block = listed[start : start + size]
-        bounds, worst = _bounds(derived.counts.rows(block)), scores[active, -1]
-        can_be = reach[active] * bounds[0] >= worst
-        active, worst = active[can_be], worst[can_be]
-        if len(active):
-            least = float((worst / reach[active]).min())
-            block = block[(bounds >= least) & ~(derived.is_listed_before[block] & skips)]
-            found = _scores(derived, asked.some(active), block)
-            better = np.flatnonzero((found > worst[:, None]).any(axis=0))
-            more = np.tile(block[better] + n_labels, (len(active), 1))
-            joined = np.hstack([labels[active], more]), np.hstack([scores[active], found[:, better]])
-            labels[active], scores[active] = _sorted(*joined, n_best)
-        start, size = start + size, min(2 * size, _LARGEST_BLOCK)
-    return labels, scores

@@ -24,11 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core import compiled
 from labelrace.core.hashed_codes import mixed
+from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "merged", "scores", "weights_of"]
+__all__ = ["added", "init", "learn", "merged", "scores", "scores_of_row", "weights_of"]
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
@@ -43,6 +45,15 @@ _CELLS = 1 << 16
 def init(n_slots: int) -> Any:
     """Make a table without weights."""
     return Table.taking(np.zeros((n_slots, 1), np.float32))
+
+
+class _Changes(NamedTuple):
+    """What is changed: places, tags of the pairs that change them, steps, and the words there."""
+
+    places: IntArray
+    tags: Array
+    steps: Array
+    words: Array
 
 
 class _Slots(NamedTuple):
@@ -77,13 +88,22 @@ def _read(table: Table, slots: _Slots) -> tuple[Array, BoolArray]:
 
 def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: int) -> Array:
     """Sum the weights of each row's candidates, times the row's values."""
+    sums = np.zeros((Z.shape[0], width), np.float32)
+    if compiled.is_available():
+        # The order of the sum is that of the other loops, to the bit.
+        table_loops.sum_read(Z.indptr, slots.values, words.view(np.uint32).ravel(), slots.tags.ravel(), sums)
+        return sums
     terms = words * owned
     terms *= slots.values[:, None]
-    sums = np.zeros((Z.shape[0], width), np.float32)
     filled = np.flatnonzero(np.diff(Z.indptr))
     if len(filled):
         sums[filled] = np.add.reduceat(terms, Z.indptr[filled], axis=0)
     return sums
+
+
+def _compressed(Z: AnyMatrix) -> AnyMatrix:
+    # SciPy takes long to find that nothing is to be done.
+    return Z if isinstance(Z, scipy.sparse.csr_array) else scipy.sparse.csr_array(Z)
 
 
 def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
@@ -94,11 +114,48 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
 
 def scores(table: Table, Z: AnyMatrix, labels: IntArray) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
-    Z, sums = scipy.sparse.csr_array(Z), np.zeros(labels.shape, np.float32)
+    Z, sums = _compressed(Z), np.zeros(labels.shape, np.float32)
+    if compiled.is_available() and table.read(_summed, _rows(Z, labels), sums) is not None:
+        return sums
     for here in _blocks(Z, labels.shape[1]):
         z = Z[here]
         slots = _slots(table.shape[0], z, labels[here])
         sums[here] = _sums(z, slots, *_read(table, slots), labels.shape[1])
+    return sums
+
+
+class _Rows(NamedTuple):
+    """Rows in compressed form, and their candidates, (n, c), for compiled loops."""
+
+    starts: IntArray
+    features: Array
+    values: Array
+    labels: Array
+
+    def some(self, here: slice) -> _Rows:
+        """Take some of the rows; the features of all stay."""
+        return self._replace(starts=self.starts[here.start : here.stop + 1], labels=self.labels[here])
+
+
+def _rows(Z: AnyMatrix, labels: IntArray) -> _Rows:
+    return _Rows(Z.indptr, Z.indices, Z.data, labels)
+
+
+def _bits(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint32)
+
+
+def scores_of_row(table: Table, features: IntArray, values: Array, labels: IntArray) -> Array:
+    """Do as `scores` for one row, given by its non-zeros, where loops can be compiled: without making a matrix."""
+    sums, starts = np.zeros(labels.shape, np.float32), np.array([0, len(features)])
+    if table.read(_summed, _Rows(starts, features, values, labels), sums) is not None:
+        return sums
+    width = int(features.max(initial=0)) + 1
+    return scores(table, scipy.sparse.csr_array((values, features, starts), shape=(1, width)), labels)
+
+
+def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
+    table_loops.sum_slots(_bits(array), *rows, sums)
     return sums
 
 
@@ -117,37 +174,53 @@ def learn(table: Table, Z: AnyMatrix, labels: IntArray, base: Array, targets: Ar
     precision : (m,) array
         Precision of the learners' columns before these rows.
     """
-    Z, precision = scipy.sparse.csr_array(Z), precision.copy()
+    Z, precision = _compressed(Z), precision.copy()
+    rows = _rows(Z, labels) if compiled.is_available() else None
     for here in _blocks(Z, labels.shape[1]):
-        z = Z[here]
-        np.add.at(precision, z.indices, np.square(z.data, dtype=float))
-        table = _learn_block(table, z, labels[here], base[here], targets[here], precision)
+        inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
+        np.add.at(precision, Z.indices[inside], np.square(Z.data[inside], dtype=float))
+        pulls = (Z.data[inside] / precision[Z.indices[inside]]).astype(np.float32)
+        of_block = base[here], targets[here], pulls
+        changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
+        table = _change(table, *(_changes(table, Z[here], labels[here], *of_block) if changes is None else changes))
     return table
 
 
-def _learn_block(
-    table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, precision: FloatArray
-) -> Table:
+def _errors(found: Array, targets: Array) -> Array:
+    """Compute the errors of scores."""
+    # Comparisons with NaN are False: what is not known is no error.
+    return np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
+
+
+def _changes(table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, pulls: Array) -> _Changes:
+    """List what a block of rows changes."""
     slots = _slots(table.shape[0], z, labels)
     words, owned = _read(table, slots)
-    found = base + _sums(z, slots, words, owned, labels.shape[1])
-    # Comparisons with NaN are False: what is not known is no error.
-    errors = np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
-    pull = (z.data / precision[z.indices]).astype(np.float32)
-    total = np.bincount(slots.rows, z.data * pull, minlength=z.shape[0])
+    errors = _errors(base + _sums(z, slots, words, owned, labels.shape[1]), targets)
+    total = np.bincount(slots.rows, z.data * pulls, minlength=z.shape[0])
     steps = (errors / (1.0 + total)[:, None]).astype(np.float32).take(slots.rows, axis=0)
-    steps *= pull[:, None]
+    steps *= pulls[:, None]
     sizes = np.abs(steps)
     # Of what is no error nothing is changed, nor of slots with a larger weight of another pair.
     changes = np.flatnonzero((sizes > _TAKES * np.abs(words)) | (owned & (sizes > 0)))
-    parts: list[Any] = [slots.places, slots.tags, steps, words, ~owned]
-    return _change(table, *(part.ravel().take(changes) for part in parts))
+    parts: list[Any] = [slots.places, slots.tags, steps, words]
+    return _Changes(*(part.ravel().take(changes) for part in parts))
 
 
-def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array, taken: BoolArray) -> Table:
-    """Add steps to slots; those that are taken begin anew. Of several that take one slot, one has it."""
+def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pulls: Array) -> _Changes:
+    """Do the same by compiled loops."""
+    given = base, targets, pulls, np.float32(_SLACK), np.float32(_TAKES)
+    return _Changes(*table_loops.find_changes(_bits(array), *rows, *given))
+
+
+def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array) -> Table:
+    """Add steps to slots; those that are taken begin anew. Of several that take one slot, the last has it."""
 
     def change(array: Array) -> None:
+        if compiled.is_available():
+            table_loops.add_steps(_bits(array), places, tags, steps, words, _NEW)
+            return
+        taken = (words.view(np.uint32) & _TAG) != tags
         weights = array.reshape(-1)
         bits = weights.view(np.uint32)
         bits[places[taken]] = tags[taken] | _NEW
@@ -170,7 +243,7 @@ def added(table: Table, features: IntArray, labels: IntArray, weights: Array) ->
     words, owned = _read(table, slots)
     steps = weights[order].astype(np.float32)
     changes = owned[:, 0] | (np.abs(steps) > _TAKES * np.abs(words[:, 0]))
-    parts: list[Any] = [slots.places[:, 0], slots.tags[:, 0], steps, words[:, 0], ~owned[:, 0]]
+    parts: list[Any] = [slots.places[:, 0], slots.tags[:, 0], steps, words[:, 0]]
     return _change(table, *(part[changes] for part in parts))
 
 

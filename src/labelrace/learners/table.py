@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,8 @@ from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
 __all__ = ["Table", "changed_both", "product_of", "read_both", "replaced_rows", "rows_of"]
+
+T = TypeVar("T")
 
 # Rows that are filled at a time.
 _FILLED = 4096
@@ -169,6 +171,20 @@ class Table:
             return None
         store.fill(Z.indices)
         return np.asarray(Z @ store.array[: self.shape[0]])
+
+    def read(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Call a function with the array, which it must not change nor keep; None if the array holds another version.
+
+        For those who look at many places and need little of each. Writers wait meanwhile.
+        """
+        return one_at_a_time(self._store.lock, self._shown, function, *arguments)
+
+    def _shown(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        store = self._store
+        if store.newest() is not self._version:
+            return None
+        store.fill()
+        return function(store.array[: self.shape[0]], *arguments)
 
     def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> Table:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""

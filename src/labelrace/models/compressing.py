@@ -32,7 +32,7 @@ _RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 4000.0
 # Scores that are computed at once.
 _CELLS = 4_000_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
-_SAMPLE, _FILLED = 64, 0.5
+_SAMPLE, _FILLED = 64, 0.25
 
 
 class Recent(NamedTuple):

@@ -8,8 +8,9 @@ predict them (`labelrace.learners.rls`).
 *Decoder.* Least squares from the codes that were predicted before a row was learned
 (`labelrace.learners.code_decoder`). It finds the best labels of a row without looking at all.
 
-*Residual table.* For ``R`` candidates of a row (`labelrace.learners.candidates`), the best by the decoder and when
-learning its true labels, a hash table of weights corrects the score (`labelrace.learners.residual_table`).
+*Residual table.* For ``R`` candidates of a row (`labelrace.learners.candidates`), the best by the decoder, those that
+its rarest features offer (`labelrace.learners.postings`) and when learning its true labels, a hash table of weights
+corrects the score (`labelrace.learners.residual_table`).
 
 *Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
 all labels (`labelrace.core.thresholds`): labels that are not among the candidates are not predicted, and are counted.
@@ -34,7 +35,7 @@ from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
 from labelrace.exceptions import MergeError
-from labelrace.learners import candidates, code_decoder, residual_table, rls
+from labelrace.learners import candidates, code_decoder, postings, residual_table, rls
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 # Scores of candidates that are monitored in a chunk: to score them takes longer than to learn them.
-_MONITORED = 10_000
+_MONITORED = 5_000
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
 # Share of the past that a chunk leaves at the least.
@@ -84,6 +85,8 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
     cells = max_memory / 4.0
     # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
     cells -= 4.0 * n_columns + 2.0 * n_labels
+    # And the labels that it offers.
+    cells -= postings.DEPTH * n_columns if postings.are_kept(n_labels) else 0.0
     each = n_columns + n_labels
     if n_components is None:
         n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
@@ -102,6 +105,8 @@ class State(NamedTuple):
         Sums over predicted codes and labels.
     table : (slots, 1) Table
         The residual table.
+    postings : (m, 8) Table
+        Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
     counts : ScoreHistogram
         Scores of candidates of monitored rows.
     n_missed : float
@@ -115,6 +120,7 @@ class State(NamedTuple):
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]
     decoder: code_decoder.State
     table: Annotated[Array, "slots 1", "float", "table"]
+    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", "table"]
     counts: ScoreHistogram
     n_missed: Annotated[float, ">=0"]
     drift: DriftState
@@ -127,6 +133,8 @@ class Derived(NamedTuple):
     learners: rls.Derived
     decoder: code_decoder.Derived
     table: Table
+    postings: Table
+    gained: Any
     rule: Rule
 
 
@@ -168,6 +176,7 @@ class HashedRace(BankAlgorithm[State]):
             self.bank.init(n_values, sizes.n_components),
             code_decoder.init(n_labels, sizes.n_components),
             residual_table.init(sizes.n_slots),
+            postings.init(),
             thresholds.new_histogram(),
             0.0,
             drift.empty(),
@@ -198,7 +207,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
-        filled = _without_zeros(missing_labels.fill_with_means(Y))
+        filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
         k = len(state.decoder.total)
         codes = hashed_codes.encode(filled, k)
         start = self.bank.start(state.learners, X, codes)
@@ -209,6 +218,9 @@ class HashedRace(BankAlgorithm[State]):
         )
         derived = self.derive(state)
         found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
+        state = state._replace(
+            postings=postings.update(state.postings, self.bank.transform(derived.learners, X), state.learners, Y)
+        )
         return self._monitored(state, found, Y)._replace(drift=drift.empty())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
@@ -227,26 +239,28 @@ class HashedRace(BankAlgorithm[State]):
         U = self.bank.predict_transformed(derived.learners, Z).astype(float)
         asked = code_decoder.queries(derived.decoder, U)
         n = X.shape[0]
-        some = monitoring.sample((n, candidates.count(Y.shape[1])), _MONITORED)
+        offers = postings.offered(derived.postings, Z, derived.gained)
+        some = monitoring.sample((n, candidates.count(Y.shape[1], are_offered=offers is not None)), _MONITORED)
         before = state
-        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some])
+        of_some = None if offers is None else offers[some]
+        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], of_some)
         state = self._monitored(state, found, Y[some])
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
-        table = self._learned_table(state, derived, asked, Z, Y)
+        table = self._learned_table(state, Z, *candidates.to_learn(derived.decoder, asked, Y, offers))
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z)
         return state._replace(
-            learners=learners, decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths), table=table
+            learners=learners,
+            decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
+            table=table,
+            postings=postings.update(state.postings, Z, state.learners, Y),
         )
 
-    def _learned_table(
-        self, state: State, derived: Derived, asked: code_decoder.Queries, Z: AnyMatrix, Y: AnyMatrix
-    ) -> Array:
+    def _learned_table(self, state: State, Z: AnyMatrix, labels: IntArray, base: Array, targets: FloatArray) -> Array:
         """Let the table learn the candidates of rows, the true labels among them."""
-        labels, base, targets = candidates.to_learn(derived.decoder, asked, Y)
         Z = scipy.sparse.csr_array(Z)
         precision = np.zeros(Z.shape[1])
         # Marking columns is quicker than sorting indices.
@@ -260,19 +274,25 @@ class HashedRace(BankAlgorithm[State]):
         """Put what the decoder says where labels are missing."""
         missing = missing_labels.find(Y)
         if missing is None:
-            return _without_zeros(Y)
+            return missing_labels.without_zeros(Y)
         said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
-        return _without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
+        return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
 
     def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
+        if X.shape[0] == 1:
+            offers = postings.offered(derived.postings, X, derived.gained)
+            found = candidates.scored_row(derived.decoder, derived.table, derived.learners, X, offers, n_exact)
+            if found is not None:
+                return found
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
             Z = self.bank.transform(derived.learners, part)
             U = self.bank.predict_transformed(derived.learners, Z).astype(float)
             asked = code_decoder.queries(derived.decoder, U)
-            parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, n_exact))
+            offers = postings.offered(derived.postings, Z, derived.gained)
+            parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
         return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
@@ -304,7 +324,8 @@ class HashedRace(BankAlgorithm[State]):
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
         decoder = code_decoder.derive(state.decoder)
-        return Derived(self.bank.derive(state.learners), decoder, Table.of(state.table), rule)
+        linear, lists = self.bank.derive(state.learners), Table.of(state.postings)
+        return Derived(linear, decoder, Table.of(state.table), lists, state.learners.gained, rule)
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
@@ -319,9 +340,8 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         found = self.candidates(derived, X, max(k, candidates.EXACT))
-        order = np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
-        likely = thresholds.probabilities(derived.rule, np.take_along_axis(found.scores, order, axis=1))
-        return np.take_along_axis(found.labels, order, axis=1), likely
+        places = np.arange(X.shape[0])[:, None], np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
+        return found.labels[places], thresholds.probabilities(derived.rule, found.scores[places])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
@@ -359,25 +379,17 @@ class HashedRace(BankAlgorithm[State]):
             learners=self.bank.reordered(state.learners, None, features),
             decoder=code_decoder.reordered(state.decoder, labels),
             table=residual_table.init(len(state.table)),
+            postings=postings.reordered(state.postings, labels, features),
         )
 
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what the learners know of features whose columns stand for others now; the table learns on."""
-        return state._replace(learners=self.bank.reset_features(state.learners, columns))
+        learners = self.bank.reset_features(state.learners, columns)
+        return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: they have their codes already."""
         return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
-
-
-def _without_zeros(Y: AnyMatrix) -> AnyMatrix:
-    """Leave out labels that are stored and absent."""
-    Y = scipy.sparse.csr_array(Y)
-    if Y.data.all():
-        return Y
-    Y = Y.copy()
-    Y.eliminate_zeros()
-    return Y
 
 
 class HashedRACEClassifier(OnlineClassifier):
@@ -478,14 +490,10 @@ def algorithm_of(model: Any, half_life: float | None, seed: int) -> HashedRace:
     alpha = None if isinstance(model.alpha, str) else model.alpha
     bank = RLS(alpha, half_life, model.n_random_features, seed, single=True)
     memory = parameters.memory_size("max_memory", model.max_memory)
-    return HashedRace(bank, model.optimise, bool(model.detect_drift), memory, _count_or_auto(model.n_components))
-
-
-def _count_or_auto(n_components: Any) -> int | None:
-    """Check a number of pseudo labels; None for "auto"."""
-    if isinstance(n_components, str) and n_components == "auto":
-        return None
-    if isinstance(n_components, str):
-        raise ValueError(f"n_components must be a whole number of at least 1 or 'auto', got {n_components!r}.")
-    parameters.check_whole("n_components", n_components, 1)
-    return int(n_components)
+    return HashedRace(
+        bank,
+        model.optimise,
+        bool(model.detect_drift),
+        memory,
+        parameters.count_or_auto("n_components", model.n_components),
+    )

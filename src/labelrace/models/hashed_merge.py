@@ -71,6 +71,7 @@ def merged(bank: RLS, one: State, other: State) -> State:
         learners,
         code_decoder.added(one.decoder, other.decoder, left),
         residual_table.merged(one.table, other.table),
+        one.postings,
         thresholds.added_histograms(one.counts, other.counts),
         one.n_missed + other.n_missed,
         one.drift,

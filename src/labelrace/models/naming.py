@@ -158,7 +158,9 @@ def places_among(names: Sequence[str] | Array, known: Sequence[str] | Array) -> 
 
 def as_array(names: Iterable[str]) -> Array:
     """Make the array of names that a model keeps, which is not to be written to: it gets another."""
-    array = np.asarray(list(names), dtype=object)
+    known = names if isinstance(names, list) else list(names)
+    array = np.empty(len(known), dtype=object)
+    array[:] = known
     array.setflags(write=False)
     return array
 

@@ -312,7 +312,8 @@ def _as_names(names: list[str] | None, count: int) -> Array | None:
 
 def _are_distinct(names: list[str]) -> bool:
     """Tell whether no name is there twice: by hashes, which take a fifth of a set's memory, while these differ."""
-    hashes = np.sort(np.fromiter(map(hash, names), np.int64, len(names)))
+    hashes = np.fromiter(map(hash, names), np.int64, len(names))
+    hashes.sort()
     return bool((hashes[1:] != hashes[:-1]).all()) or len(set(names)) == len(names)
 
 
@@ -509,7 +510,7 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
 
 
 def _decode_names(utf8: Array, sizes: Array) -> list[str]:
-    text = utf8.astype(np.uint8, casting="no").data
+    text = utf8.astype(np.uint8, casting="no", copy=False).data
     if sizes.dtype.kind != "u" or sizes.sum(dtype=np.int64) != len(text):
         raise ValueError("the sizes of names do not fit their text")
     stops = itertools.accumulate(map(int, sizes), initial=0)
