@@ -23,6 +23,7 @@ __all__ = [
     "generator",
     "memory_size",
     "numbers",
+    "rows_to_half",
     "shown",
 ]
 
@@ -155,3 +156,11 @@ def count_or_auto(name: str, value: Any) -> int | None:
         raise ValueError(f"{name} must be a whole number of at least 1 or 'auto', got {value!r}.")
     check_whole(name, value, 1)
     return int(value)
+
+
+def rows_to_half(half_life: float | None, forgetting: float | None) -> float | None:
+    """Return after how many rows half is forgotten, by ``forgetting``, a rate, if that is given; None for never."""
+    if forgetting is None:
+        return half_life
+    check_number("forgetting", forgetting, 0, 1, open_low=True)
+    return None if forgetting == 1 else math.log(0.5) / math.log(forgetting)

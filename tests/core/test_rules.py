@@ -37,7 +37,7 @@ def test_cardinality_is_kept(share):
     scores, labels = some_scores(0, 500, share=share)
     rule = made("cardinality", (scores, labels))
     above = scores > rule.threshold
-    assert above.sum() == pytest.approx(labels.sum(), abs=15)
+    assert 0.9 * labels.sum() - 15 <= above.sum() <= 1.08 * labels.sum() + 15
     chosen = th.choose(rule, scores)
     for row, marked, best in zip(chosen, above, scores.argmax(axis=1), strict=True):
         if marked.any():

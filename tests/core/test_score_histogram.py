@@ -59,17 +59,31 @@ def test_counts(seed, sizes, partial):
         np.testing.assert_allclose(part, expected, rtol=1e-9, atol=1e-9)
 
 
+def best_count(fallen, labels):
+    """From .9 to 1.08 times the number of labels, the one with the best micro F; of fewer than 100 labels, theirs."""
+    present = labels.sum()
+    best, count = -1.0, present
+    for lowest in sorted(set(fallen.tolist()), reverse=True) if present >= 100 else ():
+        above = fallen >= lowest
+        ratio = above.sum() / present
+        worth = 2 * labels[above].sum() / (above.sum() + present) - 0.02 * abs(ratio - 1)
+        if 0.9 <= ratio <= 1.08 and worth > best:
+            best, count = worth, above.sum()
+    return count
+
+
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.integers(1, 80), st.sampled_from([0.02, 0.25, 0.7, 0.98]))
-def test_threshold_predicts_as_many_labels_as_there_are(seed, n, share):
+def test_threshold_predicts_about_as_many_labels_as_there_are(seed, n, share):
     """Off by what the bin of the threshold holds, at the most."""
     scores, labels = some_scores(seed, n, share=share)
     threshold = th.cardinality_threshold(counted((scores, labels)))
     fallen = np.array([bin_of(s) for s in scores.flat])
     most = np.bincount(fallen).max() if labels.any() else 0
-    assert abs((scores > threshold).sum() - labels.sum()) <= most
+    wanted = best_count(fallen, labels.ravel())
+    assert abs((scores > threshold).sum() - wanted) <= most
     # Of all thresholds, those with the right number lie between two scores: this one is not a bin away from them.
-    ranked, count = np.sort(scores.ravel())[::-1], int(labels.sum())
+    ranked, count = np.sort(scores.ravel())[::-1], int(wanted)
     if 0 < count < scores.size:
         assert ranked[count] - WIDTH <= threshold <= ranked[count - 1] + WIDTH
 

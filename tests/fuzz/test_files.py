@@ -23,7 +23,7 @@ import labelrace
 from labelrace.evaluation import read_run
 from labelrace.evaluation.records import appending, write_manifest
 from labelrace.exceptions import DataFormatError, DivergenceWarning, LabelraceError, ModelFileError
-from labelrace.models import persistence
+from labelrace.models import model_file
 
 EXAMPLES = 8 * int(os.environ.get("LABELRACE_FUZZ", "2"))
 RNG = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_model_files_with_other_arrays_and_a_fitting_checksum(content, data):
     tensors = safetensors.numpy.load(content)
     for name in data.draw(st.lists(st.sampled_from(sorted(tensors)), min_size=1, max_size=2, unique=True)):
         tensors[name] = np.ascontiguousarray(other_array(data.draw, tensors[name]))
-    checksum = persistence._checksum(text, tensors)
+    checksum = model_file.checksum(text, tensors)
     try:
         model = load(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
     except ModelFileError as error:

@@ -12,7 +12,7 @@ import safetensors.numpy
 
 import labelrace
 from labelrace.exceptions import DivergenceError, DivergenceWarning, ModelFileError
-from labelrace.models import persistence
+from labelrace.models import model_file
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)
@@ -59,7 +59,7 @@ def load_changed(folder, content, change):
     change(header, tensors)
     text = json.dumps(header)
     tensors = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in tensors.items()}
-    checksum = persistence._checksum(text, tensors)
+    checksum = model_file.checksum(text, tensors)
     (folder / "file").write_bytes(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
     return labelrace.load(folder / "file")
 

@@ -27,7 +27,7 @@ from labelrace.learners.columns import dense
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.models import persistence
+from labelrace.models import model_file
 
 BANKS = {
     "naive_bayes": {},
@@ -226,7 +226,7 @@ def rewritten(content, change):
     tensors = safetensors.numpy.load(content)
     change(header, tensors)
     text = json.dumps(header)
-    return safetensors.numpy.save(tensors, {"labelrace": text, "checksum": persistence._checksum(text, tensors)})
+    return safetensors.numpy.save(tensors, {"labelrace": text, "checksum": model_file.checksum(text, tensors)})
 
 
 def test_no_file(tmp_path):
@@ -264,7 +264,7 @@ def test_files_cut_short(tmp_path, content):
 
 
 def test_files_of_newer_versions(tmp_path, content):
-    newer = rewritten(content, lambda header, _: header.update(format=persistence.FORMAT + 1, version="9.9"))
+    newer = rewritten(content, lambda header, _: header.update(format=model_file.FORMAT + 1, version="9.9"))
     with pytest.raises(ModelFileError, match=r"written by labelrace 9\.9, in a newer format.*upgrade labelrace"):
         load_bytes(tmp_path, newer)
 

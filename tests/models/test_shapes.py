@@ -18,7 +18,7 @@ from labelrace.exceptions import ModelFileError
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
-from labelrace.models import persistence
+from labelrace.models import model_file
 from labelrace.models.shapes import Shapes
 
 RNG = np.random.default_rng(3)
@@ -55,7 +55,7 @@ def load_with(tmp_path, content, **changed):
     text = json.loads(content[8 : 8 + length])["__metadata__"]["labelrace"]
     tensors = {**safetensors.numpy.load(content), **changed}
     tensors = {name: array for name, array in tensors.items() if array is not None}
-    checksum = persistence._checksum(text, tensors)
+    checksum = model_file.checksum(text, tensors)
     (tmp_path / "file").write_bytes(safetensors.numpy.save(tensors, {"labelrace": text, "checksum": checksum}))
     return labelrace.load(tmp_path / "file")
 

@@ -10,7 +10,7 @@ import labelrace
 from labelrace import Tagger
 from labelrace.exceptions import ModelFileError
 from labelrace.learners.table import Table
-from labelrace.models import persistence
+from labelrace.models import model_file
 from labelrace.streams.texts import demo_tickets
 from labelrace.tagger import packing
 
@@ -80,7 +80,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
 def test_packed_weights_that_do_not_fit_are_refused(tmp_path, monkeypatch, part):
     monkeypatch.setattr(packing, "EXACT_BYTES", 0)
     Tagger(tags="tags", random_state=0).fit(demo_tickets(300)).save(tmp_path / "good")
-    header, tensors = persistence._read(tmp_path / "good")
-    persistence.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})
+    header, tensors = model_file.read(tmp_path / "good")
+    model_file.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})
     with pytest.raises(ModelFileError, match="its weights do not fit"):
         labelrace.load(tmp_path / "bad")

@@ -27,7 +27,7 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
-from labelrace.models import inputs, labels, persistence
+from labelrace.models import inputs, labels, model_file, persistence
 from labelrace.models.fitted import Fitted
 from labelrace.models.inputs import Owner
 from labelrace.models.signature import DeclaredParameters
@@ -390,7 +390,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
-        persistence.write(path, *self.packed())
+        model_file.write(path, *self.packed())
 
     def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""

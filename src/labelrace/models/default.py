@@ -32,7 +32,7 @@ from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
 from labelrace.exceptions import MergeError
-from labelrace.learners import candidates, columns, rls, single_rows
+from labelrace.learners import columns, rls, single_rows
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp, first_rows
@@ -418,7 +418,7 @@ class LabelRaceClassifier(OnlineClassifier):
     random_state: Any = None
 
     def _algorithm(self, seed: int) -> LabelRace:
-        in_codes = hashed.algorithm_of(self, self._rows_to_half(), seed)
+        in_codes = hashed.algorithm_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed)
         bank = replace(in_codes.bank, binary=True)
         return LabelRace(bank, in_codes.aim, in_codes.detects_drift, in_codes.max_memory, in_codes.n_components)
 
@@ -434,12 +434,6 @@ class LabelRaceClassifier(OnlineClassifier):
             both = hashed_merge.merged(algorithm.in_codes.bank, *one.state.compressed, *other.state.compressed)
             return one.replaced(one.schema, algorithm.become(both))
         return joining.merged(one, other, columns)
-
-    def _rows_to_half(self) -> float | None:
-        if self.forgetting is None:
-            return self.half_life
-        parameters.check_number("forgetting", self.forgetting, 0, 1, open_low=True)
-        return None if self.forgetting == 1 else float(np.log(0.5) / np.log(self.forgetting))
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
         """Tell what carried the scores of a row's labels.
@@ -461,16 +455,7 @@ class LabelRaceClassifier(OnlineClassifier):
         fitted, X = self._rows(inputs.one_row(x))
         if X.shape[0] != 1:
             raise ValueError(f"x must be one row, got {X.shape[0]}.")
-        predicted = fitted.algorithm.predict(fitted.derived, X)[0]
-        wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.places_of(labels), np.intp)
-        bank, learners = fitted.algorithm.bank, fitted.derived.learners
-        z = columns.dense(bank.transform(learners, X))[0]
-        decisions = fitted.algorithm.scores(fitted.derived, X)[0]
-        decoder = None
-        if fitted.derived.compressed is not None:
-            inner = fitted.derived.compressed
-            decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
-        return explain(fitted.schema, learners, decoder, z, decisions, wanted, n_features)
+        return explain(fitted, X, labels, n_features)
 
     @property
     def _compressed(self) -> hashed.State | None:

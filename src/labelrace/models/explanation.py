@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from labelrace.core.schema import Schema
-from labelrace.learners import columns, rls
+from labelrace.learners import candidates, columns, rls
 from labelrace.learners.candidates import LinearForm
-from labelrace.typing import Array, FloatArray, IntArray
+from labelrace.models.fitted import Fitted
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = ["Explanation", "explain"]
 
@@ -55,7 +56,21 @@ class Explanation:
     pseudo_labels: tuple[tuple[int, float], ...]
 
 
-def explain(
+def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[Explanation]:
+    """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
+    algorithm, derived = fitted.algorithm, fitted.derived
+    predicted = algorithm.predict(derived, X)[0]
+    wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.places_of(labels), np.intp)
+    z = columns.dense(algorithm.bank.transform(derived.learners, X))[0]
+    decoder = None
+    if derived.compressed is not None:
+        inner = derived.compressed
+        decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
+    decisions = algorithm.scores(derived, X)[0]
+    return _parts(fitted.schema, derived.learners, decoder, z, decisions, wanted, n_features)
+
+
+def _parts(
     schema: Schema,
     learners: rls.Derived,
     decoder: LinearForm | None,
@@ -64,7 +79,7 @@ def explain(
     labels: IntArray,
     n_features: int,
 ) -> list[Explanation]:
-    """Take the scores of one row apart; ``z`` is what the learners make of the row.
+    """Take the scores apart; ``z`` is what the learners make of the row.
 
     ``decoder`` is of these labels, or None where labels are their own pseudo labels; ``decisions`` are the scores of
     all labels, adjusted.

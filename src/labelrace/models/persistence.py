@@ -1,21 +1,17 @@
-"""Models on disk: safetensors with a JSON header, never a pickle.
+"""Models as a header and named arrays, which `labelrace.models.model_file` writes and reads; never a pickle.
 
-A state is a NamedTuple of arrays, some of them NamedTuples again: on disk an array is found under its path, such as
-``decoder.gram``. Names are the bytes of their text and how many each has. The header tells the format's version, the
-class and the parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the
-NamedTuple have them (`labelrace.models.shapes`). A checksum over all of it tells a damaged file; the shapes and ranges
-that fields declare tell one that was made to do harm.
+A state is a NamedTuple of arrays, some of them NamedTuples again: in the file an array is found under its path, such as
+``decoder.gram``. Names are the bytes of their text and how many each has. The header tells the class and the
+parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the NamedTuple have
+them. The shapes and ranges that fields declare (`labelrace.models.shapes`) tell a file that was made to do harm.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
-import struct
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -26,28 +22,19 @@ import labelrace
 from labelrace.core.categorical import CategoricalMask
 from labelrace.core.schema import Schema
 from labelrace.exceptions import ModelFileError
-from labelrace.files import whole_file
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
 from labelrace.learners.table import Table
-from labelrace.models import naming
+from labelrace.models import model_file, naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.shapes import Shapes
 from labelrace.parameters import check_flag, check_whole
 from labelrace.typing import Array
 
-__all__ = ["load", "new_header", "packed", "restored", "write"]
+__all__ = ["load", "packed", "restored"]
 
-# Raise this when older versions of the library could misread what is written.
-FORMAT = 1
-_HEADER, _CHECKSUM = "labelrace", "checksum"
-# The names that the safetensors format has for NumPy's types.
-_TYPES = {
-    "b1": "BOOL", "u1": "U8", "i1": "I8", "u2": "U16", "i2": "I16", "f2": "F16", "u4": "U32", "i4": "I32", "f4": "F32",
-    "u8": "U64", "i8": "I64", "f8": "F64",
-}  # fmt: skip
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
@@ -64,7 +51,7 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
     given = model.get_params(deep=False)
     if _are_equal(given.get("label_names"), schema.label_names):
         given["label_names"] = _Path("label_names")
-    header = new_header(type(model).__name__) | {
+    header = model_file.new_header(type(model).__name__) | {
         "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in given.items()},
         "n_labels": schema.n_labels,
         "label_names": _encode("label_names", schema.label_names, tensors),
@@ -88,52 +75,6 @@ class _Path(str):
 def _are_equal(given: Any, names: Array | None) -> bool:
     """Tell whether names that were given are those of the schema: they need not be written twice."""
     return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
-
-
-def new_header(class_name: str) -> dict[str, Any]:
-    """Begin the header of a file that holds an object of one of labelrace's public classes."""
-    return {"format": FORMAT, "version": labelrace.__version__, "class": class_name}
-
-
-def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
-    """Write a header and arrays to a file, whole or not at all."""
-    with whole_file(path) as file:
-        for part in _file_parts(json.dumps(header), tensors):
-            file.write(part)
-
-
-def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
-    """Yield the parts of a safetensors file: a JSON header with its length before it, then the arrays.
-
-    Always in one order, unlike the library's own function: the same model gives the same bytes.
-    """
-    ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    arrays = {name: _in_order(tensors[name]) for name in ordered}
-    entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}}
-    end = 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        kind = _TYPES[array.dtype.str[1:]]
-        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, end]}
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    # Spaces up to a multiple of eight, so that the arrays begin at one.
-    header += b" " * (-len(header) % 8)
-    yield struct.pack("<Q", len(header))
-    yield header
-    for array in arrays.values():
-        yield from _parts(array)
-
-
-def _in_order(tensor: Any) -> Any:
-    """Bring an array into the order of the file; a table is brought part by part, when it is written."""
-    return tensor if isinstance(tensor, Table) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
-
-
-def _parts(tensor: Any) -> Iterator[Any]:
-    """Yield the bytes of an array at once, and those of a table some rows at a time."""
-    for part in tensor.parts() if isinstance(tensor, Table) else (tensor,):
-        ordered = _in_order(part)
-        yield ordered.data if ordered.size else b""
 
 
 def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
@@ -171,7 +112,7 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
-        header, tensors = _read(path)
+        header, tensors = model_file.read(path)
         if header.get("class") == "Tagger":
             return labelrace.Tagger.restored(header, tensors, encoders)
         return restored(header, tensors)
@@ -182,56 +123,6 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
     except Exception as error:
         # Whatever goes wrong in making a model of a file, it is the file that is wrong.
         raise ModelFileError(f"{path} is damaged: its contents do not fit its header ({error}).") from error
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read header and arrays, refusing what is not a model of this or an older format."""
-    with safetensors.safe_open(path, framework="numpy") as file:
-        metadata = file.metadata() or {}
-        if _HEADER not in metadata:
-            raise ModelFileError(f"{path} is a safetensors file, but not a labelrace model.")
-        header = json.loads(metadata[_HEADER])
-        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
-            raise ModelFileError(f"{path} is damaged: its header cannot be read.")
-        if header["format"] > FORMAT:
-            raise ModelFileError(
-                f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
-                f"({labelrace.__version__}) reads: upgrade labelrace."
-            )
-    # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
-    tensors = _read_arrays(path)
-    if metadata.get(_CHECKSUM) != _checksum(metadata[_HEADER], tensors):
-        raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
-    return header, tensors
-
-
-def _read_arrays(path: Path) -> dict[str, Array]:
-    """Read the arrays of a safetensors file that has been found to be one."""
-    types = {kind: np.dtype(f"<{name}") for name, kind in _TYPES.items()}
-    arrays = {}
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        entries = json.loads(file.read(length))
-        for name, entry in entries.items():
-            if name == "__metadata__":
-                continue
-            array = np.empty(entry["shape"], types[entry["dtype"]])
-            file.seek(8 + length + entry["data_offsets"][0])
-            if file.readinto(array.reshape(-1).view(np.uint8).data) < array.nbytes:
-                raise ModelFileError(f"{path} is cut short.")
-            arrays[name] = array
-    return arrays
-
-
-def _checksum(header: str, tensors: dict[str, Array]) -> str:
-    """Sum up a file's header and its arrays with their names, types and shapes."""
-    total = zlib.crc32(header.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
-        for part in _parts(tensor):
-            total = zlib.crc32(part, total)
-    return f"{total:08x}"
 
 
 def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
@@ -463,7 +354,7 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
         return {"bank": type(value).__name__, "settings": dataclasses.asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.str[1:] in _TYPES:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.str[1:] in model_file.TYPES:
         tensors[path] = value
         return {"array": path}
     if hasattr(value, "to_numpy"):

@@ -13,7 +13,7 @@ from labelrace.features.blocks import Moments
 from labelrace.features.kinds import DATE_PATTERNS, KINDS, Column, check_overrides
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary, checked
-from labelrace.models import persistence
+from labelrace.models import model_file, persistence
 from labelrace.tagger import packing
 from labelrace.tagger.state import TaggerState
 from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames
@@ -40,7 +40,7 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
         del model_tensors[_WEIGHTS]
         packed_tensors = {_PACKED + name: part for name, part in packing.pack(np.asarray(weights))._asdict().items()}
     words = state.features.vocabulary
-    header = persistence.new_header("Tagger") | {
+    header = model_file.new_header("Tagger") | {
         "parameters": {name: _plain(value) for name, value in given.items()},
         "encoders": encoders,
         "columns": [list(column) for column in state.features.columns],

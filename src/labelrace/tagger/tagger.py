@@ -22,7 +22,7 @@ from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
 from labelrace.features.cells import Table
-from labelrace.models import persistence
+from labelrace.models import model_file
 from labelrace.models.registry import make_model
 from labelrace.models.signature import DeclaredParameters
 from labelrace.tagger import merging, storage, tables
@@ -436,7 +436,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
         path : path
         """
         known = self._checked_known()
-        persistence.write(path, *storage.packed(self, known.state, known.model))
+        model_file.write(path, *storage.packed(self, known.state, known.model))
 
     @classmethod
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
