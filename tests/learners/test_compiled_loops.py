@@ -94,7 +94,7 @@ def test_what_the_table_learns(seed, n_present):
     Y = scipy.sparse.random_array((20, 300), density=n_present / 300, format="csr", rng=rng)
     Y.data[:] = rng.choice([1.0, 0.0, np.nan], size=Y.nnz, p=[0.8, 0.1, 0.1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "count", lambda n_labels: 8)
+        patch.setattr(candidates, "count", lambda n_labels, are_offered: 8)
         one, other = both(lambda: candidates.to_learn(derived, asked, Y))
     for part, expected in zip(one, other, strict=True):
         np.testing.assert_allclose(part, expected, atol=1e-5)

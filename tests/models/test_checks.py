@@ -106,12 +106,20 @@ CHOSEN_BY_ROW = (AROWClassifier, AdaGradClassifier, ConstantClassifier, MWCClass
 
 def expected_failures(estimator):
     expected = dict(FOR_NO_MULTI_LABEL_CLASSIFIER)
-    if isinstance(estimator, (HashedRACEClassifier, LabelRaceClassifier)):
-        expected |= {"check_classifier_multioutput": NOT_BY_SIGN, "check_methods_subset_invariance": SINGLE_PRECISION}
+    if isinstance(estimator, HashedRACEClassifier):
+        expected |= {"check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     if isinstance(
-        estimator, (AROWClassifier, AdaGradClassifier, ConstantClassifier, HashedRACEClassifier, MWCClassifier)
+        estimator,
+        (
+            AROWClassifier,
+            AdaGradClassifier,
+            ConstantClassifier,
+            HashedRACEClassifier,
+            LabelRaceClassifier,
+            MWCClassifier,
+        ),
     ):
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     return expected

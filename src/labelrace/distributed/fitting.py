@@ -232,7 +232,7 @@ class _Run(ABC):
     def _task_of(self, error: BaseException) -> str:
         """Tell what a task that was given up had to do."""
         [key, *_] = error.args or [""]
-        return self._names.get(str(key), "one task")
+        return self._names.get(str(key), "a task that merges shares")
 
     def _saved(self, done: int) -> str:
         if not done:

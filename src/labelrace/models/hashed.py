@@ -340,7 +340,8 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         found = self.candidates(derived, X, max(k, candidates.EXACT))
-        places = np.arange(X.shape[0])[:, None], np.argsort(-found.scores, axis=1, kind="stable")[:, :k]
+        # Labels that always came together have equal scores: of these, the first come first.
+        places = np.arange(X.shape[0])[:, None], np.lexsort((found.labels, -found.scores), axis=1)[:, :k]
         return found.labels[places], thresholds.probabilities(derived.rule, found.scores[places])
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
