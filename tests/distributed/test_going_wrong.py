@@ -136,7 +136,9 @@ def test_memory_that_is_used_up_names_the_share_and_what_to_do(client):
         parts = [dask.delayed(part) for part in PARTS[:30]] + [dask.delayed(exhaust)()]
         model = labelrace.LabelRaceClassifier(random_state=0)
         # Without another try, any task that its worker had at that moment is given up, too.
-        with pytest.raises(DistributedError, match=r"Round 2 .* with (piece \d+|share \d+|a task) .*memory.*Give smaller pieces"):
+        with pytest.raises(
+            DistributedError, match=r"Round 2 .* with (piece \d+|share \d+|a task) .*memory.*Give smaller pieces"
+        ):
             fit(model, parts, client=client, rounds=2, shares=3)
         assert model.is_fitted
     finally:
