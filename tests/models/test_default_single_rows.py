@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib.util
 import threading
 from pathlib import Path
 
@@ -16,7 +16,10 @@ from labelrace.core import compiled, score_kernels
 from labelrace.learners import row_kernels
 from labelrace.models import default
 
-HERE = str(Path(labelrace.__file__).parent)
+spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
+interrupts = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(interrupts)
+
 KINDS = pytest.mark.parametrize("sparse", [False, True])
 
 
@@ -89,36 +92,6 @@ def test_a_loaded_model_goes_on_like_the_saved_one(sparse, tmp_path):
     assert (tmp_path / "loaded").read_bytes() == (tmp_path / "again").read_bytes()
 
 
-class Interrupted(BaseException):
-    """What is thrown in."""
-
-
-def thrown_at(place, call):
-    """Throw at a line event within the package; tell whether it came so far."""
-    count = 0
-
-    def trace(frame, event, _):
-        nonlocal count
-        if not frame.f_code.co_filename.startswith(HERE) or "_kernels" in frame.f_code.co_filename:
-            # Loops have no lines when they are compiled.
-            return None
-        if event == "line":
-            count += 1
-            if count == place:
-                raise Interrupted
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except Interrupted:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @KINDS
 @pytest.mark.parametrize("n_waiting", [3, 31])
 def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
@@ -132,7 +105,8 @@ def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
     model = begun()
     before, expected = model.decision_function(queries), begun().partial_fit(x, y).decision_function(queries)
     place = 0
-    while thrown_at(place := place + 1, lambda one=model: one.partial_fit(x, y)):
+    # Loops have no lines when they are compiled.
+    while interrupts.interrupted_at(place := place + 1, lambda one=model: one.partial_fit(x, y), without="_kernels"):
         if not np.array_equal(model.decision_function(queries), before):
             # The last line of all: nothing but the way back was left.
             np.testing.assert_array_equal(model.decision_function(queries), expected)
