@@ -84,9 +84,7 @@ def test_mlknn_counts_with_ties(rival):
     fitted = model.fit(data.X[train], data.Y[train])._fitted
     counts = fitted.algorithm._counts_of(fitted.derived, data.X[test])
     np.testing.assert_array_equal(dense(counts), golden["counts_numpy"])
-    in_training = fitted.algorithm._counts(
-        fitted.derived.points, fitted.derived.labels, fitted.derived.points, np.arange(len(train))
-    )
+    in_training = fitted.algorithm._counts_within(fitted.state, fitted.derived)
     np.testing.assert_array_equal(dense(in_training), golden["train_counts_numpy"])
 
 

@@ -55,6 +55,31 @@ def test_nearest_rows(sparse, whole, newest_first):
         assert found[i].tolist() == sorted(expected)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e60])
+@pytest.mark.parametrize("odd", ["nothing", "far", "outlier", "whole"])
+@pytest.mark.parametrize("among_themselves", [False, True])
+def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themselves):
+    """Distances from the rows' own copies differ in the eighth digit; far from the origin few digits are left."""
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(400, 5))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    Q = rng.normal(size=(10, 5)).round(2)
+    P = np.repeat(Q, 40, axis=0) + directions * (1 + 1e-7 * rng.permutation(400))[:, None]
+    if odd == "far":
+        P, Q = P + 1000.0, Q + 1000.0
+    elif odd == "outlier":
+        P[7] = 1e8
+    elif odd == "whole":
+        P, Q = (1000 * P).round(), (1000 * Q).round()
+    P, Q = scale * P, scale * Q
+    if among_themselves:
+        P = Q = P[:60]
+    found = neighbours.nearest(P, Q, 7, itself=np.arange(60) if among_themselves else None)
+    for i, x in enumerate(Q):
+        near = [j for j in order_by_distance(P, x) if j != i or not among_themselves]
+        assert found[i].tolist() == sorted(near[:7])
+
+
 def test_nearest_rows_without_itself_and_fewer_than_wanted():
     P = np.array([[0.0], [1.0], [5.0]])
     assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
