@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -127,6 +129,22 @@ def test_mlknn_on_a_window(whole, sparse):
     Y = np.vstack([Y for _, Y in batches])
     expected = [naive_mlknn(X[20:60], Y[20:60], x, 3) for x in X[60:]]
     np.testing.assert_allclose(model.predict_proba(form(batches[2][0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n_first", [1, 20])
+def test_mlknn_of_odd_rows(odd_rows, form, n_first):
+    """With a first batch of one row no feature counts, so that all rows are equally near."""
+    X, Y = odd_rows(3)
+    points = scaled(X, X[:n_first])
+    model = MLkNNClassifier(n_neighbors=4, window=30)
+    for start, stop in pairwise([0, n_first, n_first + 1, 28, 45, 60]):
+        if start:
+            seen = slice(max(0, start - 30), start)
+            stop_at = min(start + 3, stop)
+            expected = [naive_mlknn(points[seen], Y[seen], x, 4) for x in points[start:stop_at]]
+            np.testing.assert_allclose(model.predict_proba(form(X[start:stop_at])), expected, rtol=1e-12)
+        model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
