@@ -35,6 +35,7 @@ __all__ = [
     "example_f1",
     "grow",
     "grow_monitor",
+    "is_due",
     "monitor",
     "new_monitor",
     "reordered",
@@ -241,10 +242,15 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
     return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
+def is_due(watch: Watch, n_rows: int) -> bool:
+    """Tell whether rows are counted when so many are added to those that wait."""
+    return len(watch.waiting.scores) + n_rows >= _COUNTED_TOGETHER
+
+
 def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
     buffer, of_labels = RowBuffer.of(watch.waiting.scores), RowBuffer.of(watch.waiting.labels)
-    if len(buffer) + len(scores) < _COUNTED_TOGETHER:
+    if not is_due(watch, len(scores)):
         waiting: Any = Waiting(buffer.appended(scores), of_labels.appended(labels))  # type: ignore[arg-type]
         return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
     if len(buffer):

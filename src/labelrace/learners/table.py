@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.core.locks import one_at_a_time
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
 
-__all__ = ["Table", "changed_both", "product_of", "read_both", "replaced_rows", "rows_of"]
+__all__ = ["Table", "changed_both", "product_of", "replaced_rows", "rows_of"]
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 _FILLED = 4096
 # Bytes of rows that are copied at a time.
 _PART_BYTES = 1 << 20
+# Of changes whose old rows are known beforehand.
+_BEGUN = np.ones(1, bool)
 
 
 class _Version:
@@ -40,6 +42,14 @@ class _Version:
         self.next: _Version | None = None
         self.places: IntArray | None = None
         self.rows: Array | None = None
+
+
+class _Unfinished(NamedTuple):
+    """A change of the array that is not whole: the old rows, and whether any of them has been overwritten."""
+
+    places: IntArray
+    rows: Array
+    has_begun: BoolArray
 
 
 class _Store:
@@ -55,14 +65,14 @@ class _Store:
         # Of the kind that the thread which holds it may take again, should it have been thrown out of a `with`.
         self.lock = threading.RLock()
         # One attribute, so that both change at once.
-        self.status: tuple[_Version, tuple[IntArray, Array] | None] = (_Version(), None)
+        self.status: tuple[_Version, _Unfinished | None] = (_Version(), None)
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
         newest, unfinished = self.status
         if unfinished is not None:
-            places, rows = unfinished
-            self.array[places] = rows
+            if unfinished.has_begun[0]:
+                self.array[unfinished.places] = unfinished.rows
             self.status = (newest, None)
         return newest
 
@@ -225,14 +235,14 @@ class Table:
             store.newest()
         return changed
 
-    def _next(self, places: IntArray, kept: Array) -> Table:
+    def _next(self, places: IntArray, kept: Array, has_begun: BoolArray = _BEGUN) -> Table:
         """Begin a change of the array: make the version that it will hold, and note the old rows."""
         store, old, new = self._store, self._version, _Version()
         store.fill(places)
-        # While the array holds the old version, nobody looks at these.
-        old.places, old.rows, old.next = places, kept, new
+        # While the array holds the old version, nobody looks at these. Places may be those of a row, the caller's.
+        old.places, old.rows, old.next = places.copy(), kept, new
         changed = Table(store, new, self.shape[0])
-        store.status = (old, (places, kept))
+        store.status = (old, _Unfinished(places, kept, has_begun))
         return changed
 
     def grown(self, n_rows: int) -> Table:
@@ -285,53 +295,48 @@ def _put(array: Array, places: IntArray, rows: Array) -> None:
     np.put(array.view(piece)[:, 0], places, whole.view(piece)[:, 0])
 
 
-def read_both(one: Table, other: Table, read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with the arrays of two tables, while nobody changes them; None if one holds another version."""
-    # On one line, as in `one_at_a_time`.
-    with one._store.lock, other._store.lock: return _read_both(one, other, read, arguments)  # noqa: E701  # fmt: skip
-
-
-def _read_both(one: Table, other: Table, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    first, second = one._store, other._store
-    if first.newest() is not one._version or second.newest() is not other._version:
-        return None
-    first.fill()
-    second.fill()
-    return read(first.array, second.array, *arguments)
-
-
 def changed_both(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table]:
-    """Do as `Table.changed` with two tables, whose arrays a function changes at the same places."""
-    changed = _both_locked(one, other, places, kept, change)
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], *arguments: Any
+) -> tuple[Table, Table, T]:
+    """Make tables whose arrays a function has changed at the same places; return them with what it returned.
+
+    The function, a compiled loop that cannot be interrupted, is called with both arrays, two arrays for their rows at
+    the places, an array of one truth, and the arguments. It copies the rows, then sets the truth, and then changes the
+    arrays; or it does nothing of it, and the tables are returned as they were.
+    """
+    changed = _both_locked(one, other, places, change, arguments)
     if changed is None:
-        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, kept, change)
+        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, change, *arguments)
     return changed
 
 
 def _both_locked(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table] | None:
-    with one._store.lock, other._store.lock: return _change_both(one, other, places, kept, change)  # noqa: E701  # fmt: skip
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[Table, Table, T] | None:
+    # On one line, as in `one_at_a_time`.
+    with one._store.lock, other._store.lock: return _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
 
 
 def _change_both(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table] | None:
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[Table, Table, T] | None:
     """Change the arrays of two tables, if they hold these versions."""
     first, second = one._store, other._store
     if first.newest() is not one._version or second.newest() is not other._version:
         return None
-    changed = one._next(places, kept[0]), other._next(places, kept[1])
+    n, has_begun = len(places), np.zeros(1, bool)
+    kept = np.empty((n, one.shape[1]), first.array.dtype), np.empty((n, other.shape[1]), second.array.dtype)
+    changed = one._next(places, kept[0], has_begun), other._next(places, kept[1], has_begun)
     try:
-        change(first.array, second.array)
+        answer = change(first.array, second.array, *kept, has_begun, *arguments)
+        if not has_begun[0]:
+            return one, other, answer
         first.status = (changed[0]._version, None)
         second.status = (changed[1]._version, None)
     finally:
         first.newest()
         second.newest()
-    return changed
+    return *changed, answer
 
 
 def _restore(taken: Array, places: IntArray, version: _Version) -> None:

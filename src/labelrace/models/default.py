@@ -182,13 +182,16 @@ class LabelRace(BankAlgorithm[State]):
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
         compiled = state.single_rows >= _COMPILED_FROM and is_available()
-        bank, learners, labels = self.bank, state.learners, _dense(Y)
+        bank, learners, labels, watch, is_drift = self.bank, state.learners, _dense(Y), state.watch, False
         scales = None if derived is None else derived.learners.scales
-        lesson = single_rows.teach(bank, learners, X, labels[0], scales, compiled=compiled)
-        watch, is_drift = self.monitored(state.watch, lesson.scores[None], labels, compiled=compiled)
-        if is_drift:
-            lesson = single_rows.teach(bank, self.forgotten(learners, X), X, labels[0], compiled=compiled)
-        learned = single_rows.learn(bank, lesson, X, compiled=compiled)
+        if is_counted := monitoring.is_due(watch, 1):
+            linear = bank.derive(learners) if derived is None else derived.learners
+            watch, is_drift = self.monitored(watch, bank.predict(linear, X), labels, compiled=compiled)
+            learners = self.forgotten(learners, X) if is_drift else learners
+        scores, learned = single_rows.learn(bank, learners, X, labels[0], scales, compiled=compiled)
+        if not is_counted:
+            # Nothing to be decided before the row is learned, which computes its scores anyway.
+            watch = monitoring.add(watch, scores[None], labels)
         n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
         return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
 
