@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import table
-from labelrace.learners.table import Table, _Unfinished, changed_both
+from labelrace.learners.table import Table, changed_both
 
 
 def assert_is(one, array):
@@ -133,7 +133,7 @@ def test_a_write_that_fails_half_way_is_undone():
     # As an interrupt leaves it that comes while another is dealt with.
     old = one._version
     old.places, old.rows = np.array([1]), array[[1]]
-    one._store.status = (old, _Unfinished(old.places, old.rows, np.ones(1, bool)))
+    one._store.status = (old, (old.places, old.rows, np.ones(1, bool)))
     one._store.array[1] = 100.0
     assert_is(one, array)
 

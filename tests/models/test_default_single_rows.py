@@ -14,7 +14,7 @@ import labelrace
 from labelrace import LabelRaceClassifier
 from labelrace.core import compiled, score_kernels
 from labelrace.learners import row_kernels
-from labelrace.models import default
+from labelrace.models import default, input_kernels
 
 spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
 interrupts = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def loops(request, monkeypatch):
     monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
     monkeypatch.setattr(default, "is_available", lambda: True)
     if request.param == "plain":
-        for module in (row_kernels, score_kernels):
+        for module in (row_kernels, score_kernels, input_kernels):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "compiled", kernel.function)

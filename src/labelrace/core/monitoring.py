@@ -134,47 +134,50 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compile
 
     ``compiled`` tells to count by a compiled loop, which gives the same.
     """
-    n, present = len(scores), (labels > 0).sum(axis=0)
+    n = len(scores)
     count = _count_compiled if compiled and watched.histograms.none.rows else _count
-    lowered = thresholds.adjusted(scores)
-    histograms, f1, surplus = zip(
-        *(
-            count(before, lowered, labels, share * watched.offsets)
-            for share, before in zip(SHARES, watched.histograms, strict=True)
-        ),
-        strict=True,
-    )
+    histograms, f1, surplus = count(watched, thresholds.adjusted(scores), labels)
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
-    frequency, rows = keep * watched.present + present, keep * watched.rows + n
+    frequency, rows = keep * watched.present + (labels > 0).sum(axis=0), keep * watched.rows + n
     step = _STEP * surplus[best_share(watched)] / (_STEP_ROWS * frequency / rows + _STEP_MORE)
-    offsets = np.clip(watched.offsets + step, -_MOST_OFFSET, _MOST_OFFSET)
+    offsets = np.minimum(np.maximum(watched.offsets + step, -_MOST_OFFSET), _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    recent_f1, f1_rows = keep * watched.f1 + np.array(f1), keep * watched.f1_rows + n
-    return Monitor(Histograms(*histograms), offsets, frequency, rows, recent_f1, f1_rows)
+    return Monitor(histograms, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
 
 
-def _count(
-    before: ScoreHistogram, scores: FloatArray, labels: FloatArray, offsets: FloatArray
-) -> tuple[ScoreHistogram, float, FloatArray]:
-    """Count scores less offsets; sum up the rows' F, and how much too often labels were chosen."""
-    z, known = scores - offsets, ~np.isnan(labels)
-    counted, present = thresholds.add_scores(before, z, labels), labels > 0
-    # Rows are judged by what was known before them, if anything was.
-    rule = thresholds.make_rule("cardinality", before if before.rows else counted, None)
-    chosen = thresholds.choose(rule, z) & known
-    sizes = chosen.sum(axis=1) + present.sum(axis=1)
-    f1 = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
-    return counted, float(f1), chosen.sum(axis=0) - present.sum(axis=0)
+def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> tuple[Histograms, FloatArray, FloatArray]:
+    """Count scores less shares of the offsets; sum up the rows' F, and how much too often labels were chosen."""
+    known, present = ~np.isnan(labels), labels > 0
+    histograms, f1, surplus = [], [], []
+    for share, before in zip(SHARES, watched.histograms, strict=True):
+        z = scores - share * watched.offsets
+        counted = thresholds.add_scores(before, z, labels)
+        # Rows are judged by what was known before them, if anything was.
+        rule = thresholds.make_rule("cardinality", before if before.rows else counted, None)
+        chosen = thresholds.choose(rule, z) & known
+        sizes = chosen.sum(axis=1) + present.sum(axis=1)
+        of_rows = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0)
+        histograms.append(counted)
+        f1.append(of_rows.sum())
+        surplus.append(chosen.sum(axis=0) - present.sum(axis=0))
+    return Histograms(*histograms), np.array(f1), np.array(surplus)
 
 
 def _count_compiled(
-    before: ScoreHistogram, scores: FloatArray, labels: FloatArray, offsets: FloatArray
-) -> tuple[ScoreHistogram, float, FloatArray]:
+    watched: Monitor, scores: FloatArray, labels: FloatArray
+) -> tuple[Histograms, FloatArray, FloatArray]:
     """Do as `_count`, where something was known before."""
-    rule = thresholds.make_rule("cardinality", before, None)
-    bounds = rule.threshold, rule.floor, *thresholds.BINNING
-    seen, present, best, n_empty, f1, surplus = score_kernels.count(scores, labels, offsets, *bounds)
-    return thresholds.with_counts(before, len(scores), seen, present, best, n_empty), f1, surplus
+    lowest, width, n_bins = thresholds.BINNING
+    bounds = np.array([thresholds.compiled_bounds(before) for before in watched.histograms])
+    counts, surplus = np.zeros((len(SHARES), 3, n_bins)), np.zeros((len(SHARES), scores.shape[1]))
+    n_empty, f1 = np.zeros((2, len(SHARES)))
+    rules = watched.offsets, SHARES, bounds, lowest, 1.0 / width
+    score_kernels.count(scores, labels, *rules, counts, n_empty, f1, surplus)
+    histograms = (
+        thresholds.with_counts(before, len(scores), *counted, empty)
+        for before, counted, empty in zip(watched.histograms, counts, n_empty.tolist(), strict=True)
+    )
+    return Histograms(*histograms), f1, surplus
 
 
 class Waiting(NamedTuple):
@@ -249,12 +252,13 @@ def is_due(watch: Watch, n_rows: int) -> bool:
 
 def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
-    buffer, of_labels = RowBuffer.of(watch.waiting.scores), RowBuffer.of(watch.waiting.labels)
-    if not is_due(watch, len(scores)):
-        waiting: Any = Waiting(buffer.appended(scores), of_labels.appended(labels))  # type: ignore[arg-type]
+    waiting: Any = Waiting(
+        RowBuffer.of(watch.waiting.scores).appended(scores), RowBuffer.of(watch.waiting.labels).appended(labels)
+    )
+    if len(waiting.scores) < _COUNTED_TOGETHER:
         return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
-    if len(buffer):
-        scores, labels = np.asarray(buffer.appended(scores)), np.asarray(of_labels.appended(labels))
+    if len(waiting.scores) > len(scores):
+        scores, labels = np.asarray(waiting.scores), np.asarray(waiting.labels)
     return add_together(watch, scores, labels, compiled=compiled)._replace(waiting=_none(scores.shape[1]))
 
 

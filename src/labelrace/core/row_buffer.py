@@ -12,15 +12,14 @@ __all__ = ["RowBuffer"]
 
 
 class RowBuffer:
-    """Rows in the parts that they came in; to NumPy, one array of all of them.
+    """Rows in the parts that they came in, each with those before it; to NumPy, one array of all of them.
 
     Parameters
     ----------
-    n_columns : int
-    parts : tuple of (n, n_columns) arrays, default=()
-        Nobody may write into them.
-    n_rows : int, default=0
-        All their rows.
+    before : RowBuffer or None
+        The rows before.
+    part : (n, m) array
+        The last rows. Nobody may write into them.
 
     Examples
     --------
@@ -31,29 +30,34 @@ class RowBuffer:
     ([[0.0, 0.0], [3.0, 4.0]], 2, 1)
     """
 
-    def __init__(self, n_columns: int, parts: tuple[Array, ...] = (), n_rows: int = 0) -> None:
-        self.n_columns = n_columns
-        self.parts = parts
-        self.n_rows = n_rows
+    __slots__ = ("before", "n_rows", "part")
+
+    def __init__(self, before: RowBuffer | None, part: Array) -> None:
+        self.before = before
+        self.part = part
+        self.n_rows = len(part) if before is None else before.n_rows + len(part)
 
     @classmethod
     def of(cls, rows: Array | RowBuffer) -> RowBuffer:
         """Make a buffer of an array; a buffer is returned as it is."""
-        if isinstance(rows, RowBuffer):
-            return rows
-        return cls(rows.shape[1], (rows,) if len(rows) else (), len(rows))
+        return rows if isinstance(rows, RowBuffer) else cls(None, rows)
 
     def appended(self, rows: Array) -> RowBuffer:
         """Make a buffer with further rows."""
-        return RowBuffer(self.n_columns, (*self.parts, rows), self.n_rows + len(rows))
+        return RowBuffer(self, rows)
 
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of all rows."""
-        return self.n_rows, self.n_columns
+        return self.n_rows, self.part.shape[1]
 
     def __len__(self) -> int:
         return self.n_rows
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        return np.concatenate([np.zeros((0, self.n_columns)), *self.parts], dtype=dtype or float)
+        parts, buffer = [], self
+        while buffer.before is not None:
+            parts.append(buffer.part)
+            buffer = buffer.before
+        parts.append(buffer.part)
+        return np.concatenate(parts[::-1], dtype=dtype or float)

@@ -40,6 +40,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from labelrace.core import score_kernels
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "calibration",
     "cardinality_threshold",
     "choose",
+    "compiled_bounds",
     "empty_row_floor",
     "grow_label_histograms",
     "make_rule",
@@ -90,8 +92,8 @@ _PRIOR = 0.05
 _SURE = 1e-6
 # Share of the row's best score that is taken from all of them.
 _OF_BEST = 0.1
-# What a compiled loop needs to find the bins of scores: where they begin, how many there are in a unit, and in all.
-BINNING = (_LOW, 1.0 / _WIDTH, _BINS)
+# What a compiled loop needs to find the bins of scores: where they begin, how wide they are, and how many.
+BINNING = (_LOW, _WIDTH, _BINS)
 
 
 class ScoreHistogram(NamedTuple):
@@ -213,6 +215,13 @@ def _with_above(counts: FloatArray, wanted: float) -> float:
     edge = int(np.searchsorted(-above, -wanted, side="right")) - 1
     inside = counts[edge]
     return float(EDGES[edge] + _WIDTH * ((above[edge] - wanted) / inside if inside else 0.0))
+
+
+def compiled_bounds(histogram: ScoreHistogram) -> tuple[float, float]:
+    """Do as `cardinality_threshold` and `empty_row_floor` by a compiled loop, where the histogram has rows."""
+    settled = _LOW, _WIDTH, _LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT
+    found: tuple[float, float] = score_kernels.bounds(*histogram, float(histogram.present.sum()), *settled)
+    return found
 
 
 def calibration(histogram: ScoreHistogram) -> FloatArray:

@@ -70,7 +70,8 @@ def learn(
     gained_kept: FloatArray,
     has_begun: BoolArray,
     places: IntArray,
-    values: Array,
+    x: Array,
+    is_sparse: bool,
     h: FloatArray,
     first_rows: FloatArray,
     young: BoolArray,
@@ -84,18 +85,23 @@ def learn(
     scores: Array,
     intercepts_after: FloatArray,
     intercept_gained_after: FloatArray,
-) -> int:
+) -> tuple[int, int]:
     """Compute the scores of a row and write what it teaches into ``weights`` and ``gained``.
 
+    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`.
     Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
     tells that the arrays are being changed. Written are further the scores, the intercepts and their precision, which
-    has the penalty ``prior``. Returns the columns that are in use for the first time; or `NEW_LABEL` or `OVERFLOW`,
-    and then nothing is changed but the three arrays for results.
+    has the penalty ``prior``. Returns the columns that are in use for the first time, or `NEW_LABEL` or `OVERFLOW`, and
+    then nothing is changed but the three arrays for results; and how many values are not zero.
     """
-    n, n_labels, total = len(values), len(h), 0.0
+    n, n_labels, total = len(x), len(h), 0.0
+    values = np.empty(n, weights.dtype)
+    n_filled = sparse_values(x, values) if is_sparse else n
+    if not is_sparse:
+        values[:] = x
     for j in range(n_labels):
         if h[j] > 0.0 and first_rows[j] == np.inf:
-            return NEW_LABEL
+            return NEW_LABEL, n_filled
         scores[j] = intercepts_after[j] = intercepts[j]
     for i in range(n):
         value, row = values[i], weights[places[i]]
@@ -128,7 +134,7 @@ def learn(
     for j in range(n_labels):
         total += intercepts_after[j]
     if not np.isfinite(total):
-        return OVERFLOW
+        return OVERFLOW, n_filled
     for i in range(len(kept)):
         row, known = weights[places[i]], kept[i]
         for j in range(n_labels):
@@ -145,7 +151,7 @@ def learn(
         for generation in range(2):
             gained[places[i], generation] = after[generation, i] / after_fading
         n_used += int(gained[places[i], 0] != 0.0) - int(in_use_before)
-    return n_used
+    return n_used, n_filled
 
 
 @kernel

@@ -88,27 +88,31 @@ def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: Floa
 
 
 def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> Learned:
-    keep, scaled = bank.factor(1), state.scaling
-    values, places, after = _scaled_compiled(scaled, X, keep)
-    fading, n_labels = _faded(state, keep), len(h)
-    scores, intercepts, intercept_gained = np.empty(n_labels, values.dtype), np.empty(n_labels), np.empty(2)
-    known = state.first_rows, state.young, state.intercepts, state.intercept_gained
-    numbers = state.alpha, keep, state.fading, fading, INTERCEPT
-    row = places, values, h, *known, *numbers, scores, intercepts, intercept_gained
-    weights: Any
-    gained: Any
-    if scaled.length:
-        weights, gained = state.weights.copy(), state.gained.copy()
-        kept = _NOT_KEPT[weights.dtype], _NOT_KEPT[gained.dtype], np.zeros(1, bool)
-        n_used = row_kernels.learn(weights, gained, *kept, *row)
+    keep, scaled, n_labels, weights, gained = bank.factor(1), state.scaling, len(h), state.weights, state.gained
+    fading, is_sparse = _faded(state, keep), not scaled.length
+    x, places = scaling.stored(X) if is_sparse else _dense_values(scaled, X)
+    scores, intercepts, intercept_gained = np.empty(n_labels, weights.dtype), np.empty(n_labels), np.empty(2)
+    row: tuple[Any, ...] = (
+        # Places of one type, so that nothing is compiled twice.
+        *(places.astype(np.int32, copy=False), x, is_sparse, h),
+        *(state.first_rows, state.young, state.intercepts, state.intercept_gained),
+        *(state.alpha, keep, state.fading, fading, INTERCEPT),
+        *(scores, intercepts, intercept_gained),
+    )
+    if is_sparse:
+        tables = Table.of(weights), Table.of(gained)
+        weights, gained, (n_used, n_filled) = changed_both(*tables, row[0], row_kernels.learn, *row)  # type: ignore[assignment]
+        scaled = scaling.counted(scaled, int(n_filled > 0), n_filled)
     else:
-        tables = Table.of(state.weights), Table.of(state.gained)
-        weights, gained, n_used = changed_both(*tables, places, row_kernels.learn, *row)
+        weights, gained = weights.copy(), gained.copy()
+        kept = _NOT_KEPT[weights.dtype], _NOT_KEPT[gained.dtype], np.zeros(1, bool)
+        n_used, _ = row_kernels.learn(weights, gained, *kept, *row)
+        scaled = _with_row(scaled, X, keep)
     if n_used == row_kernels.NEW_LABEL:
         return _learn_compiled(bank, bank.with_generations(state, h[None]), X, h)
     if n_used == row_kernels.OVERFLOW:
         steps.check_finite(intercepts)
-    return Learned(scores, _after(bank, state, after, weights, gained, intercepts, intercept_gained, fading, n_used))
+    return Learned(scores, _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used))
 
 
 def _faded(state: RLSState, keep: float) -> float:
@@ -142,40 +146,34 @@ def _after(
         state.founded,
         state.warm_up,
     )
-    return bank.rescaled(learned, scaled)
+    return bank.rescaled(learned, scaled) if scaled.length else learned
 
 
-def _scaled_compiled(scaled: ScalingState, X: AnyMatrix, keep: float) -> tuple[Array, IntArray, ScalingState]:
-    """Do as `scaling.transform_row` and `scaling.update`: the values of a row, their columns, and the state after it."""
-    kind = scaled.directions.dtype
-    if not scaled.length:
-        data, indices = scaling.stored(X)
-        values = np.empty(len(data), kind)
-        n_filled = row_kernels.sparse_values(data, values)
-        # Of one type, so that nothing is compiled twice.
-        places = indices.astype(np.int32, copy=False)
-        return values, places, scaling.counted(scaled, int(n_filled > 0), n_filled)
-    x, (m, n_random) = columns.dense(X)[0], scaled.directions.shape
-    values, places = np.empty(m + n_random, kind), np.arange(m + n_random, dtype=np.int32)
-    moments = scaled.rows, scaled.mean, scaled.square
-    settled = scaled.length, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE
-    row_kernels.dense_values(x, *moments, scaled.directions, *settled, values)
+def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:
+    """Do as `scaling.transform_row` for dense data."""
+    m, n_random = scaled.directions.shape
+    values = np.empty(m + n_random, scaled.directions.dtype)
+    known = scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
+    row_kernels.dense_values(
+        columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values
+    )
+    return values, np.arange(m + n_random, dtype=np.int32)
+
+
+def _with_row(scaled: ScalingState, X: AnyMatrix, keep: float) -> ScalingState:
+    """Do as `scaling.update` for dense data."""
     if not scaled.rows[0] > 0:
-        return values, places, scaling.update(scaled, X, keep)
-    after = np.empty((5, m))
-    recent = scaled.recent_rows, scaled.recent_mean, scaled.recent_square
+        return scaling.update(scaled, X, keep)
+    after = np.empty((5, len(scaled.rows)))
+    known = scaled.rows, scaled.mean, scaled.square, scaled.recent_rows, scaled.recent_mean, scaled.recent_square
     limits = float(scaling.MIN_ROWS), scaling.OUTLIER, scaling.CONSTANT
-    scaling.check_finite(row_kernels.moments(x, *moments, *recent, keep, *limits, after))
+    scaling.check_finite(row_kernels.moments(columns.dense(X)[0], *known, keep, *limits, after))
     rows, mean, square, recent_mean, recent_square = after
-    return (
-        values,
-        places,
-        scaled._replace(
-            rows=rows,
-            mean=mean,
-            square=square,
-            recent_rows=scaled.recent_rows + 1.0,
-            recent_mean=recent_mean,
-            recent_square=recent_square,
-        ),
+    return scaled._replace(
+        rows=rows,
+        mean=mean,
+        square=square,
+        recent_rows=scaled.recent_rows + 1.0,
+        recent_mean=recent_mean,
+        recent_square=recent_square,
     )

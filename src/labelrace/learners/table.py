@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -36,20 +36,9 @@ _BEGUN = np.ones(1, bool)
 class _Version:
     """A version: the newest one has its rows in the array; the others know which rows differ in the next one."""
 
-    __slots__ = ("next", "places", "rows")
-
-    def __init__(self) -> None:
-        self.next: _Version | None = None
-        self.places: IntArray | None = None
-        self.rows: Array | None = None
-
-
-class _Unfinished(NamedTuple):
-    """A change of the array that is not whole: the old rows, and whether any of them has been overwritten."""
-
-    places: IntArray
-    rows: Array
-    has_begun: BoolArray
+    next: _Version | None = None
+    places: IntArray | None = None
+    rows: Array | None = None
 
 
 class _Store:
@@ -60,32 +49,34 @@ class _Store:
 
     def __init__(self, array: Array, fill: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
         self.array = array
-        self._fill = fill
+        self.fills = fill
         self._is_open = np.full(n_rows, fill is not None)
         # Of the kind that the thread which holds it may take again, should it have been thrown out of a `with`.
         self.lock = threading.RLock()
-        # One attribute, so that both change at once.
-        self.status: tuple[_Version, _Unfinished | None] = (_Version(), None)
+        # One attribute, so that all changes at once: of a change that is not whole, the places, their old rows, and
+        # whether any of them has been overwritten.
+        self.status: tuple[_Version, tuple[IntArray, Array, BoolArray] | None] = (_Version(), None)
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
         newest, unfinished = self.status
         if unfinished is not None:
-            if unfinished.has_begun[0]:
-                self.array[unfinished.places] = unfinished.rows
+            places, rows, has_begun = unfinished
+            if has_begun[0]:
+                self.array[places] = rows
             self.status = (newest, None)
         return newest
 
     def fill(self, places: IntArray | None = None) -> None:
         """Fill in rows that nobody has asked for so far, all of them without places."""
-        if self._fill is None:
+        if self.fills is None:
             return
         wanted = np.zeros(len(self._is_open), dtype=bool)
         wanted[slice(None) if places is None else places[places < len(wanted)]] = True
         open_rows = np.flatnonzero(wanted & self._is_open)
         for start in range(0, len(open_rows), _FILLED):
             some = open_rows[start : start + _FILLED]
-            self.array[some] = self._fill(some)
+            self.array[some] = self.fills(some)
             self._is_open[some] = False
 
 
@@ -238,11 +229,12 @@ class Table:
     def _next(self, places: IntArray, kept: Array, has_begun: BoolArray = _BEGUN) -> Table:
         """Begin a change of the array: make the version that it will hold, and note the old rows."""
         store, old, new = self._store, self._version, _Version()
-        store.fill(places)
+        if store.fills:
+            store.fill(places)
         # While the array holds the old version, nobody looks at these. Places may be those of a row, the caller's.
         old.places, old.rows, old.next = places.copy(), kept, new
         changed = Table(store, new, self.shape[0])
-        store.status = (old, _Unfinished(places, kept, has_begun))
+        store.status = (old, (places, kept, has_begun))
         return changed
 
     def grown(self, n_rows: int) -> Table:
@@ -327,15 +319,12 @@ def _change_both(
     n, has_begun = len(places), np.zeros(1, bool)
     kept = np.empty((n, one.shape[1]), first.array.dtype), np.empty((n, other.shape[1]), second.array.dtype)
     changed = one._next(places, kept[0], has_begun), other._next(places, kept[1], has_begun)
-    try:
-        answer = change(first.array, second.array, *kept, has_begun, *arguments)
-        if not has_begun[0]:
-            return one, other, answer
-        first.status = (changed[0]._version, None)
-        second.status = (changed[1]._version, None)
-    finally:
-        first.newest()
-        second.newest()
+    # Should this be interrupted, whoever takes the lock next undoes it.
+    answer = change(first.array, second.array, *kept, has_begun, *arguments)
+    if not has_begun[0]:
+        return one, other, answer
+    first.status = (changed[0]._version, None)
+    second.status = (changed[1]._version, None)
     return *changed, answer
 
 

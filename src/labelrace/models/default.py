@@ -179,9 +179,13 @@ class LabelRace(BankAlgorithm[State]):
         watch = monitoring.add_together(state.watch, start.left_out(_dense(filled), some), _dense(Y[some]))
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
+    def is_compiled(self, state: State) -> bool:
+        """Tell whether loops are compiled for single rows, as there have been many."""
+        return state.single_rows >= _COMPILED_FROM and is_available()
+
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
-        compiled = state.single_rows >= _COMPILED_FROM and is_available()
+        compiled = self.is_compiled(state)
         bank, learners, labels, watch, is_drift = self.bank, state.learners, _dense(Y), state.watch, False
         scales = None if derived is None else derived.learners.scales
         if is_counted := monitoring.is_due(watch, 1):
