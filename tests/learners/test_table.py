@@ -201,14 +201,14 @@ def test_two_tables_are_changed_together_or_not_at_all(fails_at):
 
     if fails_at:
         with pytest.raises(KeyError):
-            changed_both(one, other, places, change, 1.0)
+            changed_both(one, other, places, change, (1.0,))
     else:
         expected = arrays[0].copy(), arrays[1].copy()
         expected[0][places] += 1.0
         expected[1][places] += 2.0
         # The second time the array of neither holds the version: the ways part.
         for _ in range(2):
-            *changed, answer = changed_both(one, other, places, change, 1.0)
+            *changed, answer = changed_both(one, other, places, change, (1.0,))
             assert answer == "done"
             for found, like in zip(changed, expected, strict=True):
                 assert_is(found, like)
@@ -218,5 +218,5 @@ def test_two_tables_are_changed_together_or_not_at_all(fails_at):
 
 def test_two_tables_that_a_function_leaves_alone_are_returned():
     one, other = Table.of(np.ones((4, 2))), Table.of(np.ones((4, 1)))
-    assert changed_both(one, other, np.array([1]), lambda *_: "refused") == (one, other, "refused")
+    assert changed_both(one, other, np.array([1]), lambda *_: "refused", ()) == (one, other, "refused")
     assert_is(one.replaced(np.array([0]), np.zeros((1, 2))), np.vstack([np.zeros((1, 2)), np.ones((3, 2))]))

@@ -247,18 +247,17 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
 
 def is_due(watch: Watch, n_rows: int) -> bool:
     """Tell whether rows are counted when so many are added to those that wait."""
-    return len(watch.waiting.scores) + n_rows >= _COUNTED_TOGETHER
+    return watch.waiting.scores.shape[0] + n_rows >= _COUNTED_TOGETHER
 
 
 def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
-    waiting: Any = Waiting(
-        RowBuffer.of(watch.waiting.scores).appended(scores), RowBuffer.of(watch.waiting.labels).appended(labels)
-    )
-    if len(waiting.scores) < _COUNTED_TOGETHER:
+    all_scores, all_labels = RowBuffer(watch.waiting.scores, scores), RowBuffer(watch.waiting.labels, labels)
+    if all_scores.shape[0] < _COUNTED_TOGETHER:
+        waiting: Any = Waiting(all_scores, all_labels)  # type: ignore[arg-type]
         return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
-    if len(waiting.scores) > len(scores):
-        scores, labels = np.asarray(waiting.scores), np.asarray(waiting.labels)
+    if all_scores.shape[0] > len(scores):
+        scores, labels = np.asarray(all_scores), np.asarray(all_labels)
     return add_together(watch, scores, labels, compiled=compiled)._replace(waiting=_none(scores.shape[1]))
 
 

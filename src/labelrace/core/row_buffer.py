@@ -12,52 +12,38 @@ __all__ = ["RowBuffer"]
 
 
 class RowBuffer:
-    """Rows in the parts that they came in, each with those before it; to NumPy, one array of all of them.
+    """Rows behind others; to NumPy, one array of all of them.
 
     Parameters
     ----------
-    before : RowBuffer or None
+    before : (n, m) array or RowBuffer
         The rows before.
     part : (n, m) array
-        The last rows. Nobody may write into them.
+        The last rows. Nobody may write into either.
 
     Examples
     --------
     >>> import numpy as np
-    >>> one = RowBuffer.of(np.zeros((1, 2)))
-    >>> two = one.appended(np.array([[3.0, 4.0]]))
-    >>> np.asarray(two).tolist(), len(two), len(one)
-    ([[0.0, 0.0], [3.0, 4.0]], 2, 1)
+    >>> one = RowBuffer(np.zeros((1, 2)), np.array([[3.0, 4.0]]))
+    >>> two = RowBuffer(one, np.array([[5.0, 6.0]]))
+    >>> np.asarray(two).tolist(), one.shape
+    ([[0.0, 0.0], [3.0, 4.0], [5.0, 6.0]], (2, 2))
     """
 
-    __slots__ = ("before", "n_rows", "part")
+    __slots__ = ("before", "part", "shape")
 
-    def __init__(self, before: RowBuffer | None, part: Array) -> None:
+    def __init__(self, before: Array | RowBuffer, part: Array) -> None:
         self.before = before
         self.part = part
-        self.n_rows = len(part) if before is None else before.n_rows + len(part)
-
-    @classmethod
-    def of(cls, rows: Array | RowBuffer) -> RowBuffer:
-        """Make a buffer of an array; a buffer is returned as it is."""
-        return rows if isinstance(rows, RowBuffer) else cls(None, rows)
-
-    def appended(self, rows: Array) -> RowBuffer:
-        """Make a buffer with further rows."""
-        return RowBuffer(self, rows)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of all rows."""
-        return self.n_rows, self.part.shape[1]
+        self.shape = (before.shape[0] + len(part), part.shape[1])
 
     def __len__(self) -> int:
-        return self.n_rows
+        return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        parts, buffer = [], self
-        while buffer.before is not None:
-            parts.append(buffer.part)
-            buffer = buffer.before
-        parts.append(buffer.part)
-        return np.concatenate(parts[::-1], dtype=dtype or float)
+        parts: list[Array] = [self.part]
+        before = self.before
+        while isinstance(before, RowBuffer):
+            parts.append(before.part)
+            before = before.before
+        return np.concatenate([before, *reversed(parts)], dtype=dtype or float)

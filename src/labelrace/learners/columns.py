@@ -290,6 +290,9 @@ def filled(X: AnyMatrix, values: FloatArray) -> AnyMatrix:
 
 def dense(matrix: AnyMatrix) -> FloatArray:
     """Return an array, also of a sparse matrix."""
+    # Asked first, as it is quicker to tell.
+    if type(matrix) is np.ndarray:
+        return matrix
     return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
 
 

@@ -360,14 +360,15 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
     n_random = state.directions.shape[1]
     # Single rows take this way, too: it makes few calls, and none of slow ones such as np.clip. The two parts are
     # separate arrays until the end, as NumPy is several times slower on a part of the columns of an array.
-    with np.errstate(over="ignore", invalid="ignore"):
-        Z = columns.dense(X) - state.mean
-        Z *= 1.0 / scales
-        Z = Z.astype(state.directions.dtype, copy=False)
+    Z = columns.dense(X) - state.mean
+    # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
+    Z /= scales
     most = CLIP / state.length
     np.minimum(Z, most, out=Z)
     np.maximum(Z, -most, out=Z)
-    if np.isnan(Z.sum()):
+    Z = Z.astype(state.directions.dtype, copy=False)
+    # One NaN makes the sum NaN, which differs from itself.
+    if (total := np.add.reduce(Z, axis=None)) != total:
         Z[np.isnan(Z)] = 0.0
     if not n_random:
         return Z

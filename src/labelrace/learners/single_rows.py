@@ -90,18 +90,29 @@ def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: Floa
 def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> Learned:
     keep, scaled, n_labels, weights, gained = bank.factor(1), state.scaling, len(h), state.weights, state.gained
     fading, is_sparse = _faded(state, keep), not scaled.length
-    x, places = scaling.stored(X) if is_sparse else _dense_values(scaled, X)
+    x, places = _stored(X) if is_sparse else _dense_values(scaled, X)
     scores, intercepts, intercept_gained = np.empty(n_labels, weights.dtype), np.empty(n_labels), np.empty(2)
     row: tuple[Any, ...] = (
-        # Places of one type, so that nothing is compiled twice.
-        *(places.astype(np.int32, copy=False), x, is_sparse, h),
-        *(state.first_rows, state.young, state.intercepts, state.intercept_gained),
-        *(state.alpha, keep, state.fading, fading, INTERCEPT),
-        *(scores, intercepts, intercept_gained),
+        places,
+        x,
+        is_sparse,
+        h,
+        state.first_rows,
+        state.young,
+        state.intercepts,
+        state.intercept_gained,
+        state.alpha,
+        keep,
+        state.fading,
+        fading,
+        INTERCEPT,
+        scores,
+        intercepts,
+        intercept_gained,
     )
     if is_sparse:
         tables = Table.of(weights), Table.of(gained)
-        weights, gained, (n_used, n_filled) = changed_both(*tables, row[0], row_kernels.learn, *row)  # type: ignore[assignment]
+        weights, gained, (n_used, n_filled) = changed_both(*tables, places, row_kernels.learn, row)  # type: ignore[assignment]
         scaled = scaling.counted(scaled, int(n_filled > 0), n_filled)
     else:
         weights, gained = weights.copy(), gained.copy()
@@ -147,6 +158,12 @@ def _after(
         state.warm_up,
     )
     return bank.rescaled(learned, scaled) if scaled.length else learned
+
+
+def _stored(X: AnyMatrix) -> tuple[FloatArray, IntArray]:
+    """Do as `scaling.stored`, with places of one type, so that nothing is compiled twice."""
+    data, places = scaling.stored(X)
+    return data, places if places.dtype == np.int32 else places.astype(np.int32)
 
 
 def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:

@@ -288,7 +288,7 @@ def _put(array: Array, places: IntArray, rows: Array) -> None:
 
 
 def changed_both(
-    one: Table, other: Table, places: IntArray, change: Callable[..., T], *arguments: Any
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
 ) -> tuple[Table, Table, T]:
     """Make tables whose arrays a function has changed at the same places; return them with what it returned.
 
@@ -296,17 +296,11 @@ def changed_both(
     the places, an array of one truth, and the arguments. It copies the rows, then sets the truth, and then changes the
     arrays; or it does nothing of it, and the tables are returned as they were.
     """
-    changed = _both_locked(one, other, places, change, arguments)
-    if changed is None:
-        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, change, *arguments)
-    return changed
-
-
-def _both_locked(
-    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
-) -> tuple[Table, Table, T] | None:
     # On one line, as in `one_at_a_time`.
-    with one._store.lock, other._store.lock: return _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
+    with one._store.lock, other._store.lock: changed = _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
+    if changed is None:
+        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, change, arguments)
+    return changed
 
 
 def _change_both(
@@ -317,15 +311,15 @@ def _change_both(
     if first.newest() is not one._version or second.newest() is not other._version:
         return None
     n, has_begun = len(places), np.zeros(1, bool)
-    kept = np.empty((n, one.shape[1]), first.array.dtype), np.empty((n, other.shape[1]), second.array.dtype)
-    changed = one._next(places, kept[0], has_begun), other._next(places, kept[1], has_begun)
+    kept, other_kept = np.empty((n, one.shape[1]), one.dtype), np.empty((n, other.shape[1]), other.dtype)
+    changed, other_changed = one._next(places, kept, has_begun), other._next(places, other_kept, has_begun)
     # Should this be interrupted, whoever takes the lock next undoes it.
-    answer = change(first.array, second.array, *kept, has_begun, *arguments)
+    answer = change(first.array, second.array, kept, other_kept, has_begun, *arguments)
     if not has_begun[0]:
         return one, other, answer
-    first.status = (changed[0]._version, None)
-    second.status = (changed[1]._version, None)
-    return *changed, answer
+    first.status = (changed._version, None)
+    second.status = (other_changed._version, None)
+    return changed, other_changed, answer
 
 
 def _restore(taken: Array, places: IntArray, version: _Version) -> None:

@@ -186,7 +186,8 @@ class LabelRace(BankAlgorithm[State]):
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it."""
         compiled = self.is_compiled(state)
-        bank, learners, labels, watch, is_drift = self.bank, state.learners, _dense(Y), state.watch, False
+        bank, learners, watch, is_drift = self.bank, state.learners, state.watch, False
+        labels = Y if type(Y) is np.ndarray else _dense(Y)
         scales = None if derived is None else derived.learners.scales
         if is_counted := monitoring.is_due(watch, 1):
             linear = bank.derive(learners) if derived is None else derived.learners
@@ -216,14 +217,14 @@ class LabelRace(BankAlgorithm[State]):
         if X.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
             return self._continue_row(state, X, Y, derived)
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        Z = self.bank.transform(linear, X)
+        gathered = self.bank.gather(state.learners, self.bank.transform(linear, X))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
-        monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        scores = self.bank.predict_transformed(linear, monitored)
+        monitored, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
+        scores = self.bank.predict_transformed(linear, monitored, gathered.weights)
         watch, is_drift = self.monitored(state.watch, scores, _dense(labels))
         learners = self.forgotten(state.learners, X) if is_drift else state.learners
-        learned = self.bank.learn(learners, X, Y, None if is_drift else Z)
+        learned = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
         return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
 
     def fits(self, n_columns: int, n_labels: int) -> bool:

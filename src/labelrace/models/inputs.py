@@ -103,13 +103,14 @@ def _is_in_order(X: Any, schema: Schema, compiled: bool) -> bool:
 
     Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
     """
-    if not isinstance(X, (csr_array, np.ndarray)) or schema.feature_names is not None:
+    kind = type(X)
+    if (kind is not csr_array and kind is not np.ndarray) or schema.feature_names is not None:
         return False
     shape, n_features = X.shape, len(schema.n_values)
     if len(shape) != 2 or shape[1] != n_features or not columns.all_numeric(schema.n_values):
         return False
-    if type(X) is not csr_array:
-        return _is_plainly_fine(X)
+    if kind is not csr_array:
+        return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
     if X.indices.dtype != _INDEX:
         return False
     if compiled and shape[0] == 1:
@@ -309,8 +310,12 @@ def _is_plainly_fine(X: Any) -> bool:
     is_sparse = type(X) is csr_array or (scipy.sparse.issparse(X) and X.format == "csr")
     if not (is_sparse or type(X) is np.ndarray) or X.dtype != _FLOAT or X.ndim != 2 or 0 in X.shape:
         return False
+    return _is_small(X.data if is_sparse else X)
+
+
+def _is_small(values: Array) -> bool:
+    """Tell whether all numbers are of a size that is learned, and none is missing."""
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
-    values = X.data if is_sparse else X
     return bool(np.vdot(values, values) <= _LARGEST**2)
 
 
