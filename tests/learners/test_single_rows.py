@@ -85,10 +85,10 @@ def test_loops_give_what_numpy_gives(loops, seed, kind, single, half_life, n_ran
             x = scipy.sparse.csr_array(X[i : i + 1]) if kind == "sparse" and i % 3 else X[i : i + 1]
             one = single_rows.learn(bank, by_loops, x, Y[i], compiled=True)
             here, other = (single_rows.learn(bank, by_numpy, x, Y[i], compiled=form) for form in (True, False))
-            np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-3 if single else 1e-9)
+            np.testing.assert_allclose(one[0], other[0], rtol=1e-4, atol=1e-3 if single else 1e-9)
             # From the same state, so that round-off does not add up.
-            assert_same(here.state, other.state, 2e-4 if single else 1e-8)
-            by_loops, by_numpy = one.state, other.state
+            assert_same(here[1], other[1], 2e-4 if single else 1e-8)
+            by_loops, by_numpy = one[1], other[1]
     assert by_numpy.young.any() or np.isinf(by_numpy.first_rows).any() or founded_often
 
 
@@ -106,7 +106,7 @@ def test_generations_that_single_rows_found_begin_anew(kind, monkeypatch):
         x = X[i : i + 1]
         block, row = (
             bank.learn(block, x, Y[i : i + 1]),
-            single_rows.learn(bank, row, x, Y[i]).state,
+            single_rows.learn(bank, row, x, Y[i])[1],
         )
         assert_same(row, block, 1e-8)
         founded.add(row.founded)
@@ -123,12 +123,12 @@ def test_a_row_leaves_the_states_before_as_they_were(loops, kind, compiled):
     before = bank.update(bank.init(np.zeros(X.shape[1], int), Y.shape[1]), X[:80], Y[:80])
     weights, gained = np.array(before.weights), np.array(before.gained)
     x, further = (scipy.sparse.csr_array(X[i : i + 1]) if kind == "sparse" else X[i : i + 1] for i in (90, 91))
-    one = single_rows.learn(bank, before, x, Y[90], compiled=compiled).state
+    one = single_rows.learn(bank, before, x, Y[90], compiled=compiled)[1]
     learned = np.array(one.weights)
     assert (learned != weights).any()
     for _ in range(2):
         # The array holds the version of the first copy; the others go their own way.
-        other = single_rows.learn(bank, before, x, Y[90], compiled=compiled).state
+        other = single_rows.learn(bank, before, x, Y[90], compiled=compiled)[1]
         np.testing.assert_array_equal(other.weights, learned)
     single_rows.learn(bank, one, further, Y[91], compiled=compiled)
     if kind == "sparse":

@@ -44,6 +44,7 @@ class Kernel:
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
         return (self.compiled or self.compile())(*arguments)
 
     def compile(self) -> Callable[..., Any]:

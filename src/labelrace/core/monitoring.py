@@ -35,7 +35,6 @@ __all__ = [
     "example_f1",
     "grow",
     "grow_monitor",
-    "is_due",
     "monitor",
     "new_monitor",
     "reordered",
@@ -134,19 +133,51 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compile
 
     ``compiled`` tells to count by a compiled loop, which gives the same.
     """
+    return _monitor(watched, scores, labels, compiled)[0]
+
+
+def _monitor(
+    watched: Monitor, scores: FloatArray, labels: FloatArray, compiled: bool
+) -> tuple[Monitor, FloatArray]:
+    """Do so, and compute the errors of the rows (`drift.clipped_errors`)."""
     n = len(scores)
     count = _count_compiled if compiled and watched.histograms.none.rows else _count
-    histograms, f1, surplus = count(watched, thresholds.adjusted(scores), labels)
+    histograms, f1, surplus, present, errors = count(watched, scores, labels)
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
-    frequency, rows = keep * watched.present + (labels > 0).sum(axis=0), keep * watched.rows + n
+    frequency, rows = keep * watched.present + present, keep * watched.rows + n
     step = _STEP * surplus[best_share(watched)] / (_STEP_ROWS * frequency / rows + _STEP_MORE)
     offsets = np.minimum(np.maximum(watched.offsets + step, -_MOST_OFFSET), _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    return Monitor(histograms, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
+    after = Monitor(histograms, offsets, frequency, rows, keep * watched.f1 + f1, keep * watched.f1_rows + n)
+    return after, errors
 
 
-def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> tuple[Histograms, FloatArray, FloatArray]:
-    """Count scores less shares of the offsets; sum up the rows' F, and how much too often labels were chosen."""
+class _Counts(NamedTuple):
+    """What some rows show.
+
+    Attributes
+    ----------
+    histograms : Histograms
+        With their scores, less shares of the offsets.
+    f1 : (3,) array
+        Sums of the rows' F, with each share.
+    surplus : (3, l) array
+        How much more often labels were chosen than present, with each share.
+    present : (l,) array
+        How often labels were present.
+    errors : (n,) array
+        Errors of the rows.
+    """
+
+    histograms: Histograms
+    f1: FloatArray
+    surplus: FloatArray
+    present: FloatArray
+    errors: FloatArray
+
+
+def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
+    errors, scores = drift.clipped_errors(scores, labels), thresholds.adjusted(scores)
     known, present = ~np.isnan(labels), labels > 0
     histograms, f1, surplus = [], [], []
     for share, before in zip(SHARES, watched.histograms, strict=True):
@@ -160,24 +191,23 @@ def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> tuple[Hi
         histograms.append(counted)
         f1.append(of_rows.sum())
         surplus.append(chosen.sum(axis=0) - present.sum(axis=0))
-    return Histograms(*histograms), np.array(f1), np.array(surplus)
+    return _Counts(Histograms(*histograms), np.array(f1), np.array(surplus), present.sum(axis=0), errors)
 
 
-def _count_compiled(
-    watched: Monitor, scores: FloatArray, labels: FloatArray
-) -> tuple[Histograms, FloatArray, FloatArray]:
+def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
     """Do as `_count`, where something was known before."""
     lowest, width, n_bins = thresholds.BINNING
     bounds = np.array([thresholds.compiled_bounds(before) for before in watched.histograms])
-    counts, surplus = np.zeros((len(SHARES), 3, n_bins)), np.zeros((len(SHARES), scores.shape[1]))
-    n_empty, f1 = np.zeros((2, len(SHARES)))
-    rules = watched.offsets, SHARES, bounds, lowest, 1.0 / width
-    score_kernels.count(scores, labels, *rules, counts, n_empty, f1, surplus)
+    (n, n_labels), n_shares = scores.shape, len(SHARES)
+    counts, surplus, present = np.zeros((n_shares, 3, n_bins)), np.zeros((n_shares, n_labels)), np.zeros(n_labels)
+    n_empty, f1, errors = np.zeros(n_shares), np.zeros(n_shares), np.zeros(n)
+    rules = watched.offsets, SHARES, bounds, thresholds.OF_BEST, lowest, 1.0 / width
+    score_kernels.count(scores, labels, *rules, counts, n_empty, f1, surplus, present, errors)
     histograms = (
-        thresholds.with_counts(before, len(scores), *counted, empty)
+        thresholds.with_counts(before, n, *counted, empty)
         for before, counted, empty in zip(watched.histograms, counts, n_empty.tolist(), strict=True)
     )
-    return Histograms(*histograms), f1, surplus
+    return _Counts(Histograms(*histograms), f1, surplus, present, errors)
 
 
 class Waiting(NamedTuple):
@@ -245,11 +275,6 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
     return slice(None) if n_rows == n else np.arange(n_rows) * n // n_rows
 
 
-def is_due(watch: Watch, n_rows: int) -> bool:
-    """Tell whether rows are counted when so many are added to those that wait."""
-    return watch.waiting.scores.shape[0] + n_rows >= _COUNTED_TOGETHER
-
-
 def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
     all_scores, all_labels = RowBuffer(watch.waiting.scores, scores), RowBuffer(watch.waiting.labels, labels)
@@ -266,8 +291,8 @@ def add_together(watch: Watch, scores: FloatArray, labels: FloatArray, *, compil
     if len(watch.by_label.seen):
         by_label = thresholds.add_label_scores(watch.by_label, thresholds.adjusted(scores), labels)
         watch = watch._replace(by_label=by_label)
-    watched = drift.add(watch.drift, drift.clipped_errors(scores, labels))
-    return watch._replace(monitor=monitor(watch.monitor, scores, labels, compiled=compiled), drift=watched)
+    watched, errors = _monitor(watch.monitor, scores, labels, compiled)
+    return watch._replace(monitor=watched, drift=drift.add(watch.drift, errors))
 
 
 def grow(watch: Watch, n_labels: int) -> Watch:

@@ -71,26 +71,39 @@ def count(
     offsets: FloatArray,
     shares: FloatArray,
     rules: FloatArray,
+    of_best: float,
     lowest: float,
     bins_per_unit: float,
     counts: FloatArray,
     n_empty: FloatArray,
     f1: FloatArray,
     surplus: FloatArray,
+    n_present_of: FloatArray,
+    errors: FloatArray,
 ) -> None:
     """Count adjusted scores less shares of the offsets, and how well rules, threshold and floor, choose labels by them.
 
     Added for each share are: to ``counts``, by bin, all scores, those of present labels and each row's best one; the
-    rows without a label; the sum of the rows' F; and how much more often each label was chosen than present.
+    rows without a label; the sum of the rows' F; and how much more often each label was chosen than present. Further
+    how often each label was present, and the squared errors of each row's scores, clipped to [0, 1].
     """
     n, n_labels = scores.shape
-    last_bin, z = counts.shape[2] - 1.0, np.empty(n_labels)
+    last_bin, z, lowered = counts.shape[2] - 1.0, np.empty(n_labels), np.empty(n)
+    for i in range(n):
+        highest = 0.0
+        for j in range(n_labels):
+            highest = max(highest, scores[i, j])
+            likely, label = min(max(scores[i, j], 0.0), 1.0), labels[i, j]
+            # Of what is not known, the error that is expected.
+            errors[i] += (likely - label) * (likely - label) if label == label else likely * (1.0 - likely)
+            n_present_of[j] += int(label > 0.0)
+        lowered[i] = of_best * highest
     for s in range(len(shares)):
         seen, present, best = counts[s]
         for i in range(n):
             n_present, n_chosen, n_hits, absent, top = 0, 0, 0, 1.0, 0
             for j in range(n_labels):
-                z[j] = scores[i, j] - shares[s] * offsets[j]
+                z[j] = scores[i, j] - lowered[i] - shares[s] * offsets[j]
                 top = j if z[j] > z[top] else top
             # A row without a label gets its best one, unless that is too low.
             threshold, floor = rules[s]

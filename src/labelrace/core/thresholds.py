@@ -46,6 +46,7 @@ from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 __all__ = [
     "AIMS",
     "BINNING",
+    "OF_BEST",
     "LabelHistograms",
     "Rule",
     "ScoreHistogram",
@@ -91,7 +92,7 @@ _PRIOR = 0.05
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
 # Share of the row's best score that is taken from all of them.
-_OF_BEST = 0.1
+OF_BEST = 0.1
 # What a compiled loop needs to find the bins of scores: where they begin, how wide they are, and how many.
 BINNING = (_LOW, _WIDTH, _BINS)
 
@@ -259,7 +260,7 @@ def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArra
            [-0.1 , -0.3 , -0.2 ]])
     """
     # Python's numbers, as NumPy's would make double precision of single; and not `max`, which is slower for one row.
-    lowered = scores - _OF_BEST * np.maximum(np.maximum.reduce(scores, axis=1, keepdims=True), 0.0)
+    lowered = scores - OF_BEST * np.maximum(np.maximum.reduce(scores, axis=1, keepdims=True), 0.0)
     lowered -= offsets
     return lowered
 

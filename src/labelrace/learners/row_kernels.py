@@ -92,7 +92,7 @@ def learn(
     Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
     tells that the arrays are being changed. Written are further the scores, the intercepts and their precision, which
     has the penalty ``prior``. Returns the columns that are in use for the first time, or `NEW_LABEL` or `OVERFLOW`, and
-    then nothing is changed but the three arrays for results; and how many values are not zero.
+    then neither array is changed; and how many values are not zero.
     """
     n, n_labels, total = len(x), len(h), 0.0
     values = np.empty(n, weights.dtype)
@@ -105,8 +105,15 @@ def learn(
         scores[j] = intercepts_after[j] = intercepts[j]
     for i in range(n):
         value, row = values[i], weights[places[i]]
-        for j in range(n_labels):
-            scores[j] += value * row[j]
+        if len(kept):
+            known = kept[i]
+            for j in range(n_labels):
+                known[j] = row[j]
+                scores[j] += value * row[j]
+            gained_kept[i, 0], gained_kept[i, 1] = gained[places[i], 0], gained[places[i], 1]
+        else:
+            for j in range(n_labels):
+                scores[j] += value * row[j]
     after = np.empty((2, n))
     directions, pulls = np.empty((2, n), values.dtype), np.zeros((2, n_labels), values.dtype)
     n_generations = 2 if young.any() else 1
@@ -135,11 +142,6 @@ def learn(
         total += intercepts_after[j]
     if not np.isfinite(total):
         return OVERFLOW, n_filled
-    for i in range(len(kept)):
-        row, known = weights[places[i]], kept[i]
-        for j in range(n_labels):
-            known[j] = row[j]
-        gained_kept[i, 0], gained_kept[i, 1] = gained[places[i], 0], gained[places[i], 1]
     has_begun[0] = True
     n_used = 0
     for i in range(n):

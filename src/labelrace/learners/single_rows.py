@@ -9,7 +9,7 @@ Everything is here in two forms that give the same up to round-off: in NumPy, an
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,23 +20,18 @@ from labelrace.learners.scaling import ScalingState
 from labelrace.learners.table import Table, changed_both, replaced_rows, rows_of
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Learned", "learn"]
+__all__ = ["learn"]
 
+# What is left of `gained` at the least.
+_LEAST = LEAST_FADING**2
 # Where the rows before need not be kept: they are copied as a whole.
 _NOT_KEPT: Any = {np.dtype(kind): np.empty((0, 0), kind) for kind in (np.float32, np.float64)}
 
 
-class Learned(NamedTuple):
-    """The scores that a row had before it was learned, (k,), and the state after it."""
-
-    scores: Array
-    state: RLSState
-
-
 def learn(
     bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None = None, *, compiled: bool = False
-) -> Learned:
-    """Do as `RLS.learn` with a row of numeric features and its labels ``h``, and compute its scores before that.
+) -> tuple[Array, RLSState]:
+    """Do as `RLS.learn` with a row of numeric features and its labels ``h``; return the scores before that, too.
 
     ``scales`` are those of `RLS.derive`, if there are any; ``compiled`` tells to do it by compiled loops.
     """
@@ -45,7 +40,7 @@ def learn(
     return _learn_compiled(bank, state, X, h) if compiled else _learn(bank, state, X, h, scales)
 
 
-def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None) -> Learned:
+def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None) -> tuple[Array, RLSState]:
     if np.isinf(state.first_rows[h > 0]).any():
         state = bank.with_generations(state, h[None])
     keep = bank.factor(1)
@@ -79,20 +74,23 @@ def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: Floa
         # A product of one or two vectors each is the quickest way to add them up.
         taught = directions.T @ pulls
         taught += weights
-    fading = _faded(state, keep)
+    fading = max(state.fading * keep, _LEAST)
     gained /= fading
     n_used = int(np.count_nonzero(gained[:, 0]) - np.count_nonzero(before[:, 0]))
     scaled = scaling.update(state.scaling, X, keep)
     tables = replaced_rows(state.weights, places, taught, weights), replaced_rows(state.gained, places, gained, before)
-    return Learned(scores, _after(bank, state, scaled, *tables, intercepts, intercept_gained, fading, n_used))
+    return scores, _after(bank, state, scaled, *tables, intercepts, intercept_gained, fading, n_used)
 
 
-def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> Learned:
+def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> tuple[Array, RLSState]:
     keep, scaled, n_labels, weights, gained = bank.factor(1), state.scaling, len(h), state.weights, state.gained
-    fading, is_sparse = _faded(state, keep), not scaled.length
-    x, places = _stored(X) if is_sparse else _dense_values(scaled, X)
-    scores, intercepts, intercept_gained = np.empty(n_labels, weights.dtype), np.empty(n_labels), np.empty(2)
-    row: tuple[Any, ...] = (
+    fading, is_sparse = max(state.fading * keep, _LEAST), not scaled.length
+    x, places = scaling.stored(X) if is_sparse else _dense_values(scaled, X)
+    if places.dtype != np.int32:
+        # Of one type, so that nothing is compiled twice.
+        places = places.astype(np.int32)
+    scores, intercepts, intercept_gained = np.empty(n_labels, scaled.directions.dtype), np.empty(n_labels), np.empty(2)
+    row = (
         places,
         x,
         is_sparse,
@@ -123,11 +121,7 @@ def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> 
         return _learn_compiled(bank, bank.with_generations(state, h[None]), X, h)
     if n_used == row_kernels.OVERFLOW:
         steps.check_finite(intercepts)
-    return Learned(scores, _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used))
-
-
-def _faded(state: RLSState, keep: float) -> float:
-    return max(state.fading * keep, LEAST_FADING**2)
+    return scores, _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used)
 
 
 def _after(
@@ -158,12 +152,6 @@ def _after(
         state.warm_up,
     )
     return bank.rescaled(learned, scaled) if scaled.length else learned
-
-
-def _stored(X: AnyMatrix) -> tuple[FloatArray, IntArray]:
-    """Do as `scaling.stored`, with places of one type, so that nothing is compiled twice."""
-    data, places = scaling.stored(X)
-    return data, places if places.dtype == np.int32 else places.astype(np.int32)
 
 
 def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:

@@ -60,7 +60,7 @@ class _Store:
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
         newest, unfinished = self.status
-        if unfinished is not None:
+        if unfinished:
             places, rows, has_begun = unfinished
             if has_begun[0]:
                 self.array[places] = rows
@@ -218,7 +218,8 @@ class Table:
         store = self._store
         if store.newest() is not self._version:
             return None
-        changed = self._next(places, kept)
+        # A copy, as the places may be those of a row, the caller's.
+        changed = self._next(places.copy(), kept)
         try:
             change(store.array)
             store.status = (changed._version, None)
@@ -231,8 +232,8 @@ class Table:
         store, old, new = self._store, self._version, _Version()
         if store.fills:
             store.fill(places)
-        # While the array holds the old version, nobody looks at these. Places may be those of a row, the caller's.
-        old.places, old.rows, old.next = places.copy(), kept, new
+        # While the array holds the old version, nobody looks at these.
+        old.places, old.rows, old.next = places, kept, new
         changed = Table(store, new, self.shape[0])
         store.status = (old, (places, kept, has_begun))
         return changed
@@ -307,11 +308,13 @@ def _change_both(
     one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
 ) -> tuple[Table, Table, T] | None:
     """Change the arrays of two tables, if they hold these versions."""
-    first, second = one._store, other._store
+    first, second, n = one._store, other._store, len(places)
     if first.newest() is not one._version or second.newest() is not other._version:
         return None
-    n, has_begun = len(places), np.zeros(1, bool)
-    kept, other_kept = np.empty((n, one.shape[1]), one.dtype), np.empty((n, other.shape[1]), other.dtype)
+    has_begun, kept = np.zeros(1, bool), np.empty((n, one.shape[1]), first.array.dtype)
+    other_kept = np.empty((n, other.shape[1]), second.array.dtype)
+    # A copy, as the places may be those of a row, the caller's.
+    places = places.copy()
     changed, other_changed = one._next(places, kept, has_begun), other._next(places, other_kept, has_begun)
     # Should this be interrupted, whoever takes the lock next undoes it.
     answer = change(first.array, second.array, kept, other_kept, has_begun, *arguments)

@@ -184,19 +184,16 @@ class LabelRace(BankAlgorithm[State]):
         return state.single_rows >= _COMPILED_FROM and is_available()
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Do as `_continue` for one row of numbers, without making matrices of it."""
-        compiled = self.is_compiled(state)
-        bank, learners, watch, is_drift = self.bank, state.learners, state.watch, False
-        labels = Y if type(Y) is np.ndarray else _dense(Y)
+        """Do as `_continue` for one row of numbers, without making matrices of it.
+
+        Its scores come with what it teaches. Where they show a drift, the past is forgotten after the row, not before.
+        """
+        compiled, labels = self.is_compiled(state), Y if type(Y) is np.ndarray else _dense(Y)
         scales = None if derived is None else derived.learners.scales
-        if is_counted := monitoring.is_due(watch, 1):
-            linear = bank.derive(learners) if derived is None else derived.learners
-            watch, is_drift = self.monitored(watch, bank.predict(linear, X), labels, compiled=compiled)
-            learners = self.forgotten(learners, X) if is_drift else learners
-        scores, learned = single_rows.learn(bank, learners, X, labels[0], scales, compiled=compiled)
-        if not is_counted:
-            # Nothing to be decided before the row is learned, which computes its scores anyway.
-            watch = monitoring.add(watch, scores[None], labels)
+        scores, learned = single_rows.learn(self.bank, state.learners, X, labels[0], scales, compiled=compiled)
+        watch, is_drift = self.monitored(state.watch, scores[None], labels, compiled=compiled)
+        if is_drift:
+            learned = self.forgotten(learned, X)
         n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
         return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
 
@@ -214,7 +211,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        if X.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
+        if Y.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
             return self._continue_row(state, X, Y, derived)
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
         gathered = self.bank.gather(state.learners, self.bank.transform(linear, X))

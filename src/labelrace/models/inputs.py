@@ -126,7 +126,7 @@ def _labels_of_row(Y: Any, n_rows: int, n_labels: int, allow_missing: bool) -> F
     """Copy the labels of one row, if they are plainly in order; otherwise None."""
     if type(Y) is not np.ndarray or n_rows != 1 or Y.shape != (1, n_labels) or Y.dtype.kind not in "biuf":
         return None
-    labels = Y.astype(np.float64, order="C")
+    labels = Y.astype(np.float64)
     return labels if input_kernels.are_labels(labels[0], allow_missing) else None
 
 
