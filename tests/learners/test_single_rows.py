@@ -117,7 +117,7 @@ def test_generations_that_single_rows_found_begin_anew(kind, monkeypatch):
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_row_leaves_the_states_before_as_they_were(loops, kind, compiled):
-    """Nor does it change what another copy of one of them learns, or does the row that was given and is then changed."""
+    """So is what another copy of one of them learns; and the row may be changed by its owner afterwards."""
     X, Y = stream(3, kind, 140)
     bank = RLS(single=True, binary=True)
     before = bank.update(bank.init(np.zeros(X.shape[1], int), Y.shape[1]), X[:80], Y[:80])

@@ -136,9 +136,7 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compile
     return _monitor(watched, scores, labels, compiled)[0]
 
 
-def _monitor(
-    watched: Monitor, scores: FloatArray, labels: FloatArray, compiled: bool
-) -> tuple[Monitor, FloatArray]:
+def _monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, compiled: bool) -> tuple[Monitor, FloatArray]:
     """Do so, and compute the errors of the rows (`drift.clipped_errors`)."""
     n = len(scores)
     count = _count_compiled if compiled and watched.histograms.none.rows else _count
@@ -204,8 +202,8 @@ def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) ->
     rules = watched.offsets, SHARES, bounds, thresholds.OF_BEST, lowest, 1.0 / width
     score_kernels.count(scores, labels, *rules, counts, n_empty, f1, surplus, present, errors)
     histograms = (
-        thresholds.with_counts(before, n, *counted, empty)
-        for before, counted, empty in zip(watched.histograms, counts, n_empty.tolist(), strict=True)
+        thresholds.with_counts(before, n, seen, positive, best, empty)
+        for before, (seen, positive, best), empty in zip(watched.histograms, counts, n_empty.tolist(), strict=True)
     )
     return _Counts(Histograms(*histograms), f1, surplus, present, errors)
 

@@ -35,7 +35,7 @@ class RowBuffer:
     def __init__(self, before: Array | RowBuffer, part: Array) -> None:
         self.before = before
         self.part = part
-        self.shape = (before.shape[0] + len(part), part.shape[1])
+        self.shape: tuple[int, int] = (before.shape[0] + len(part), part.shape[1])
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -31,7 +31,8 @@ def bounds(
 ) -> tuple[float, float]:
     """Find the threshold for the cardinality, and the floor of empty rows, of a histogram that has rows.
 
-    ``n_present`` is the sum of ``present``, by NumPy: where as many scores are above several bins, its rounding decides.
+    ``n_present`` is the sum of ``present`` as NumPy has it: where scores above several bins are as many, its rounding
+    decides.
     """
     above, hits, share, most = 0.0, 0.0, 1.0, -np.inf
     if n_present >= few_present:

@@ -23,6 +23,7 @@ __all__ = [
     "appended",
     "before_last",
     "dense",
+    "dense_floats",
     "design",
     "fill_values",
     "filled",
@@ -294,6 +295,11 @@ def dense(matrix: AnyMatrix) -> FloatArray:
     if type(matrix) is np.ndarray:
         return matrix
     return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+
+
+def dense_floats(matrix: AnyMatrix) -> FloatArray:
+    """Return an array of floats, also of a sparse matrix."""
+    return np.asarray(dense(matrix), dtype=float)
 
 
 def with_ones(H: AnyMatrix) -> AnyMatrix:

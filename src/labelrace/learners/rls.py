@@ -257,7 +257,7 @@ class RLS(Bank[RLSState]):
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
         Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
-        H = np.asarray(columns.dense(H), dtype=float)
+        H = columns.dense_floats(H)
         if self.binary:
             H = with_means(H)
         with threads.limited(len(H)):

@@ -40,7 +40,9 @@ def learn(
     return _learn_compiled(bank, state, X, h) if compiled else _learn(bank, state, X, h, scales)
 
 
-def _learn(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None) -> tuple[Array, RLSState]:
+def _learn(
+    bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, scales: FloatArray | None
+) -> tuple[Array, RLSState]:
     if np.isinf(state.first_rows[h > 0]).any():
         state = bank.with_generations(state, h[None])
     keep = bank.factor(1)
@@ -90,7 +92,7 @@ def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> 
         # Of one type, so that nothing is compiled twice.
         places = places.astype(np.int32)
     scores, intercepts, intercept_gained = np.empty(n_labels, scaled.directions.dtype), np.empty(n_labels), np.empty(2)
-    row = (
+    row: tuple[Any, ...] = (
         places,
         x,
         is_sparse,
@@ -159,9 +161,7 @@ def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:
     m, n_random = scaled.directions.shape
     values = np.empty(m + n_random, scaled.directions.dtype)
     known = scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
-    row_kernels.dense_values(
-        columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values
-    )
+    row_kernels.dense_values(columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
     return values, np.arange(m + n_random, dtype=np.int32)
 
 

@@ -127,14 +127,8 @@ class LabelRace(BankAlgorithm[State]):
 
     def _empty(self, n_values: IntArray, n_labels: int) -> State:
         """Make the state of a model that has seen nothing."""
-        return State(
-            self.bank.init(n_values, n_labels),
-            monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
-            0.0,
-            0.0,
-            compressing.no_rows(),
-            (),
-        )
+        watch = monitoring.begin(n_labels, by_label=self.aim == "macro_f1")
+        return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, compressing.no_rows(), ())
 
     def become(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
@@ -176,7 +170,9 @@ class LabelRace(BankAlgorithm[State]):
         buffer = WarmUp.empty().with_batch(X, Y).used()
         state = state._replace(learners=start.state._replace(warm_up=buffer))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        watch = monitoring.add_together(state.watch, start.left_out(_dense(filled), some), _dense(Y[some]))
+        watch = monitoring.add_together(
+            state.watch, start.left_out(columns.dense_floats(filled), some), columns.dense_floats(Y[some])
+        )
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
     def is_compiled(self, state: State) -> bool:
@@ -184,18 +180,15 @@ class LabelRace(BankAlgorithm[State]):
         return state.single_rows >= _COMPILED_FROM and is_available()
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Do as `_continue` for one row of numbers, without making matrices of it.
-
-        Its scores come with what it teaches. Where they show a drift, the past is forgotten after the row, not before.
-        """
-        compiled, labels = self.is_compiled(state), Y if type(Y) is np.ndarray else _dense(Y)
+        """Do as `_continue` for one row of numbers, without making matrices of it; the past is forgotten after it."""
+        compiled, labels = self.is_compiled(state), columns.dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
         scores, learned = single_rows.learn(self.bank, state.learners, X, labels[0], scales, compiled=compiled)
         watch, is_drift = self.monitored(state.watch, scores[None], labels, compiled=compiled)
         if is_drift:
             learned = self.forgotten(learned, X)
-        n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
-        return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
+        counts = state.n_drifts + is_drift, state.single_rows + 1.0
+        return self._within_memory(State(learned, watch, *counts, state.recent, ()), X)
 
     def monitored(
         self, watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
@@ -219,7 +212,7 @@ class LabelRace(BankAlgorithm[State]):
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
         scores = self.bank.predict_transformed(linear, monitored, gathered.weights)
-        watch, is_drift = self.monitored(state.watch, scores, _dense(labels))
+        watch, is_drift = self.monitored(state.watch, scores, columns.dense_floats(labels))
         learners = self.forgotten(state.learners, X) if is_drift else state.learners
         learned = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
         return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
@@ -339,10 +332,6 @@ class LabelRace(BankAlgorithm[State]):
             learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),
         )
-
-
-def _dense(Y: AnyMatrix) -> FloatArray:
-    return np.asarray(columns.dense(Y), dtype=float)
 
 
 class LabelRaceClassifier(OnlineClassifier):

@@ -1,4 +1,7 @@
-"""The loops that check one row, to be compiled; they say whether it is in order, `labelrace.models.inputs` says why not."""
+"""The loops that check one row, to be compiled: they tell whether it is in order.
+
+If it is not, `labelrace.models.inputs` checks it again, step by step, and says why.
+"""
 
 from __future__ import annotations
 
