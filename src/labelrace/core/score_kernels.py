@@ -1,4 +1,4 @@
-"""The loop that counts the scores of monitored rows, to be compiled: what `labelrace.core.monitoring` has in NumPy."""
+"""Loops over scores, to be compiled: what `labelrace.core.monitoring` and `labelrace.core.thresholds` have in NumPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import FloatArray
 
-__all__ = ["count"]
+__all__ = ["count", "interpolate"]
 
 
 @kernel
@@ -57,3 +57,15 @@ def count(
         n_empty += absent
         f1 += 2.0 * n_hits / (n_chosen + n_present) if n_chosen + n_present else 1.0
     return seen, present, best, n_empty, f1, surplus
+
+
+@kernel
+def interpolate(scores: FloatArray, steps: FloatArray, lowest: float, bins_per_unit: float) -> FloatArray:
+    """Read probabilities off those at the centres of bins, ``steps``, for scores of any rows, (n, c); at most 1."""
+    likely, last = np.empty(scores.shape), len(steps) - 1
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            place = min(max((float(scores[i, j]) - lowest) * bins_per_unit, 0.0), float(last))
+            below = min(int(place), last - 1)
+            likely[i, j] = min((place - below) * (steps[below + 1] - steps[below]) + steps[below], 1.0)
+    return likely

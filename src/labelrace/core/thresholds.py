@@ -40,11 +40,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from labelrace.core import score_kernels
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "AIMS",
     "BINNING",
+    "OF_BEST",
     "LabelHistograms",
     "Rule",
     "ScoreHistogram",
@@ -88,8 +90,9 @@ CENTRES = EDGES[:-1] + _WIDTH / 2
 _PRIOR = 0.05
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
-# Share of the row's best score that is taken from all of them.
-_OF_BEST = 0.1
+OF_BEST = 0.1
+"""Share of the row's best score that is taken from all of them."""
+
 # What a compiled loop needs to find the bins of scores: where they begin, how many there are in a unit, and in all.
 BINNING = (_LOW, 1.0 / _WIDTH, _BINS)
 
@@ -250,7 +253,7 @@ def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArra
            [-0.1 , -0.3 , -0.2 ]])
     """
     # Python's numbers, as NumPy's would make double precision of single.
-    lowered = scores - _OF_BEST * np.maximum(scores.max(axis=1, keepdims=True), 0.0)
+    lowered = scores - OF_BEST * np.maximum(scores.max(axis=1, keepdims=True), 0.0)
     lowered -= offsets
     return lowered
 
@@ -366,13 +369,17 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     return chosen
 
 
-def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
+def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> FloatArray:
     """Compute how likely labels are present, by how often labels with such scores were present recently.
 
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
+    ``compiled`` tells to use a compiled loop, which gives the same.
     """
     steps, last = rule.probabilities, len(CENTRES) - 1
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
+    if compiled:
+        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, last / (highest - lowest))
+        return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
     # Twice as fast as np.clip where there are few.

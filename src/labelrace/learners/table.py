@@ -12,7 +12,8 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["Table", "changed_both", "product_of", "read_both", "replaced_rows", "rows_of"]
+__all__ = ["Table", "changed_both", "product_of", "read_all", "read_both", "replaced_rows", "rows_of"]
 
 T = TypeVar("T")
 
@@ -298,6 +299,16 @@ def _read_both(one: Table, other: Table, read: Callable[..., Any], arguments: tu
     first.fill()
     second.fill()
     return read(first.array, second.array, *arguments)
+
+
+def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -> Any:
+    """Do so with any number of tables or arrays; whoever takes two of their locks must take them in the same order."""
+    if not tables:
+        return read(*arguments)
+    first, others = tables[0], tables[1:]
+    if not isinstance(first, Table):
+        return read_all(others, partial(read, first), *arguments)
+    return first.read(lambda array: read_all(others, partial(read, array), *arguments))
 
 
 def changed_both(
