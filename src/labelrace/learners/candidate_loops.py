@@ -15,6 +15,7 @@ from labelrace.core.compiled import kernel
 __all__ = [
     "best_of",
     "candidates_of_row",
+    "insert_better",
     "insert_found",
     "keep_labels",
     "put_offers",
@@ -61,6 +62,18 @@ def _sort(scores: Any, places: Any, count: Any) -> None:
 
 
 @kernel
+def _none_above(scores: Any, least: Any) -> Any:
+    """Tell that no score is above a positive one; False where that is not known."""
+    if not least > 0:
+        return False
+    # Positive numbers are in the order of their bits, as whole numbers, of which the largest is found more quickly.
+    bits, top = scores.view(np.int32), np.int32(0)
+    for place in range(len(bits)):
+        top = max(top, bits[place])
+    return top <= np.float32(least).view(np.int32)
+
+
+@kernel
 def best_of(scores: Any, n_best: Any) -> Any:
     """Find the places of the largest scores of each row, (n, n_best), largest first, and these scores.
 
@@ -71,30 +84,37 @@ def best_of(scores: Any, n_best: Any) -> Any:
     room = 3 * n_best
     found, at = np.empty(room + _STRIP, np.float32), np.empty(room + _STRIP, np.int64)
     values, places = np.empty((n_rows, n_best), np.float32), np.empty((n_rows, n_best), np.int64)
-    # Positive numbers are in the order of their bits, as whole numbers, of which the largest is found more quickly.
-    bits, bits_of = scores.view(np.int32), np.empty(1, np.float32)
     for row in range(n_rows):
         least, count = np.float32(-np.inf), 0
         for start in range(0, n_columns, _STRIP):
             stop = min(start + _STRIP, n_columns)
-            if least > 0:
-                top = bits[row, start]
-                for column in range(start, stop):
-                    top = max(top, bits[row, column])
-                if top <= bits_of.view(np.int32)[0]:
-                    continue
+            if _none_above(scores[row, start:stop], least):
+                continue
             for column in range(start, stop):
                 found[count], at[count] = scores[row, column], column
                 count += scores[row, column] > least
             if count >= room:
                 _keep_best(found, at, count, n_best)
                 count, least = n_best, found[:n_best].min()
-                bits_of[0] = least
         if count > n_best:
             _keep_best(found, at, count, n_best)
         _sort(found, at, n_best)
         values[row], places[row] = found[:n_best], at[:n_best]
     return places, values
+
+
+@kernel
+def insert_better(scores: Any, first: Any, places: Any, best: Any) -> None:
+    """Let further scores, of places from ``first`` on, take the places of worse ones that `best_of` has found."""
+    last = best.shape[1] - 1
+    for row in range(len(scores)):
+        for start in range(0, scores.shape[1], _STRIP):
+            stop = min(start + _STRIP, scores.shape[1])
+            if _none_above(scores[row, start:stop], best[row, last]):
+                continue
+            for column in range(start, stop):
+                if scores[row, column] > best[row, last]:
+                    _insert(places[row], best[row], first + column, scores[row, column])
 
 
 @kernel

@@ -196,7 +196,9 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = np.union1d(state.apart, touched).astype(np.intp)
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    return state._replace(order=_by_bound(np.asarray(state.counts)), apart=np.zeros(0, np.intp))
+    known = np.union1d(state.order, apart)
+    order = known[_by_bound(Table.of(state.counts).rows(known))]
+    return state._replace(order=order, apart=np.zeros(0, np.intp))
 
 
 def bounds(counts: Array) -> Array:

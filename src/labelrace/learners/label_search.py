@@ -24,6 +24,8 @@ ROUNDING = 1.0001
 
 # Rows whose scores of the pool are computed at once.
 _POOL_ROWS = 64
+# Labels of the pool that are scored in any case.
+_FIRST_OF_POOL = 384
 
 
 def best(
@@ -68,16 +70,12 @@ def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArr
 def _compiled_best_of_pool(pool: Part, weights: Array, reach: FloatArray, n_best: int) -> tuple[IntArray, Array]:
     """Do so by compiled loops, leaving out labels at the end of the pool that can be no row's best."""
     n_best = min(n_best, len(pool.labels))
-    scores = weights @ pool.sums[:_FIRST_BLOCK].T
-    places, best = candidate_loops.best_of(scores, min(n_best, scores.shape[1]))
-    if n_best == best.shape[1]:
-        least = float((best[:, -1] / reach).min())
-        n_needed = int(np.searchsorted(-pool.bounds, -least, side="right"))
-    else:
-        n_needed = len(pool.labels)
-    if n_needed > _FIRST_BLOCK:
-        more = weights @ pool.sums[_FIRST_BLOCK:n_needed].T
-        places, best = candidate_loops.best_of(np.hstack([scores, more]), n_best)
+    scores = weights @ pool.sums[: max(n_best, _FIRST_OF_POOL)].T
+    places, best = candidate_loops.best_of(scores, n_best)
+    least = float((best[:, -1] / reach).min())
+    n_needed = int(np.searchsorted(-pool.bounds, -least, side="right"))
+    if n_needed > scores.shape[1]:
+        candidate_loops.insert_better(weights @ pool.sums[scores.shape[1] : n_needed].T, scores.shape[1], places, best)
     return pool.labels[places], best
 
 

@@ -67,12 +67,13 @@ def learn_blocks(
         Z = Z.toarray()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, Z.shape[0], size):
+            h = H[start : start + size]
+            if compiled and scipy.sparse.issparse(Z) and not (binary or len(young)):
+                _learn_block_compiled(work, alpha, Z, start, h, keep=keep(len(h)))
+                continue
             # Slices of sparse rows are slow to make, also of all.
-            z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
-            if compiled and scipy.sparse.issparse(z) and not (binary or len(young)):
-                _learn_block_compiled(work, alpha, z, h, keep=keep(len(h)))
-            else:
-                _learn_block(work, alpha, z, h, young, keep=keep(len(h)), binary=binary)
+            z = Z if Z.shape[0] <= size else Z[start : start + size]
+            _learn_block(work, alpha, z, h, young, keep=keep(len(h)), binary=binary)
 
 
 def _learn_block(
@@ -111,16 +112,17 @@ def _learn_block(
     np.add(work.intercepts, shift, out=work.intercepts)
 
 
-def _learn_block_compiled(work: Work, alpha: float, z: AnyMatrix, h: Array, *, keep: float) -> None:
-    """Do so by compiled loops, for one generation of targets that are no labels."""
+def _learn_block_compiled(work: Work, alpha: float, Z: AnyMatrix, start: int, h: Array, *, keep: float) -> None:
+    """Do so by compiled loops, for one generation of targets that are no labels; the block begins at a row of ``Z``."""
     np.multiply(work.gained, keep, out=work.gained)
     np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
     freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[0]))
-    given: list[Any] = [z.indptr, z.indices, z.data, h, work.weights, work.gained, work.intercepts, alpha, freedom]
+    given: list[Any] = [Z.indptr[start : start + len(h) + 1], Z.indices, Z.data]
+    given += [h, work.weights, work.gained, work.intercepts, alpha, freedom]
     errors, matrix, *by_column = block_loops.begin(*given)
     inverse = products.inverse_of(matrix)
     total = float(inverse.sum(dtype=float))
-    gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
+    gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + len(h) * freedom))
     work.intercept_gained[0] = gain - INTERCEPT
     pull = inverse @ errors
     given = [*given[:3], *by_column, inverse, pull, work.weights, work.gained, alpha]
