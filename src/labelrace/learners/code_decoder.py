@@ -40,8 +40,9 @@ __all__ = [
 # have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
 # than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
 _RIDGE, _LEAST_RIDGE = 1e-3, 1.0
-# Occurrences of labels that are remembered: candidates are taken from these first.
-_RECENT = 2048
+# Occurrences of labels that are remembered: candidates are taken from these first. Of many labels, of which features
+# offer some, too, fewer are enough.
+_RECENT, _RECENT_OF_MANY, _MANY = 4096, 2048, 2048
 # Labels that are kept apart at the least before the order is made anew, and their share of all.
 _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
@@ -181,7 +182,8 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
         _added(Table.of(table), touched, of_labels @ more)
         for table, more in ((state.sums, U / state.scale), (state.counts, counted))
     )
-    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_RECENT:].astype(np.intp)
+    n_recent = _RECENT_OF_MANY if Y.shape[1] > _MANY else _RECENT
+    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-n_recent:].astype(np.intp)
     return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -303,12 +302,23 @@ def _read_both(one: Table, other: Table, read: Callable[..., Any], arguments: tu
 
 def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -> Any:
     """Do so with any number of tables or arrays; whoever takes two of their locks must take them in the same order."""
-    if not tables:
-        return read(*arguments)
-    first, others = tables[0], tables[1:]
-    if not isinstance(first, Table):
-        return read_all(others, partial(read, first), *arguments)
-    return first.read(lambda array: read_all(others, partial(read, array), *arguments))
+    return _read_locked([table._store.lock for table in tables if isinstance(table, Table)], tables, read, arguments)
+
+
+def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Take locks one after the other, and call the function."""
+    if locks:
+        return one_at_a_time(locks[0], _read_locked, locks[1:], tables, read, arguments)
+    arrays = []
+    for table in tables:
+        if isinstance(table, Table):
+            store = table._store
+            if store.newest() is not table._version:
+                return None
+            store.fill()
+            table = store.array[: table.shape[0]]
+        arrays.append(table)
+    return read(*arrays, *arguments)
 
 
 def changed_both(
