@@ -107,7 +107,7 @@ class Fitted:
         if sets is None:
             parts = [sparse_marks(self.algorithm.predict(self.derived, block)) for block in self._blocks(rows)]
             sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
-        return sets.astype(self.schema.label_dtype)
+        return sets.astype(self.schema.label_dtype, copy=False)
 
     def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
         """Predict label sets by name."""
