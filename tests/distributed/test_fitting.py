@@ -170,6 +170,11 @@ def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
     folder, _ = tickets
     with pytest.raises(MergeError, match="RACEClassifier cannot be learned in shares: with adaptive encoding"):
         fit(labelrace.make_model("race-cls-adaptive", random_state=0), PARTS, client=client)
+    compressed = labelrace.LabelRaceClassifier(random_state=0, max_memory=200), labelrace.HashedRACEClassifier()
+    for each in compressed:
+        with pytest.raises(MergeError, match=r"labels are compressed.* Learn it in one process, or use 'race' with"):
+            fit(each, PARTS, client=client)
+        assert not each.is_fitted
     broken = tmp_path / "broken.csv"
     broken.write_text("body,tags\nthe oven,hot\nx,y,z\n")
     with pytest.raises(DataFormatError, match=r"broken\.csv.*3"):

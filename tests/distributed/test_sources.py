@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 
 import dask
 import dask.bag
@@ -35,6 +37,25 @@ def test_large_data_files_are_cut_by_rows(tmp_path, monkeypatch, suffix):
             np.testing.assert_array_equal(X, _dense(whole.X[rows]))
             np.testing.assert_array_equal(Y, _dense(whole.Y[rows]))
             assert max(batch[0].shape[0] for batch in found) == 200
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl"])
+def test_large_tables_are_cut_by_rows(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(sources, "_LARGE", 1000)
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "jsonl":
+        lines = [json.dumps({"size": place, "tags": ["a"]}) for place in range(2300)]
+    else:
+        lines = ["size,tags", *(f"{place},a" for place in range(2300))]
+    with gzip.open(path, "wt") if suffix.endswith("gz") else path.open("w") as file:
+        file.write("\n".join(lines) + "\n")
+    pieces = pieces_of(path, as_tables=True)
+    assert [(piece.first, piece.last) for piece in pieces] == [(0, 500), (500, 1000), (1000, 1500), (1500, 2300)]
+    for place in [0, 1, 2, 3, 1, 3]:
+        found = list(read_batches(pieces[place], 200, as_tables=True))
+        rows = [int(cell) for table in found for cell in table.columns["size"]]
+        assert rows == list(range(pieces[place].first, pieces[place].last))
+        assert max(table.n_rows for table in found) <= 200
 
 
 def _dense(part):
