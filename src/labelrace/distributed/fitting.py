@@ -120,8 +120,8 @@ def fit(
         Learns on from what it knows, if it knows anything.
     source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
         For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
-        files with tags are read by row groups, and other large files are cut by rows; of small ones, each is one piece,
-        and there should be several.
+        files with tags are read by row groups; other files are cut by rows where they are few, for which their rows are
+        counted first.
     client : distributed.Client, default=None
         The cluster; by default processes on this machine.
     workers : int, default=None

@@ -23,8 +23,6 @@ __all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches
 _WANTED = 192
 # Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.
 _FEWEST_ROWS = 500
-# Bytes from which on a data file is cut.
-_LARGE = 4 << 20
 
 
 class FilePiece(NamedTuple):
@@ -107,8 +105,8 @@ def _part_of(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
 def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _FEWEST_ROWS) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
-    Parquet files are cut into row groups where they are read as tables. Other files are cut by rows, if they are few
-    and large, for which they are read once here; ``labels`` is what the labels of data files are. Cuts are where
+    Parquet files are cut into row groups where they are read as tables. Other files, if they are few, are
+    read once here to count their rows, and cut by rows; ``labels`` is what the labels of data files are. Cuts are where
     batches of ``batch_size`` rows begin.
 
     Raises
@@ -175,8 +173,7 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            is_cut = len(files) < _WANTED and Path(path).stat().st_size > _LARGE
-            groups.append((path, None, _count_rows(path, as_tables, labels) if is_cut else 0))
+            groups.append((path, None, _count_rows(path, as_tables, labels) if len(files) < _WANTED else 0))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
