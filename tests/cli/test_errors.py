@@ -163,7 +163,7 @@ def test_wrong_number_of_features(refuses, model_file, tmp_path):
     [
         *('{"size": 1', "[1, 2", "[1, 2, 3, 4, fish]", '[1, 2, 3, 4, "fish"]', "[[1], 2, 3, 4, 5]", "[1, 2, 3, 4, {}]"),
         *('{"pope": 1}', '{"0": []}', '{"9": 1}', "[1, 2, 3, 4, 5] 6", "null", "7", '"text"', "[" * 100_000),
-        "[1, 2, 3, 4, 1" + 400 * "0" + "]",
+        *("[1, 2, 3, 4, 1" + 400 * "0" + "]", "[1, 2, 3, 4, 1e999]", '{"0": Infinity}'),
     ],
 )
 def test_bad_lines_of_json(refuses, model_file, line):
@@ -171,7 +171,9 @@ def test_bad_lines_of_json(refuses, model_file, line):
     assert "standard input, line 2: " in refuses("predict", model_file, "-", "-o", "new.csv", stdin=stdin)
 
 
-@pytest.mark.parametrize("line", ["1,2,3,4,fish", "1,2,3,4,5,6", "1,2,3,4," + 200_000 * "5", "1;2;3;4;5"])
+@pytest.mark.parametrize(
+    "line", ["1,2,3,4,fish", "1,2,3,4,5,6", "1,2,3,4,-inf", "1,2,3,4," + 200_000 * "5", "1;2;3;4;5"]
+)
 def test_bad_lines_of_csv(refuses, model_file, line):
     stdin = f"1,2,3,4,5\n{line}\n"
     assert "standard input, line 2: " in refuses("predict", model_file, "-", "-o", "new.csv", stdin=stdin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -191,7 +192,7 @@ def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[
             raise
         except (ValueError, csv.Error):
             raise DataFormatError(
-                f"standard input, line {number}: a cell is not a number: {line.strip()[:80]!r}."
+                f"standard input, line {number}: a cell is not a finite number: {line.strip()[:80]!r}."
             ) from None
 
 
@@ -232,18 +233,21 @@ def _json_row(line: str, number: int, places: dict[str, int], texts: dict[int, l
     except KeyError as error:
         raise DataFormatError(f"{where}: the model has no feature {error}.") from None
     except (TypeError, ValueError, OverflowError, RecursionError):
-        raise DataFormatError(f"{where}: give an object or an array of numbers.") from None
+        raise DataFormatError(f"{where}: give an object or an array of finite numbers.") from None
 
 
 def _number(value: Any, texts: list[str] | None = None) -> float:
-    """Read a number; null is a missing one. One of a nominal feature's ``texts`` is read as its code."""
+    """Read a finite number; null is a missing one. One of a nominal feature's ``texts`` is read as its code."""
     if value is None:
         return np.nan
     if texts is not None and (isinstance(value, str) or all(map(_is_number, texts))):
         text = value if isinstance(value, str) else f"{value:g}"
         if text in texts:
             return float(texts.index(text))
-    return float(value)
+    number = float(value)
+    if math.isinf(number):
+        raise ValueError("it is infinite")
+    return number
 
 
 def _stack(batch: list[tuple[int, Any]], n_features: int) -> AnyMatrix:
