@@ -130,6 +130,7 @@ ERRORS = {
         "line 3: not a valid row (unexpected end of data); correct the quotes, or the file is cut",
     ),
     "text after quote": ('1,"red"x,1', "line 3: not a valid row"),
+    "as many quotes as cells need": ('1,"a,"b",1\n2,c",1', "line 3: not a valid row"),
     "carriage return": ("1,red\rx,1", "line 3: not a valid row"),
     "not UTF-8": (b"1,r\xffd,1", "line 3: not UTF-8 text (invalid start byte); save the file as UTF-8"),
 }
