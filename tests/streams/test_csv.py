@@ -113,6 +113,11 @@ def test_tabs_quotes_bom_and_newlines(table):
     assert load_dataset(table("x;l", "1;1"), 1, delimiter=";").X.tolist() == [[1]]
 
 
+def test_a_byte_order_mark_is_one_in_the_first_line_only(table):
+    path = table("hue,l", "\ufeffred,0", "red,1")
+    assert load_dataset(path, 1).nominal_values == {0: ("red", "\ufeffred")}
+
+
 ERRORS = {
     "short": (
         "1,red",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -179,6 +180,8 @@ def arrow_reader(text: bytes) -> Any:
 
 def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
     """Return lines of cells as an Arrow table, parsed by several threads, or None if pyarrow refuses them."""
+    if text.startswith(codecs.BOM_UTF8):
+        return None  # which pyarrow would leave out, though it is part of the first cell
     block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
     reading = csv.ReadOptions(column_names=names, block_size=block_size)
     try:
