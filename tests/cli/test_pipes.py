@@ -46,3 +46,20 @@ def test_a_reader_that_has_left_before_a_short_answer():
     with os.fdopen(writing, "wb") as nobody:
         ended = subprocess.run([sys.executable, "-c", program, "data", "--help"], stdout=nobody, stderr=subprocess.PIPE)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("raised", ["BrokenPipeError(32, 'Broken pipe')", "SystemExit(1)"])
+def test_another_pipe_that_breaks_is_an_error(raised):
+    """Such as one to a worker that was killed: the reader of the output is still there."""
+    program = f"""
+import labelrace.cli.main as command
+def app(**_):
+    try:
+        raise BrokenPipeError(32, "Broken pipe")
+    except OSError:
+        raise {raised}
+command.app = app
+command.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "Error: Broken pipe.\n")

@@ -161,3 +161,14 @@ def test_compiled_loops_count_the_same(loops, seed, sizes, unknown, rise):
                 np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
         for part, like in zip(watched[1:], expected[1:], strict=True):
             np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
+
+
+def test_no_more_than_half_of_the_offsets_until_rows_show_that_all_are_worth_it():
+    watch = monitoring.begin(2)
+    for f1, expected in (([60.0, 60.0, 60.0], 1), ([60.0, 58.0, 60.0], 0), ([60.0, 60.0, 50.0], 1)):
+        known = watch._replace(monitor=watch.monitor._replace(f1=np.array(f1), f1_rows=100.0))
+        limited = monitoring.half_at_most(known)
+        assert monitoring.best_share(limited.monitor) == expected
+        np.testing.assert_array_equal(limited.monitor.f1[:2], f1[:2])
+        assert limited.monitor.f1[2] <= f1[2]
+    assert monitoring.best_share(monitoring.half_at_most(watch).monitor) < 2

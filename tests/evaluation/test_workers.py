@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from labelrace.evaluation import ModelSpec, read_run, run
-from labelrace.evaluation.workers import Task, perform
+from labelrace.evaluation.workers import Task, perform, process_context
 
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 
@@ -61,3 +61,20 @@ def test_what_cannot_be_sent_to_another_process_is_a_failure(data, remembers, tm
     ends = {one["model"]: one for one in records if one["kind"] in ("done", "failed")}
     assert ends["race-cls-fixed"]["kind"] == "done"
     assert "use jobs=1" in ends["Remembers"]["error"]
+
+
+def test_a_process_that_cannot_be_started_is_a_failure(settings, tmp_path, monkeypatch):
+    """As where the server that starts them is killed: what is raised then is what a closed output raises, too."""
+    kind = type(process_context().Process())
+    start, errors = kind._Popen, [BrokenPipeError(32, "Broken pipe"), EOFError("unexpected EOF")]
+    monkeypatch.setattr(
+        kind, "_Popen", staticmethod(lambda process: _raise(errors.pop()) if errors else start(process))
+    )
+    _, records = run(**settings, out=tmp_path, jobs=2)
+    ends = [(one["kind"], one.get("error", "")) for one in records if one["kind"] in ("done", "failed")]
+    assert sorted(kind for kind, _ in ends) == ["done", "done", "failed", "failed"]
+    assert all("could not be started" in error for kind, error in ends if kind == "failed")
+
+
+def _raise(error):
+    raise error

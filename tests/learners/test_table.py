@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import table
-from labelrace.learners.table import Table, changed_both
+from labelrace.learners.table import Table, changed_both, read_all
 
 
 def assert_is(one, array):
@@ -220,3 +220,34 @@ def test_two_tables_that_a_function_leaves_alone_are_returned():
     one, other = Table.of(np.ones((4, 2))), Table.of(np.ones((4, 1)))
     assert changed_both(one, other, np.array([1]), lambda *_: "refused", ()) == (one, other, "refused")
     assert_is(one.replaced(np.array([0]), np.zeros((1, 2))), np.vstack([np.zeros((1, 2)), np.ones((3, 2))]))
+
+
+def test_tables_and_arrays_are_read_together():
+    arrays = [np.arange(6.0).reshape(3, 2), np.ones((4, 1)), np.zeros((2, 2))]
+    tables = [Table.of(arrays[0]), arrays[1], Table.of(arrays[2])]
+
+    def read(*given):
+        return [np.array(part) for part in given[:-1]], given[-1]
+
+    found, rest = read_all(tables, read, "rest")
+    assert rest == "rest"
+    for one, other in zip(found, arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+    newer = tables[2].replaced(np.array([1]), np.array([[5.0, 6.0]]))
+    assert read_all(tables, read, "rest") is None
+    np.testing.assert_array_equal(read_all([newer], read, "rest")[0][0], [[0.0, 0.0], [5.0, 6.0]])
+
+
+def test_who_reads_tables_together_leaves_no_lock_behind():
+    tables = [Table.of(np.zeros((2, 2))), Table.of(np.zeros((2, 2)))]
+
+    def fail(*arrays):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_all(tables, fail)
+    found = []
+    other = threading.Thread(target=lambda: found.append(read_all(tables, lambda *arrays: len(arrays))), daemon=True)
+    other.start()
+    other.join(10)
+    assert found == [2]

@@ -95,7 +95,9 @@ def test_labels_that_are_masked_or_missing_in_a_data_frame():
     Y, hidden = np.array([[1, 0], [0, 1]]), np.array([[False, True], [False, False]])
     expected = np.where(hidden, np.nan, Y)
     frame = pd.DataFrame(Y, columns=["a", "b"]).astype("Int64").mask(hidden)
-    for hiding in (np.ma.masked_array(Y, hidden), np.ma.masked_array(Y == 1, hidden), frame):
+    floats = pd.DataFrame(expected, columns=["a", "b"])
+    frames = (frame, floats, floats[["a", "b"]], floats.astype(object), floats.assign(b=frame["b"]))
+    for hiding in (np.ma.masked_array(Y, hidden), np.ma.masked_array(Y == 1, hidden), *frames):
         np.testing.assert_array_equal(check_label_matrix(hiding, 2, allow_missing=True), expected)
         with pytest.raises(ValueError, match=r"y contains NaN|y must hold 0 and 1"):
             check_label_matrix(hiding, 2)

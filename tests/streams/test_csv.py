@@ -113,6 +113,11 @@ def test_tabs_quotes_bom_and_newlines(table):
     assert load_dataset(table("x;l", "1;1"), 1, delimiter=";").X.tolist() == [[1]]
 
 
+def test_a_byte_order_mark_is_one_in_the_first_line_only(table):
+    path = table("hue,l", "\ufeffred,0", "red,1")
+    assert load_dataset(path, 1).nominal_values == {0: ("red", "\ufeffred")}
+
+
 ERRORS = {
     "short": (
         "1,red",
@@ -130,6 +135,7 @@ ERRORS = {
         "line 3: not a valid row (unexpected end of data); correct the quotes, or the file is cut",
     ),
     "text after quote": ('1,"red"x,1', "line 3: not a valid row"),
+    "as many quotes as cells need": ('1,"a,"b",1\n2,c",1', "line 3: not a valid row"),
     "carriage return": ("1,red\rx,1", "line 3: not a valid row"),
     "not UTF-8": (b"1,r\xffd,1", "line 3: not UTF-8 text (invalid start byte); save the file as UTF-8"),
 }

@@ -151,3 +151,11 @@ def test_sparse_rows_above_an_error_are_delivered(jsonl, wrong):
     assert (X.toarray().tolist(), Y.toarray().tolist()) == ([[1, 0], [0, 1]], [[1], [0]])
     with pytest.raises(DataFormatError, match="line 3: "):
         next(batches)
+
+
+@pytest.mark.parametrize("text", ["y", "y {"], ids=["in bulk", "line by line"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_key_appears_where_it_is_null(jsonl, text, sparse):
+    path = jsonl({"a": 1, "b": None, "hue": "x", "l": 1}, {"a": 2, "b": 3, "hue": text, "l": 0})
+    data = load_dataset(path, 1, sparse=sparse)
+    assert (data.feature_names, data.label_names) == (("a", "b", "hue"), ("l",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import warnings
 from typing import Annotated
@@ -36,6 +37,8 @@ app.add_typer(bench.app, name="bench")
 _EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)
 
 _INTERRUPTED = 130
+# The numbers of standard output and standard error.
+_OUTPUTS = (1, 2)
 
 
 def _version(wanted: bool) -> None:
@@ -73,7 +76,7 @@ def _run() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}")
-    kept = ""
+    kept, discards = "", _discards_output()
     try:
         status = app(prog_name="labelrace", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -82,8 +85,11 @@ def _run() -> None:
         kept, status = str(error), _INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
         # typer makes an exit with status 1 of a broken pipe.
-        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+        broken = error if isinstance(error, BrokenPipeError) else error.__context__
+        if not isinstance(broken, BrokenPipeError):
             raise
+        if not _has_lost_its_reader(discards):
+            sys.exit(_report(broken))
         # The reader of the output has ended, as in `labelrace predict … | head`: this is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -95,6 +101,27 @@ def _run() -> None:
     if status == _INTERRUPTED:
         _complain(f"Interrupted. {kept}".rstrip())
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _has_lost_its_reader(discards: bool) -> bool:
+    """Return whether the reader of the output has ended; another pipe that breaks, one to a worker, is an error.
+
+    If so, rich may have led the output to the null device; ``discards`` tells whether it went there from the start.
+    """
+    if not hasattr(select, "poll") or (_discards_output() and not discards):
+        return True
+    outputs = select.poll()
+    for number in _OUTPUTS:
+        outputs.register(number, select.POLLERR)
+    return any(event & select.POLLERR for _, event in outputs.poll(0))
+
+
+def _discards_output() -> bool:
+    """Return whether standard output is closed or the null device."""
+    try:
+        return os.path.samestat(os.fstat(_OUTPUTS[0]), os.stat(os.devnull))
+    except OSError:
+        return True
 
 
 def _report(error: Exception) -> int:

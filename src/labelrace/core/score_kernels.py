@@ -1,7 +1,7 @@
 """Loops over the scores of monitored rows, to be compiled.
 
-`labelrace.core.thresholds` has `bounds` in NumPy, and `labelrace.core.monitoring` has `count`. Numbers that they have
-settled are arguments: a compiled loop that is kept on disk would not notice that they have changed.
+In NumPy, `labelrace.core.thresholds` has `bounds` and `interpolate`, and `labelrace.core.monitoring` has `count`.
+Numbers they have settled are arguments: a compiled loop that is kept on disk would not notice that they have changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import FloatArray
 
-__all__ = ["bounds", "count"]
+__all__ = ["bounds", "count", "interpolate"]
 
 
 @kernel
@@ -129,3 +129,15 @@ def count(
             best[int(min(max((z[top] - lowest) * bins_per_unit, 0.0), last_bin))] += 1.0
             n_empty[s] += absent
             f1[s] += 2.0 * n_hits / (n_chosen + n_present) if n_chosen + n_present else 1.0
+
+
+@kernel
+def interpolate(scores: FloatArray, steps: FloatArray, lowest: float, bins_per_unit: float) -> FloatArray:
+    """Read probabilities off those at the centres of bins, ``steps``, for scores of any rows, (n, c); at most 1."""
+    likely, last = np.empty(scores.shape), len(steps) - 1
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            place = min(max((float(scores[i, j]) - lowest) * bins_per_unit, 0.0), float(last))
+            below = min(int(place), last - 1)
+            likely[i, j] = min((place - below) * (steps[below + 1] - steps[below]) + steps[below], 1.0)
+    return likely

@@ -91,8 +91,9 @@ CENTRES = EDGES[:-1] + _WIDTH / 2
 _PRIOR = 0.05
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
-# Share of the row's best score that is taken from all of them.
 OF_BEST = 0.1
+"""Share of the row's best score that is taken from all of them."""
+
 # What a compiled loop needs to find the bins of scores: where they begin, how wide they are, and how many.
 BINNING = (_LOW, _WIDTH, _BINS)
 
@@ -376,13 +377,17 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     return chosen
 
 
-def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
+def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> FloatArray:
     """Compute how likely labels are present, by how often labels with such scores were present recently.
 
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
+    ``compiled`` tells to use a compiled loop, which gives the same.
     """
     steps, last = rule.probabilities, len(CENTRES) - 1
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
+    if compiled:
+        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, last / (highest - lowest))
+        return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
     # Twice as fast as np.clip where there are few.

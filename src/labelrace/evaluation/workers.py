@@ -126,6 +126,8 @@ def _in_processes(tasks: Iterable[Task], jobs: int) -> Generator[Record, None, N
                     worker = _Worker(context, task)
                 except (PicklingError, AttributeError, TypeError) as error:
                     yield _failure(task, f"cannot be sent to another process ({error}); use jobs=1")
+                except (OSError, EOFError) as error:
+                    yield _failure(task, f"its process could not be started ({type(error).__name__}: {error})")
                 else:
                     running[worker.pipe] = worker
             for pipe in wait(list(running)) if running else ():

@@ -300,9 +300,14 @@ class RLS(Bank[RLSState]):
         X: AnyMatrix,
         H: AnyMatrix,
         Z: AnyMatrix | None = None,
+        *,
         gathered: Gathered | None = None,
+        compiled: bool = False,
     ) -> RLSState:
-        """Learn rows after the start; ``Z`` is `transform` of ``X``, and ``gathered`` is of that, if there are such."""
+        """Learn rows after the start; ``Z`` is `transform` of ``X``, and ``gathered`` is of that, if there are such.
+
+        ``compiled`` tells to use compiled loops where there are some, which give the same up to round-off.
+        """
         n_values = columns.widest_values(state.scaling.n_values, X)
         if n_values is not state.scaling.n_values:
             state, Z, gathered = self._widened(state, n_values), None, None
@@ -312,7 +317,7 @@ class RLS(Bank[RLSState]):
         if self.binary:
             state = self.with_generations(state, H)
         with threads.limited(len(H)):
-            learned = self._learn_blocks(state, gathered, H)
+            learned = self._learn_blocks(state, gathered, H, compiled=compiled)
         learned = learned._replace(rows=state.rows + X.shape[0])
         return self.rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
@@ -359,7 +364,7 @@ class RLS(Bank[RLSState]):
         """Scale anew the columns whose unit has changed in a batch."""
         return state._replace(scaling=scaling.rescale(state.scaling, X))
 
-    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array) -> RLSState:
+    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, *, compiled: bool) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
         if state.fading < LEAST_FADING:
             state = multiplied_out(state)
@@ -369,7 +374,7 @@ class RLS(Bank[RLSState]):
         unused = gained[:, 0] == 0.0
         work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
-        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary)
+        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary, compiled=compiled)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         check_finite(*(() if self.binary else (weights,)), work.intercepts)
         fading = max(state.fading * self.factor(len(H)), LEAST_FADING**2)
@@ -402,9 +407,14 @@ class RLS(Bank[RLSState]):
         product += derived.intercepts
         return product
 
-    def precision(self, state: RLSState, places: IntArray) -> FloatArray:
-        """Compute the precision of some columns' weights, of the old generation."""
-        return np.asarray(state.alpha + state.fading * rows_of(state.gained, places)[:, 0])
+    def precision(self, state: RLSState, Z: AnyMatrix) -> FloatArray:
+        """Compute the precision of the weights of columns that occur in rows, of the old generation; 0 elsewhere."""
+        occurs = np.zeros(Z.shape[1], bool)
+        # Marking columns is quicker than sorting indices.
+        occurs[Z.indices if scipy.sparse.issparse(Z) else slice(None)] = True
+        touched, precision = np.flatnonzero(occurs), np.zeros(Z.shape[1])
+        precision[touched] = state.alpha + state.fading * rows_of(state.gained, touched)[:, 0]
+        return precision
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""

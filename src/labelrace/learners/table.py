@@ -12,7 +12,7 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
 
-__all__ = ["Table", "changed_both", "product_of", "replaced_rows", "rows_of"]
+__all__ = ["Table", "changed_both", "product_of", "read_all", "replaced_rows", "rows_of"]
 
 T = TypeVar("T")
 
@@ -286,6 +286,30 @@ def _put(array: Array, places: IntArray, rows: Array) -> None:
     piece = np.dtype((np.void, array.shape[1] * array.itemsize))
     whole = np.ascontiguousarray(rows, array.dtype)
     np.put(array.view(piece)[:, 0], places, whole.view(piece)[:, 0])
+
+
+def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the arrays of tables while nobody changes them; None if one holds another version.
+
+    What is an array already is passed on. Whoever takes the locks of two tables must take them in the same order.
+    """
+    return _read_locked([table._store.lock for table in tables if isinstance(table, Table)], tables, read, arguments)
+
+
+def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Take locks one after the other, and call the function."""
+    if locks:
+        return one_at_a_time(locks[0], _read_locked, locks[1:], tables, read, arguments)
+    arrays = []
+    for table in tables:
+        if isinstance(table, Table):
+            store = table._store
+            if store.newest() is not table._version:
+                return None
+            store.fill()
+            table = store.array[: table.shape[0]]
+        arrays.append(table)
+    return read(*arrays, *arguments)
 
 
 def changed_both(

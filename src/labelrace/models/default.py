@@ -305,7 +305,7 @@ class LabelRace(BankAlgorithm[State]):
         watch = monitoring.add_together(state.watch, scores, labels)
         # Labels' offsets move by as many rows as they do in a batch of one pass.
         some = monitoring.sample(labels.shape)
-        few = monitoring.add_together(state.watch, scores[some], labels[some])
+        few = monitoring.half_at_most(monitoring.add_together(state.watch, scores[some], labels[some]))
         watch = watch._replace(monitor=few.monitor._replace(histograms=watch.monitor.histograms))
         return self._within_memory(state._replace(watch=watch, learners=self.bank.learn(state.learners, X, Y)), X)
 

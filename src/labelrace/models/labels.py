@@ -116,8 +116,9 @@ def check_label_matrix(Y: Any, n_rows: int, *, allow_missing: bool = False) -> A
         Y = np.ma.filled(Y.astype(np.float64), np.nan)
     elif hasattr(Y, "to_numpy"):
         # Missing values of pandas' own types become NaN; objects become numbers below, or an error.
-        has_missing = allow_missing and hasattr(Y, "isna") and bool(np.any(Y.isna()))
-        Y = Y.to_numpy(dtype=object, na_value=np.nan) if has_missing else Y.to_numpy()
+        missing = np.asarray(Y.isna()) if allow_missing and hasattr(Y, "isna") else np.False_
+        # Not by na_value: that fails on frames whose numbers pandas holds read-only.
+        Y = np.where(missing, np.nan, Y.to_numpy(dtype=object)) if missing.any() else Y.to_numpy()
     make = _sparse_labels if scipy.sparse.issparse(Y) else _dense_labels
     Y = make(Y, allow_missing)
     _refuse_other_rows(Y, n_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ Parsed = TypeVar("Parsed")
 
 _PARALLEL_BYTES = 1 << 20
 _MOST_DIGITS = 9
+_NEWLINE, _RETURN = b"\n\r"
 
 
 def number_texts(values: FloatArray) -> list[str]:
@@ -146,15 +148,18 @@ def write_lines(
 
 
 def has_plain_quotes(text: bytes, quote: bytes, delimiter: bytes) -> bool:
-    """Return whether quotes in lines of cells enclose whole cells that hold no further quotes, delimiters or newlines.
+    """Return whether quotes in lines of cells enclose whole cells, within which there are no further quotes.
 
-    It may be False where they do, but is never True where they do not.
+    It may be False where they do, but is never True where they do not. Quote and delimiter are one byte each.
     """
     if quote not in text:
         return True
-    opening = text.startswith(quote) + text.count(delimiter + quote) + text.count(b"\n" + quote)
-    closing = text.endswith(quote) + sum(text.count(quote + end) for end in (delimiter, b"\n", b"\r\n"))
-    return 2 * opening == 2 * closing == text.count(quote)
+    signs = np.frombuffer(b"\n" + text + b"\n\n", np.uint8)
+    places = np.flatnonzero(signs == quote[0])
+    before, after, next_to_it = signs[places[::2] - 1], signs[places[1::2] + 1], signs[places[1::2] + 2]
+    opens = (before == delimiter[0]) | (before == _NEWLINE)
+    closes = (after == delimiter[0]) | (after == _NEWLINE) | ((after == _RETURN) & (next_to_it == _NEWLINE))
+    return len(opens) == len(closes) and bool(opens.all() and closes.all())
 
 
 def has_lone_returns(text: bytes) -> bool:
@@ -175,6 +180,8 @@ def arrow_reader(text: bytes) -> Any:
 
 def read_cells(text: bytes, n_lines: int, names: list[str], options: Any, **parsing: Any) -> Any:
     """Return lines of cells as an Arrow table, parsed by several threads, or None if pyarrow refuses them."""
+    if text.startswith(codecs.BOM_UTF8):
+        return None  # which pyarrow would leave out, though it is part of the first cell
     block_size = max(_PARALLEL_BYTES, 8 * len(text) // n_lines)
     reading = csv.ReadOptions(column_names=names, block_size=block_size)
     try:

@@ -82,9 +82,10 @@ class JsonTable(Table):
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
-        placed = zip(lines, map(self.place, numbers), strict=True)
+        placed, known = zip(lines, map(self.place, numbers), strict=True), list(types)
         for rows in chunked(self.cells(_object(line, place), types, place, grow=grow) for line, place in placed):
-            names = list(dict.fromkeys([*types, *(key for row in rows for key in row)]))
+            # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
+            names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
             arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
             yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
 
