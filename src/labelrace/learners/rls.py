@@ -409,10 +409,9 @@ class RLS(Bank[RLSState]):
 
     def precision(self, state: RLSState, Z: AnyMatrix) -> FloatArray:
         """Compute the precision of the weights of columns that occur in rows, of the old generation; 0 elsewhere."""
-        occurs = np.zeros(Z.shape[1], bool)
-        # Marking columns is quicker than sorting indices.
-        occurs[Z.indices if scipy.sparse.issparse(Z) else slice(None)] = True
-        touched, precision = np.flatnonzero(occurs), np.zeros(Z.shape[1])
+        precision = np.zeros(Z.shape[1])
+        precision[Z.indices if scipy.sparse.issparse(Z) else slice(None)] = 1.0
+        touched = np.flatnonzero(precision)
         precision[touched] = state.alpha + state.fading * rows_of(state.gained, touched)[:, 0]
         return precision
 
