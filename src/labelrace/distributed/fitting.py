@@ -9,6 +9,7 @@ arguments: two runs give the same bits, on one worker or on a thousand, whicheve
 from __future__ import annotations
 
 import itertools
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -326,19 +327,26 @@ class _RowRun(_Run):
     def _submit(self, start: Any, each: list[range]) -> _Submitted:
         """Submit a round: shares, the tree, and the joint model."""
         settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
+        # Names of its own: Dask lets tasks wait for whoever is free only where those of a name need few others.
+        name, submit = uuid.uuid4().hex, self._client.submit
         shares = [
-            self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
-            for places in each
+            submit(
+                learning.learn,
+                *(start, places.start, self._computed(places), settings),
+                key=(f"learn-{name}", number),
+                pure=False,
+            )
+            for number, places in enumerate(each)
         ]
         self._names |= {
-            share.key: f"share {number} of {len(each)} ({self._span(places)})"
+            str(share.key): f"share {number} of {len(each)} ({self._span(places)})"
             for number, (share, places) in enumerate(zip(shares, each, strict=True), start=1)
         }
         level = shares
         while len(level) > _ADDED:
             groups = [level[first : first + _ADDED] for first in range(0, len(level), _ADDED)]
-            level = [self._client.submit(learning.add, *group, pure=False) for group in groups]
-        return _Submitted(shares, self._client.submit(learning.join, start, *level, pure=False))
+            level = [submit(learning.add, *group, pure=False) for group in groups]
+        return _Submitted(shares, submit(learning.join, start, *level, key=(f"join-{name}", 0), pure=False))
 
 
 class _LabelRun(_Run):
