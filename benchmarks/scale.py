@@ -1,7 +1,7 @@
 """How a model learns in shares: one worker against two, in alternation; quality by shares and rounds; the cost of it.
 
     python benchmarks/scale.py speed      # two workers against one, and the engine's share of the CPU time
-    python benchmarks/scale.py quality delicious
+    python benchmarks/scale.py quality delicious    # or a data file, or cooking.csv.gz, which the tagger learns
     python benchmarks/scale.py memory     # of a worker, for a stream ten times as large as its limit
 
 Times mean something only where the processors are free.
@@ -119,32 +119,66 @@ def speed(n_rows: int, size: int, repeats: int, shard: str) -> None:
         )
 
 
+class Rows(NamedTuple):
+    """What is learned in shares: matrices, by the default, or a table with tags, by the tagger."""
+
+    X: Any
+    Y: Any
+    table: Any = None
+
+    def taken(self, rows: Any) -> Any:
+        """Return some rows as a batch."""
+        return self.table.iloc[rows] if self.table is not None else (self.X[rows], self.Y[rows])
+
+    def made(self) -> Any:
+        """Make a model that has learned nothing."""
+        return (
+            labelrace.LabelRaceClassifier(random_state=0)
+            if self.table is None
+            else labelrace.Tagger("tags", random_state=0)
+        )
+
+    def alone(self, rows: Any) -> Any:
+        """Learn rows in one pass, in batches of 500."""
+        model = self.made()
+        for first in range(0, len(rows), 500):
+            batch = self.taken(rows[first : first + 500])
+            model.partial_fit(*batch) if self.table is None else model.partial_fit(batch)
+        return model
+
+    def f1(self, model: Any, rows: Any) -> float:
+        """Compute the mean F measure of some rows."""
+        if self.table is not None:
+            return float(model.score(self.taken(rows)))
+        return float(evaluate(self.Y[rows], model.predict(self.X[rows]), measures=["example_f1"])["example_f1"])
+
+
+def rows_of(name: str) -> Rows:
+    """Read a dataset of the catalog, a data file, or a table with a column ``tags``."""
+    if ".csv" in Path(name).suffixes:
+        import pandas as pd
+
+        return Rows(None, None, pd.read_csv(name, dtype=str, keep_default_na=False))
+    data = labelrace.load_dataset(name)
+    return Rows(scipy.sparse.csr_array(data.X), scipy.sparse.csr_array(data.Y))
+
+
 def quality(name: str, rounds: list[int]) -> None:
     """Compare shares by hash, and in the order of time, with one pass: example F on the last quarter."""
-    data = labelrace.load_dataset(name)
-    for order in ("by hash", "by time"):
-        X, Y = scipy.sparse.csr_array(data.X), scipy.sparse.csr_array(data.Y)
-        if order == "by hash":
-            shuffled = np.random.default_rng(0).permutation(X.shape[0])
-            X, Y = X[shuffled], Y[shuffled]
-        end = X.shape[0] * 3 // 4
-        alone = labelrace.LabelRaceClassifier(random_state=0)
-        for first in range(0, end, 500):
-            alone.partial_fit(X[first : min(first + 500, end)], Y[first : min(first + 500, end)])
-        print(f"{name}, {order}: one pass {_f1(alone, X[end:], Y[end:]):.4f}")
-        with connected() as client:
-            for shares in (8, 32):
-                for n_rounds in rounds:
-                    bounds = np.linspace(0, end, shares * n_rounds + 1).astype(int)
-                    parts = [(X[a:b], Y[a:b]) for a, b in itertools.pairwise(bounds)]
-                    model = labelrace.LabelRaceClassifier(random_state=0)
-                    fit(model, parts, client=client, shares=shares, rounds=n_rounds)
-                    print(f"  {shares} shares, {n_rounds} rounds: {_f1(model, X[end:], Y[end:]):.4f}", flush=True)
-
-
-def _f1(model: Any, X: Any, Y: Any) -> float:
-    found = model.predict(X)
-    return float(evaluate(Y, found, measures=["example_f1"])["example_f1"])
+    data = rows_of(name)
+    n_rows = len(data.table) if data.table is not None else data.X.shape[0]
+    with connected() as client:
+        for order in ("by hash", "by time"):
+            rows = np.random.default_rng(0).permutation(n_rows) if order == "by hash" else np.arange(n_rows)
+            train, test = np.split(rows, [n_rows * 3 // 4])
+            one_pass = data.f1(data.alone(train), test)
+            print(f"{name}, {order}: one pass {one_pass:.4f}")
+            for shares, n_rounds in itertools.product((8, 32), rounds):
+                parts = [data.taken(part) for part in np.array_split(train, shares * n_rounds)]
+                steps = list[Progress]()
+                model = fit(data.made(), parts, client=client, shares=shares, rounds=n_rounds, on_progress=steps.append)
+                f1 = data.f1(model, test)
+                print(f"  {shares} shares, {n_rounds} rounds: {f1:.4f}, {f1 / one_pass - 1:+.1%}", flush=True)
 
 
 def memory() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.core import monitoring, score_kernels, thresholds
-from labelrace.core.compiled import is_available
-from labelrace.core.monitoring import monitor, new_monitor
+from labelrace.core.compiled import Kernel, is_available
+from labelrace.core.monitoring import add_together, begin, monitor, new_monitor
 from labelrace.core.thresholds import add_scores, choose, make_rule, new_histogram
 
 SHARES = (0.0, 0.5, 1.0)
@@ -124,14 +124,13 @@ def test_rows_of_which_nothing_is_predicted_nor_present(n):
 
 
 @pytest.mark.parametrize(
-    "loop",
+    "loops",
     [
-        score_kernels.count.function,
+        "plain",
         pytest.param(
-            score_kernels.count, marks=pytest.mark.skipif(not is_available(), reason="there is nothing to compile with")
+            "compiled", marks=pytest.mark.skipif(not is_available(), reason="there is nothing to compile with")
         ),
     ],
-    ids=["plain", "compiled"],
 )
 @settings(max_examples=25, deadline=None)
 @given(
@@ -140,19 +139,36 @@ def test_rows_of_which_nothing_is_predicted_nor_present(n):
     unknown=st.sampled_from([0.0, 0.3]),
     rise=st.sampled_from([-0.6, 0.0, 0.3]),
 )
-def test_a_compiled_loop_counts_the_same(loop, seed, sizes, unknown, rise):
+def test_compiled_loops_count_the_same(loops, seed, sizes, unknown, rise):
     watched = monitor(new_monitor(6), *some_rows(seed, 20, unknown=unknown, rise=rise))
     for number, n in enumerate(sizes):
         scores, labels = some_rows(seed + number + 1, n, unknown=unknown, rise=rise)
         # Outside of all bins, and equal ones.
         scores[0, :3] = [-7.0, 9.0, 9.0]
         scores[-1] = -0.3
-        expected = monitor(watched, scores, labels)
+        before = begin(6)._replace(monitor=watched)
+        expected = add_together(before, scores, labels)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(score_kernels, "count", loop)
-            watched = monitor(watched, scores, labels, compiled=True)
+            if loops == "plain":
+                for kernel in (value for value in vars(score_kernels).values() if isinstance(value, Kernel)):
+                    patch.setattr(kernel, "compiled", kernel.function)
+            found = add_together(before, scores, labels, compiled=True)
+        for part, like in zip(found.drift, expected.drift, strict=True):
+            np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
+        watched, expected = found.monitor, expected.monitor
         for one, other in zip(watched.histograms, expected.histograms, strict=True):
             for part, like in zip(one, other, strict=True):
                 np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
         for part, like in zip(watched[1:], expected[1:], strict=True):
             np.testing.assert_allclose(part, like, rtol=1e-12, atol=1e-12)
+
+
+def test_no_more_than_half_of_the_offsets_until_rows_show_that_all_are_worth_it():
+    watch = monitoring.begin(2)
+    for f1, expected in (([60.0, 60.0, 60.0], 1), ([60.0, 58.0, 60.0], 0), ([60.0, 60.0, 50.0], 1)):
+        known = watch._replace(monitor=watch.monitor._replace(f1=np.array(f1), f1_rows=100.0))
+        limited = monitoring.half_at_most(known)
+        assert monitoring.best_share(limited.monitor) == expected
+        np.testing.assert_array_equal(limited.monitor.f1[:2], f1[:2])
+        assert limited.monitor.f1[2] <= f1[2]
+    assert monitoring.best_share(monitoring.half_at_most(watch).monitor) < 2

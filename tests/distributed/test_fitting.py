@@ -24,6 +24,8 @@ from pyarrow import parquet  # noqa: E402
 PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=15, n_labels=12, seed=3).batches(20)]
 WHOLE = np.vstack([X for X, _ in PARTS]), np.vstack([Y.toarray() for _, Y in PARTS])
 SMALL = PARTS[:40]
+# 200 batches: one of 20 rows, and others of 4.
+SLICES = [PARTS[0], *((X[a : a + 4], Y[a : a + 4]) for X, Y in PARTS[1:41] for a in range(0, 20, 4))][:200]
 
 
 def made(name):
@@ -56,17 +58,22 @@ def one_worker():
 
 @pytest.mark.parametrize("name", EXACT)
 def test_models_that_are_sums_equal_one_pass(client, one_worker, name):
-    """On two workers, which give the same bits as one."""
-    model, again = (fit(made(name), SMALL, client=on, rounds=2, shares=7) for on in (client, one_worker))
-    _equal_one_pass(model, name, SMALL)
+    """In 200 shares, in another order than one pass, on two workers, which give the same bits as one."""
+    # The first batch settles what sums are of, and the last one how many labels the majority has.
+    order = [0, *np.random.default_rng(7).permutation(np.arange(1, 199)), 199]
+    parts = [SLICES[place] for place in order]
+    model, again = (fit(made(name), parts, client=on, rounds=1, shares=200) for on in (client, one_worker))
+    _equal_one_pass(model, name, SLICES)
     X = WHOLE[0][:200]
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
     np.testing.assert_array_equal(dense(model.predict(X)), dense(again.predict(X)))
+    for one, other in zip(_arrays(model._fitted.state), _arrays(again._fitted.state), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", ["RACE", "occ"])
-def test_two_hundred_shares(client, name):
-    _equal_one_pass(fit(made(name), PARTS, client=client, rounds=1, shares=200), name, PARTS)
+def test_models_that_are_sums_equal_one_pass_whatever_the_rounds(client, name):
+    _equal_one_pass(fit(made(name), SMALL, client=client, rounds=3, shares=7), name, SMALL)
 
 
 def _equal_one_pass(model, name, parts):
@@ -163,6 +170,11 @@ def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
     folder, _ = tickets
     with pytest.raises(MergeError, match="RACEClassifier cannot be learned in shares: with adaptive encoding"):
         fit(labelrace.make_model("race-cls-adaptive", random_state=0), PARTS, client=client)
+    compressed = labelrace.LabelRaceClassifier(random_state=0, max_memory=200), labelrace.HashedRACEClassifier()
+    for each in compressed:
+        with pytest.raises(MergeError, match=r"labels are compressed.* Learn it in one process, or use 'race' with"):
+            fit(each, PARTS, client=client)
+        assert not each.is_fitted
     broken = tmp_path / "broken.csv"
     broken.write_text("body,tags\nthe oven,hot\nx,y,z\n")
     with pytest.raises(DataFormatError, match=r"broken\.csv.*3"):

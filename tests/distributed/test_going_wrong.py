@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -33,36 +34,65 @@ PARTS = [(X, csr_array(Y)) for X, Y in SyntheticStream(n_rows=4000, n_features=1
 
 
 def test_workers_that_are_killed_change_nothing(client):
-    """SIGKILL of a worker after every round, and at moments within: Dask repeats what was lost, to the bit."""
-    X, rng, ended = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0), threading.Event()
+    """SIGKILL of a worker 20 times, at random moments of some fits: Dask repeats what was lost, to the bit.
 
-    def learned(on, **settings):
+    Half of the fits have rows that are sent with their tasks, and half have rows that are read where they are learned,
+    in rounds that start from one another.
+    """
+    X, rng = np.vstack([X for X, _ in PARTS[:50]]), np.random.default_rng(0)
+    read = [dask.delayed(_read_slowly)(place) for place in range(len(PARTS))]
+
+    def learned(on, source):
         model = labelrace.LabelRaceClassifier(random_state=0)
-        return fit(model, PARTS, client=on, rounds=4, shares=4, **settings).decision_function(X)
+        return fit(model, source, client=on, rounds=4, shares=4).decision_function(X)
 
+    expected, n_killed = [learned(client, source) for source in (PARTS, read)], 0
     with connected(workers=2) as own:
+        for turn in itertools.count():
+            own.wait_for_workers(1, timeout=120)
+            killer = _Killer(own, rng.uniform(0.02, 2.0, 10), limit=20 - n_killed)
+            try:
+                found = learned(own, (PARTS, read)[turn % 2])
+            finally:
+                n_killed += killer.end()
+            np.testing.assert_array_equal(found, expected[turn % 2])
+            if n_killed >= 20:
+                break
+    assert n_killed == 20
 
-        def kill(_=None):
-            known = set(own.cluster.scheduler.workers)
-            running = [nanny.pid for nanny in own.cluster.workers.values() if nanny.worker_address in known]
-            with suppress(ProcessLookupError):
-                for pid in rng.permutation([pid for pid in running if pid])[:1]:
-                    os.kill(int(pid), signal.SIGKILL)
 
-        def kill_at_moments(moments):
-            for moment in moments:
-                if ended.wait(moment):
-                    return
-                kill()
+def _read_slowly(place):
+    time.sleep(0.01)
+    return PARTS[place]
 
-        killer = threading.Thread(target=kill_at_moments, args=(rng.uniform(0.02, 0.6, 5).tolist(),))
-        killer.start()
-        try:
-            found = learned(own, on_progress=kill)
-        finally:
-            ended.set()
-            killer.join()
-    np.testing.assert_array_equal(found, learned(client))
+
+class _Killer:
+    """Kills a worker, one of those that are there, after every pause."""
+
+    def __init__(self, client, pauses, limit):
+        self._client, self._pauses, self._limit = client, pauses.tolist(), limit
+        self._ended, self._killed = threading.Event(), set()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        for pause in self._pauses:
+            if self._ended.wait(pause) or len(self._killed) == self._limit:
+                return
+            known, nannies = self._client.cluster.scheduler.workers, list(self._client.cluster.workers.values())
+            alive = [nanny.pid for nanny in nannies if nanny.worker_address in known]
+            alive = [pid for pid in alive if pid and pid not in self._killed]
+            if alive:
+                pid = alive[len(self._killed) % len(alive)]
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    self._killed.add(pid)
+
+    def end(self):
+        """Wait for the thread, and return how many were killed."""
+        self._ended.set()
+        self._thread.join()
+        return len(self._killed)
 
 
 def test_ctrl_c_is_left_to_the_process_that_started_the_workers(client):

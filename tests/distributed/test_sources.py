@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 
 import dask
 import dask.bag
@@ -11,7 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import labelrace
-from labelrace.distributed import learning, sources
+from labelrace.distributed import fitting, learning
 from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, read_batches, unshared
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, write_dataset
@@ -19,8 +21,7 @@ from labelrace.streams.synthetic import SyntheticStream
 
 
 @pytest.mark.parametrize("suffix", ["arff", "svm", "npz"])
-def test_large_data_files_are_cut_by_rows(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(sources, "_LARGE", 1000)
+def test_large_data_files_are_cut_by_rows(tmp_path, suffix):
     path = tmp_path / f"rows.{suffix}"
     write_dataset(SyntheticStream(n_rows=2300, n_features=3, n_labels=4, seed=0), path)
     whole = load_dataset(path)
@@ -37,6 +38,34 @@ def test_large_data_files_are_cut_by_rows(tmp_path, monkeypatch, suffix):
             assert max(batch[0].shape[0] for batch in found) == 200
 
 
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl"])
+def test_large_tables_are_cut_by_rows(tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "jsonl":
+        lines = [json.dumps({"size": place, "tags": ["a"]}) for place in range(2300)]
+    else:
+        lines = ["size,tags", *(f"{place},a" for place in range(2300))]
+    with gzip.open(path, "wt") if suffix.endswith("gz") else path.open("w") as file:
+        file.write("\n".join(lines) + "\n")
+    pieces = pieces_of(path, as_tables=True)
+    assert [(piece.first, piece.last) for piece in pieces] == [(0, 500), (500, 1000), (1000, 1500), (1500, 2300)]
+    for place in [0, 1, 2, 3, 1, 3]:
+        found = list(read_batches(pieces[place], 200, as_tables=True))
+        rows = [int(cell) for table in found for cell in table.columns["size"]]
+        assert rows == list(range(pieces[place].first, pieces[place].last))
+        assert max(table.n_rows for table in found) <= 200
+
+
+def test_few_files_in_the_order_of_time_are_learned_in_rounds(tmp_path):
+    """Their rows are counted, and few rows are shared less: shares of one round would not see what changes."""
+    for place in range(8):
+        write_dataset(SyntheticStream(n_rows=300, n_features=3, n_labels=4, seed=place), tmp_path / f"rows-{place}.svm")
+    pieces = pieces_of(str(tmp_path / "rows-*.svm"), as_tables=False)
+    assert [piece.n_rows for piece in pieces] == [300] * 8
+    assert [len(each) for each in fitting.plan(8, 24, None, 2400)] == [1] * 6
+    assert [len(each) for each in fitting.plan(8, 24, None)] == [8]
+
+
 def _dense(part):
     part = getattr(part, "matrix", part)
     return part.toarray() if hasattr(part, "toarray") else np.asarray(part)
@@ -51,8 +80,7 @@ def test_a_row_that_cannot_be_read_is_named_by_its_line_in_the_file(tmp_path):
         list(read_batches(piece, 100, as_tables=False, labels=1))
 
 
-def test_batches_are_those_of_one_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_LARGE", 1000)
+def test_batches_are_those_of_one_pass(tmp_path):
     path = tmp_path / "rows.svm"
     write_dataset(SyntheticStream(n_rows=2300, n_features=3, n_labels=4, seed=0), path)
     for size in (300, 700, 1000):
@@ -62,8 +90,7 @@ def test_batches_are_those_of_one_pass(tmp_path, monkeypatch):
         assert len(pieces) > 1
 
 
-def test_a_file_that_took_the_place_of_another_is_read_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_LARGE", 1000)
+def test_a_file_that_took_the_place_of_another_is_read_anew(tmp_path):
     path, other = tmp_path / "rows.svm", tmp_path / "other.svm"
     for seed, target in enumerate((path, other)):
         write_dataset(SyntheticStream(n_rows=2300, n_features=3, n_labels=4, seed=seed), target)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse
 
+import labelrace
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.comparison import RELATED, TABLES
-from labelrace.experiments.plan import Part, cost_of, within
+from labelrace.experiments.plan import Part, cost_of, possible, within
 from labelrace.models.registry import model_names
 
 
@@ -37,9 +40,28 @@ def test_the_slowest_are_left_out_first(source):
 
 
 def test_what_does_not_fit_into_memory_is_left_out(source):
-    kept, notes = within([Part(source("rcv1v2"), (ModelSpec("ridge"), ModelSpec("race")))], 1, 1e9)
+    kept, notes = within([Part(source("rcv1v2"), (ModelSpec("eaht"), ModelSpec("race")))], 1, 1e9)
     assert [model.label for model in kept[0].models] == ["race"]
-    assert "ridge (18 GB)" in notes[0]
+    assert "eaht (24 GB)" in notes[0]
+
+
+def test_what_would_be_refused_is_never_run(source):
+    """Nor is it said that --all runs it."""
+    parts = [Part(source(name), (ModelSpec("ridge"), ModelSpec("race"))) for name in ("enron", "rcv1v2")]
+    kept, notes = possible(parts)
+    assert [[model.label for model in part.models] for part in kept] == [["ridge", "race"], ["race"]]
+    assert notes == ["Left out on rcv1v2, as they take at most 20,000 features and it has 47,236: ridge."]
+
+
+@pytest.mark.parametrize("name", model_names(online=True))
+def test_models_that_are_said_to_refuse_many_features_do(source, name):
+    is_run = len(possible([Part(source("rcv1v2"), (ModelSpec(name),))])[0]) == 1
+    X, Y = scipy.sparse.csr_array(([1.0], [0], [0, 1, 1]), shape=(2, 20_001)), np.eye(2)
+    if is_run:
+        labelrace.make_model(name).partial_fit(X, Y)
+    else:
+        with pytest.raises(ValueError, match="X must have at most 20000 feature columns, got 20001"):
+            labelrace.make_model(name).partial_fit(X, Y)
 
 
 def test_a_dataset_that_only_the_reference_would_run_on_is_left_out(source):

@@ -27,9 +27,11 @@ from labelrace import (
     RidgeClassifier,
 )
 from labelrace.core import boolean
+from labelrace.core.linalg import right_singular, top_eigenpairs
 from labelrace.core.sparse_recovery import matching_pursuit
 from labelrace.learners import columns
 from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.models import faie
 from labelrace.models.cl import distil
 from labelrace.models.inputs import categorical_values
 from labelrace.models.moplms import landmark_weights
@@ -77,7 +79,7 @@ def assert_scores(found, expected, atol=1e-8):
 
 @pytest.mark.parametrize("method", CLASSES)
 @pytest.mark.parametrize(("dataset", "k"), SETTINGS)
-def test_the_authors_programs(reference, method, dataset, k):
+def test_the_authors_programs(reference, monkeypatch, method, dataset, k):
     golden, X, Y = reference(f"lsdr_{method}_{dataset}_k{k}", dataset)
     given = {"selected": golden["selected"]} if method == "cssp" else {}
     model = CLASSES[method].paper(n_components=k, **given)
@@ -94,11 +96,33 @@ def test_the_authors_programs(reference, method, dataset, k):
         # What is lost of the labels' squares is the sum of the eigenvalues left out.
         all_values = np.linalg.eigvalsh(view.gram(view.coding("centred")))
         np.testing.assert_allclose(4 * all_values[: len(all_values) - k].sum(), golden["energy"], rtol=1e-9)
+    if method == "cplst":
+        products, _ = view.cross(view.coding("centred"))
+        values, _ = right_singular(view.reading.whiten(products), k + 1)
+        np.testing.assert_allclose(4 * values, golden["eigenvalues"][: len(values)], rtol=1e-9)
+        np.testing.assert_allclose(4 * values[:k].sum(), golden["energy"], rtol=1e-9)
+    if method == "faie":
+        values = eigenvalues_read(monkeypatch, faie, model)
+        np.testing.assert_allclose(values, golden["eigenvalues"], rtol=1e-9)
+        np.testing.assert_allclose(values.sum(), golden["energy"], rtol=1e-9)
     if method == "cssp":
         G, chosen = view.gram(view.coding("signs")), golden["selected"]
         lost = np.trace(G) - np.trace(G[:, chosen] @ np.linalg.pinv(G[np.ix_(chosen, chosen)]) @ G[chosen])
         np.testing.assert_allclose(lost, golden["energy"], rtol=1e-8)
         np.testing.assert_allclose(fitted.algorithm.leverage(view), golden["leverage"], atol=1e-9)
+
+
+def eigenvalues_read(monkeypatch, module, model):
+    """Return the eigenvalues that a model finds when it is read."""
+    found = []
+
+    def recorded(matrix, k):
+        found.append(top_eigenpairs(matrix, k))
+        return found[-1]
+
+    monkeypatch.setattr(module, "top_eigenpairs", recorded)
+    model._fitted.algorithm.derive(model._fitted.state)
+    return found[-1][0]
 
 
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 3), ("emotions", 5), ("CAL500", 8)])
@@ -272,5 +296,13 @@ def test_compressed_labeling(reference, dataset, k):
     np.testing.assert_array_equal(algorithm.codes(derived, X[test]) >= 0, golden["codes_test_predicted"])
     np.testing.assert_allclose(algorithm.evidence(derived, X[test]), golden["llr"], rtol=0, atol=1e-8)
     np.testing.assert_array_equal(model.predict(X[test]), golden["predicted"])
+    code, one, other = derived.code, golden["p_contained"], golden["p_not"]
+    np.testing.assert_allclose(code.agree, np.log(one / other), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(code.differ, np.log((1 - one) / (1 - other)), rtol=0, atol=1e-10)
+    agreeing = (np.where(Y[test] @ golden["encoder"] >= 0, 1, -1) @ code.bits.T + k) / 2
+    accepted = agreeing * code.agree + (k - agreeing) * code.differ > 0
+    np.testing.assert_array_equal(accepted @ code.distilled > 0, golden["predicted_from_true_codes"])
     with_prior = CompressedLabelingClassifier.paper(encoder=golden["encoder"], prior=True).fit(X[train], Y[train])
     np.testing.assert_array_equal(with_prior.predict(X[test]), golden["predicted_with_prior"])
+    odds = np.log(golden["prior"] / (1 - golden["prior"]))
+    np.testing.assert_allclose(with_prior._fitted.derived.code.prior, odds, rtol=0, atol=1e-10)

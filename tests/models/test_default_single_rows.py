@@ -13,8 +13,9 @@ import scipy.sparse
 import labelrace
 from labelrace import LabelRaceClassifier
 from labelrace.core import compiled, score_kernels
+from labelrace.exceptions import DivergenceError
 from labelrace.learners import row_kernels
-from labelrace.models import default
+from labelrace.models import default, input_kernels
 
 spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
 interrupts = importlib.util.module_from_spec(spec)
@@ -31,10 +32,10 @@ def loops(request, monkeypatch):
     monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
     monkeypatch.setattr(default, "is_available", lambda: True)
     if request.param == "plain":
-        for module in (row_kernels, score_kernels):
-            for name in module.__all__:
-                kernel = getattr(module, name)
-                monkeypatch.setattr(kernel, "compiled", kernel.function)
+        for module in (row_kernels, score_kernels, input_kernels):
+            for kernel in vars(module).values():
+                if isinstance(kernel, compiled.Kernel):
+                    monkeypatch.setattr(kernel, "compiled", kernel.function)
 
 
 def rows(seed, n, *, sparse, m=20, k=5):
@@ -132,6 +133,75 @@ def test_refused_rows_change_nothing():
             model.partial_fit(x, y)
         assert model._fitted is fitted
     np.testing.assert_array_equal(model.decision_function(queries), before)
+
+
+def in_another_order(x):
+    return scipy.sparse.csr_array((x.data[::-1].copy(), x.indices[::-1].copy(), x.indptr), shape=x.shape)
+
+
+def with_parts_twice(x):
+    parts = np.concatenate([0.25 * x.data, 0.75 * x.data]), np.concatenate([x.indices, x.indices]), 2 * x.indptr
+    return scipy.sparse.csr_array(parts, shape=x.shape)
+
+
+def with_long_indices(x):
+    wide = x.copy()
+    wide.indices, wide.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
+    return wide
+
+
+@pytest.mark.parametrize(
+    ("form_of_x", "form_of_y"),
+    [
+        (in_another_order, np.asarray),
+        (with_parts_twice, np.asarray),
+        (with_long_indices, np.asarray),
+        (scipy.sparse.csr_matrix, np.asarray),
+        (scipy.sparse.csr_array.toarray, np.asarray),
+        (scipy.sparse.csr_array, lambda y: y.astype(np.int8)),
+        (scipy.sparse.csr_array, lambda y: y.astype(bool)),
+        (scipy.sparse.csr_array, np.ndarray.tolist),
+        (scipy.sparse.csr_array, scipy.sparse.csr_array),
+    ],
+)
+def test_rows_in_other_forms_teach_the_same(form_of_x, form_of_y):
+    """What the loops do not take for a row in order goes the long way, which brings it into order."""
+    X, Y = rows(2, 12, sparse=True)
+    Y = np.nan_to_num(Y)
+    model, twin = model_of(True), model_of(True)
+    for i in range(12):
+        x, y = X[i : i + 1], Y[i : i + 1]
+        model.partial_fit(form_of_x(x), form_of_y(y))
+        twin.partial_fit(x, y)
+    np.testing.assert_allclose(model.decision_function(X), twin.decision_function(X), rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_of_all_that_is_wrong_says_what():
+    X, Y = rows(2, 10, sparse=True)
+    model = learn_singly(model_of(True), X[:5], Y[:5])
+    fitted = model._fitted
+
+    def row_of(data, indices, starts):
+        x = X[5:6].copy()
+        x.data, x.indices, x.indptr = np.array(data), np.array(indices, np.int32), np.array(starts, np.int32)
+        return x
+
+    y = np.zeros((1, 5))
+    for x, labels, message in (
+        (row_of([1.0], [-1], [0, 1]), y, "its columns are not all from 0 to below 20"),
+        (row_of([1.0], [20], [0, 1]), y, "its columns are not all from 0 to below 20"),
+        (row_of([1.0], [1], [0, 2]), y, "shorter than its starts"),
+        (row_of([1.0], [1], [1, 1]), y, "do not rise from 0"),
+        (row_of([1e101], [1], [0, 1]), y, "numbers up to 1e.100"),
+        (row_of([np.inf], [1], [0, 1]), y, "infinity"),
+        (row_of([1.0], [1], [0, 1]), y + 0.5, "y must hold 0 and 1, got 0.5"),
+        (row_of([1.0], [1], [0, 1]), y - 1.0, "y must hold 0 and 1, got -1"),
+        (row_of([1.0], [1], [0, 1]), y.astype(np.int8) + 2, "y must hold 0 and 1, got 2"),
+        (row_of([1.0], [1], [0, 1]), np.zeros((2, 5)), "the same number of rows"),
+    ):
+        with pytest.raises((ValueError, DivergenceError), match=message):
+            model.partial_fit(x, labels)
+        assert model._fitted is fitted
 
 
 def test_threads_that_predict_see_whole_models():

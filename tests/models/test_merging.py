@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import labelrace
+from labelrace.core import monitoring
 from labelrace.exceptions import MergeError
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate
@@ -181,6 +182,7 @@ def test_shards_of_the_default_come_close_to_one_pass(kind, settings):
     joint = shards.joined(start, total, held_X, held_Y)
     assert joint._fitted.state.learners.rows == 3500
     assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
+    assert monitoring.best_share(joint._fitted.state.watch.monitor) < 2
     # Its thresholds are read off these rows and off those before: few rows are few.
     few = shards.joined(start, total, held_X[:20], held_Y[:20])
     assert few._fitted.state.watch.monitor.histograms.none.rows > 50

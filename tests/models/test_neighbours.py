@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -55,6 +57,31 @@ def test_nearest_rows(sparse, whole, newest_first):
         assert found[i].tolist() == sorted(expected)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e60])
+@pytest.mark.parametrize("odd", ["nothing", "far", "outlier", "whole"])
+@pytest.mark.parametrize("among_themselves", [False, True])
+def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themselves):
+    """Distances from the rows' own copies differ in the eighth digit; far from the origin few digits are left."""
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(400, 5))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    Q = rng.normal(size=(10, 5)).round(2)
+    P = np.repeat(Q, 40, axis=0) + directions * (1 + 1e-7 * rng.permutation(400))[:, None]
+    if odd == "far":
+        P, Q = P + 1000.0, Q + 1000.0
+    elif odd == "outlier":
+        P[7] = 1e8
+    elif odd == "whole":
+        P, Q = (1000 * P).round(), (1000 * Q).round()
+    P, Q = scale * P, scale * Q
+    if among_themselves:
+        P = Q = P[:60]
+    found = neighbours.nearest(P, Q, 7, itself=np.arange(60) if among_themselves else None)
+    for i, x in enumerate(Q):
+        near = [j for j in order_by_distance(P, x) if j != i or not among_themselves]
+        assert found[i].tolist() == sorted(near[:7])
+
+
 def test_nearest_rows_without_itself_and_fewer_than_wanted():
     P = np.array([[0.0], [1.0], [5.0]])
     assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
@@ -102,6 +129,22 @@ def test_mlknn_on_a_window(whole, sparse):
     Y = np.vstack([Y for _, Y in batches])
     expected = [naive_mlknn(X[20:60], Y[20:60], x, 3) for x in X[60:]]
     np.testing.assert_allclose(model.predict_proba(form(batches[2][0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n_first", [1, 20])
+def test_mlknn_of_odd_rows(odd_rows, form, n_first):
+    """With a first batch of one row no feature counts, so that all rows are equally near."""
+    X, Y = odd_rows(3)
+    points = scaled(X, X[:n_first])
+    model = MLkNNClassifier(n_neighbors=4, window=30)
+    for start, stop in pairwise([0, n_first, n_first + 1, 28, 45, 60]):
+        if start:
+            seen = slice(max(0, start - 30), start)
+            stop_at = min(start + 3, stop)
+            expected = [naive_mlknn(points[seen], Y[seen], x, 4) for x in points[start:stop_at]]
+            np.testing.assert_allclose(model.predict_proba(form(X[start:stop_at])), expected, rtol=1e-12)
+        model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

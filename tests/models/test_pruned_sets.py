@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from labelrace import MLHTClassifier
 from labelrace.models import mlht
 from labelrace.models.pruned_sets import PrunedSetLeaves
 
-GRACE, DELTA, TAU, WARM_UP, MOST = 60, 0.05, 0.2, 150, 4
+# Rows are whole numbers, so that no rounding decides when a leaf tries to split.
+GRACE, DELTA, TAU, WARM_UP, MOST = 59.5, 0.05, 0.2, 150, 4
 
 
 def entropy(counts):
@@ -44,7 +46,7 @@ class NaiveTree:
         leaf.mass = leaf.mass + y
         leaf.rows.append(x)
         leaf.labels.append(y)
-        if leaf.mass.sum() - leaf.tried >= GRACE - 1e-9 and (leaf.mass > 0).sum() >= 2:
+        if leaf.mass.sum() - leaf.tried >= GRACE and (leaf.mass > 0).sum() >= 2:
             leaf.tried = leaf.mass.sum()
             leaf.try_split()
 
@@ -77,7 +79,8 @@ class NaiveTree:
                 if gain > best[0]:
                     best = (gain, threshold)
             found.append((best[0], feature, best[1]))
-        found.sort()
+        # Not to split is an option, too, with no gain at all.
+        found = sorted([(-np.inf, -1, 0.0), *found])
         span = np.log2(max(2.0, 1.0 + np.flatnonzero(self.mass)[-1]))
         epsilon = np.sqrt(span**2 * np.log(1 / DELTA) / (2 * self.mass.sum()))
         (second, *_), (best, feature, threshold) = found[-2:]
@@ -151,6 +154,24 @@ def test_leaves_by_definition(small, seed):
             naive.learn(x, y)
     assert n_split
     assert n_begun > 100
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_leaves_of_odd_rows_by_definition(small, odd_rows, sparse):
+    """The first batches have one row each."""
+    X, Y = odd_rows(0, 500, 4)
+    form, n_labels = scipy.sparse.csr_array if sparse else np.asarray, Y.shape[1]
+    model = MLHTClassifier.moa(leaf="pruned_sets", grace_period=GRACE, delta=DELTA, tau=TAU)
+    naive = NaiveTree(np.zeros(n_labels), NaivePrunedSets())
+    edges = [*range(5), *range(5, 500, 45), 500]
+    for start, stop in pairwise(edges):
+        if start:
+            expected = [np.isin(np.arange(n_labels), naive.leaf(x).learner.predict(x)) for x in X[start:stop]]
+            predicted = scipy.sparse.csr_array(model.predict(form(X[start:stop]))).toarray()
+            np.testing.assert_array_equal(predicted, expected)
+        model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
+        for x, y in zip(X[start:stop], Y[start:stop], strict=True):
+            naive.learn(x, y)
 
 
 def test_sets_that_all_came_once_leave_the_first(small):

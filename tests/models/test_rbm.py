@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 from labelrace import BinaryRelevanceClassifier, RBMClassifier
+from labelrace.models import rbm
 from labelrace.models.rbm import hidden, trained
 
 
@@ -17,26 +20,64 @@ def rows():
     return X, (X[:, :3] > 0.5).astype(int)
 
 
-def test_training_by_definition(rows):
-    X = rows[0][:7]
-    weights, before = np.random.default_rng(1).normal(size=(7, 4)), np.zeros((7, 4))
-    expected = weights.copy()
+def units(total):
+    """Return the units of a layer; the first is the bias."""
+    result = 1 / (1 + np.exp(-total))
+    result[0] = 1.0
+    return result
 
-    def units(total):
-        result = 1 / (1 + np.exp(-total))
-        result[0] = 1.0
-        return result
 
-    for part in (range(3), range(3, 6), range(6, 7)) * 2:
-        step = np.zeros((7, 4))
+def naive_machine(start, X, rate, minibatch, epochs):
+    """Train a machine by contrastive divergence, row by row."""
+    weights, before = start.copy(), np.zeros(start.shape)
+    parts = [range(first, min(first + minibatch, len(X))) for first in range(0, len(X), minibatch)]
+    for part in parts * epochs:
+        step = np.zeros(start.shape)
         for row in part:
             x = np.append(1.0, X[row])
-            z = units(x @ expected)
-            again = units(z @ expected.T)
-            step += np.outer(x, z) - np.outer(again, units(again @ expected))
-        step = 0.5 / 3 * (step / len(part) - 0.0002 * 0.5 * expected)
-        expected, before = expected + step + 0.1 * before, step
-    np.testing.assert_allclose(trained(weights, X, 0.5, 3, 2), expected, rtol=1e-12)
+            z = units(x @ weights)
+            again = units(z @ weights.T)
+            step += np.outer(x, z) - np.outer(again, units(again @ weights))
+        step = rate / len(parts) * (step / len(part) - 0.0002 * rate * weights)
+        weights, before = weights + step + 0.1 * before, step
+    return weights
+
+
+def test_training_by_definition(rows):
+    X, start = rows[0][:7], np.random.default_rng(1).normal(size=(7, 4))
+    np.testing.assert_allclose(trained(start, X, 0.5, 3, 2), naive_machine(start, X, 0.5, 3, 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_first", [1, 25])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_odd_rows_by_definition(odd_rows, monkeypatch, n_first, form):
+    """Machines on the first batch, whose range scales the features, and binary relevance on their hidden units."""
+    X, Y = odd_rows(0, 40)
+    starts = []
+
+    def recorded(weights, *settings):
+        starts.append(np.array(weights))
+        return trained(weights, *settings)
+
+    monkeypatch.setattr(rbm, "trained", recorded)
+    model, edges = RBMClassifier(n_hidden=3, epochs=4, random_state=0), [0, n_first, n_first + 1, 40]
+    learners = BinaryRelevanceClassifier()
+    low, high = X[:n_first].min(axis=0), X[:n_first].max(axis=0)
+    # Features that are constant there have no units, as they would have none if they came later.
+    varies = high > low
+    features = (X[:, varies] - low[varies]) / (high - low)[varies]
+    for start, stop in pairwise(edges):
+        model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
+    for start in starts:
+        assert not start[0].any()
+        assert not start[:, 0].any()
+        weights = naive_machine(start, features[:n_first], 0.1, 10, 4)
+        features = np.array([units(np.append(1.0, x) @ weights)[1:] for x in features])
+    assert [start.shape for start in starts] == [(varies.sum() + 1, 4), (4, 4)]
+    for start, stop in pairwise(edges):
+        learners.partial_fit(features[start:stop], Y[start:stop])
+    expected = np.clip(learners.decision_function(features), -30, 30)
+    np.testing.assert_allclose(model.decision_function(form(X)), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_learners_see_the_hidden_units(rows):

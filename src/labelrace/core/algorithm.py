@@ -51,6 +51,10 @@ class Algorithm(ABC, Generic[S]):
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
         """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
+    def is_compiled(self, state: S) -> bool:
+        """Tell whether loops are compiled for single rows, as there have been many."""
+        return False
+
     @abstractmethod
     def derive(self, state: S) -> Any:
         """Compute what predicting needs."""

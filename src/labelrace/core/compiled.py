@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["is_available", "kernel"]
+__all__ = ["Kernel", "is_available", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def is_available() -> bool:
     return True
 
 
-class _Kernel:
+class Kernel:
     """A function that is compiled when it is first called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -44,6 +44,7 @@ class _Kernel:
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
         try:
             return (self.compiled or self.compile())(*arguments)
         except SystemError as error:
@@ -56,7 +57,7 @@ class _Kernel:
     def compile(self) -> Callable[..., Any]:
         """Compile the function, and the kernels that it calls into it."""
         known = self.function.__globals__
-        names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), _Kernel)]
+        names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), Kernel)]
         called = {name: known[name].compiled or known[name].compile() for name in names}
         self.compiled = _compiled(FunctionType(self.function.__code__, {**known, **called}, self.function.__name__))
         return self.compiled
@@ -74,4 +75,4 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def kernel(function: F) -> F:
     """Mark a function as a loop to be compiled."""
-    return _Kernel(function)  # type: ignore[return-value]
+    return Kernel(function)  # type: ignore[return-value]

@@ -63,16 +63,18 @@ def clipped_errors(scores: FloatArray, labels: FloatArray) -> FloatArray:
 def add(state: DriftState, errors: FloatArray) -> DriftState:
     """Take in the errors of a batch's rows."""
     n = float(len(errors))
-    mean, variance = float(errors.mean()), float(errors.var() / n)
+    mean = float(errors.sum()) / n
+    apart = errors - mean
+    variance = float(apart @ apart) / n**2
     if len(state.sizes) and state.sizes[-1] < _FEWEST_ROWS:
         # The last batch is still too small to stand for itself.
         before, total = float(state.sizes[-1]), float(state.sizes[-1]) + n
-        apart = (mean - state.means[-1]) ** 2 * before * n / total**3
-        variance = (state.variances[-1] * before**2 + variance * n**2) / total**2 + apart
+        between = (mean - state.means[-1]) ** 2 * before * n / total**3
+        variance = (state.variances[-1] * before**2 + variance * n**2) / total**2 + between
         mean = (state.means[-1] * before + mean * n) / total
         state, n = DriftState(*(part[:-1] for part in state)), total
     new = (mean, variance, n)
-    return DriftState(*(np.append(part, value)[-_MOST:] for part, value in zip(state, new, strict=True)))
+    return DriftState(*(np.concatenate((part[1 - _MOST :], [value])) for part, value in zip(state, new, strict=True)))
 
 
 def found(state: DriftState) -> bool:

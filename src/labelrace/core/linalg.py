@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse
@@ -19,6 +21,7 @@ __all__ = [
     "signed",
     "top_eigenpairs",
     "why_malformed",
+    "with_values",
 ]
 
 _EPSILON = float(np.finfo(float).eps)
@@ -217,12 +220,26 @@ def sparse_marks(marks: Array) -> SparseMatrix:
     >>> sparse_marks(np.array([[True, False], [True, True]])).toarray().tolist()
     [[1, 0], [1, 1]]
     """
-    n_columns = marks.shape[1]
+    n_rows, n_columns = marks.shape
     places = np.flatnonzero(marks.view(np.bool_))  # far faster for truths than for numbers
-    starts = np.concatenate(([0], np.cumsum(np.count_nonzero(marks, axis=1))))
+    starts = np.searchsorted(places, n_columns * np.arange(n_rows + 1))
     # 32 bits are enough for a batch of rows, and scikit-learn's estimators often take no others.
     indices = (places % max(n_columns, 1)).astype(np.int32)
     return scipy.sparse.csr_array((np.ones(len(places), np.int8), indices, starts.astype(np.int32)), shape=marks.shape)
+
+
+def with_values(X: AnyMatrix, values: Array) -> AnyMatrix:
+    """Return a sparse array with other values in the same places; SciPy's conversions take many times as long.
+
+    Examples
+    --------
+    >>> X = scipy.sparse.csr_array([[0, 2]])
+    >>> with_values(X, X.data / 2).toarray().tolist(), X.toarray().tolist()
+    ([[0.0, 1.0]], [[0, 2]])
+    """
+    result = copy.copy(X)
+    result.data = values
+    return result
 
 
 def canonical(X: AnyMatrix) -> AnyMatrix:

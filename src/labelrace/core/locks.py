@@ -34,4 +34,4 @@ class Writable:
     @property
     def _writers(self) -> Any:
         """The lock; of two threads that make one, the first counts. The thread that holds it may take it again."""
-        return _LOCKS.setdefault(self, threading.RLock())
+        return _LOCKS.get(self) or _LOCKS.setdefault(self, threading.RLock())

@@ -31,12 +31,12 @@ from labelrace.core import draws
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["LabelGram", "State", "Sums", "Table", "matrix_of"]
+__all__ = ["MOST_COLUMNS", "LabelGram", "State", "Sums", "Table", "matrix_of"]
 
 # Tables of up to so many cells are dense, 64 MB; larger ones hold what is not zero.
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.
-_MOST_COLUMNS = 20_000
+MOST_COLUMNS = 20_000
 # Eigenvalues of ΩᵀYᵀYΩ up to this share of the largest are round-off.
 _RELATIVE_RANK = 1e-12
 
@@ -143,9 +143,9 @@ class Sums:
             Where the features are too many for an ``m × m`` matrix.
         """
         m, k = n_columns, n_labels
-        if m > _MOST_COLUMNS:
+        if m > MOST_COLUMNS:
             raise ValueError(
-                f"X must have at most {_MOST_COLUMNS} feature columns, got {m}: XᵀX would take {8e-9 * m * m:.0f} GB. "
+                f"X must have at most {MOST_COLUMNS} feature columns, got {m}: XᵀX would take {8e-9 * m * m:.0f} GB. "
                 "Select or hash features (FeatureHasher), or use a model without XᵀX, such as 'race' or 'obr'."
             )
         xy, yy = _empty((m, k)), _empty(self._yy_shape(k))

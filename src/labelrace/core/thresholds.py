@@ -40,11 +40,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from labelrace.core import score_kernels
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "AIMS",
     "BINNING",
+    "OF_BEST",
     "LabelHistograms",
     "Rule",
     "ScoreHistogram",
@@ -55,6 +57,7 @@ __all__ = [
     "calibration",
     "cardinality_threshold",
     "choose",
+    "compiled_bounds",
     "empty_row_floor",
     "grow_label_histograms",
     "make_rule",
@@ -88,10 +91,11 @@ CENTRES = EDGES[:-1] + _WIDTH / 2
 _PRIOR = 0.05
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
-# Share of the row's best score that is taken from all of them.
-_OF_BEST = 0.1
-# What a compiled loop needs to find the bins of scores: where they begin, how many there are in a unit, and in all.
-BINNING = (_LOW, 1.0 / _WIDTH, _BINS)
+OF_BEST = 0.1
+"""Share of the row's best score that is taken from all of them."""
+
+# What a compiled loop needs to find the bins of scores: where they begin, how wide they are, and how many.
+BINNING = (_LOW, _WIDTH, _BINS)
 
 
 class ScoreHistogram(NamedTuple):
@@ -215,6 +219,13 @@ def _with_above(counts: FloatArray, wanted: float) -> float:
     return float(EDGES[edge] + _WIDTH * ((above[edge] - wanted) / inside if inside else 0.0))
 
 
+def compiled_bounds(histogram: ScoreHistogram) -> tuple[float, float]:
+    """Do as `cardinality_threshold` and `empty_row_floor` by a compiled loop, where the histogram has rows."""
+    settled = _LOW, _WIDTH, _LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT
+    found: tuple[float, float] = score_kernels.bounds(*histogram, float(histogram.present.sum()), *settled)
+    return found
+
+
 def calibration(histogram: ScoreHistogram) -> FloatArray:
     """Compute the probability that a label with a score in each bin is present: rising from bin to bin."""
     face = np.clip(CENTRES, 0.0, 1.0)
@@ -249,8 +260,8 @@ def adjusted(scores: FloatArray, offsets: FloatArray | float = 0.0) -> FloatArra
     array([[ 0.81,  0.11, -0.09],
            [-0.1 , -0.3 , -0.2 ]])
     """
-    # Python's numbers, as NumPy's would make double precision of single.
-    lowered = scores - _OF_BEST * np.maximum(scores.max(axis=1, keepdims=True), 0.0)
+    # Python's numbers, as NumPy's would make double precision of single; and not `max`, which is slower for one row.
+    lowered = scores - OF_BEST * np.maximum(np.maximum.reduce(scores, axis=1, keepdims=True), 0.0)
     lowered -= offsets
     return lowered
 
@@ -357,8 +368,8 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     if rule.aim in ("example_f1", "example_accuracy"):
         return _by_row(rule, scores)
     chosen = scores > rule.thresholds
-    has_some = chosen.any(axis=1)
-    if rule.aim in ("cardinality", "subset_accuracy") and not has_some.all():
+    has_some = np.logical_or.reduce(chosen, axis=1)
+    if rule.aim in ("cardinality", "subset_accuracy") and not np.logical_and.reduce(has_some):
         empty_rows = np.flatnonzero(~has_some)
         best = scores[empty_rows].argmax(axis=1)
         filled = scores[empty_rows, best] > rule.floor
@@ -366,13 +377,17 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     return chosen
 
 
-def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
+def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> FloatArray:
     """Compute how likely labels are present, by how often labels with such scores were present recently.
 
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
+    ``compiled`` tells to use a compiled loop, which gives the same.
     """
     steps, last = rule.probabilities, len(CENTRES) - 1
     lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
+    if compiled:
+        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, last / (highest - lowest))
+        return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
     # Twice as fast as np.clip where there are few.

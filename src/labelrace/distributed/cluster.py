@@ -13,7 +13,7 @@ import labelrace
 from labelrace import parameters
 from labelrace.exceptions import DistributedError
 
-__all__ = ["awaited", "connected", "default_workers", "engine", "local_cluster", "losses", "sent"]
+__all__ = ["LostError", "awaited", "connected", "default_workers", "engine", "local_cluster", "losses", "sent"]
 
 # A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
 # wait in a row for workers that die for other reasons.
@@ -34,6 +34,11 @@ _THRIFT = {
     # Nobody looks at the profiles that workers take of themselves a hundred times a second, nor at long logs.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.low-level-log-length": 100,
+    # Each process would look fifty times a second how late it is, and ten times how much memory is used.
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    # A task goes to whoever is free: a second one that waits beside the first would wait while others have none.
+    "distributed.scheduler.worker-saturation": 1.0,
     # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
     # megabyte again and again, and to get their pages anew takes a third as long as to learn.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
@@ -64,7 +69,11 @@ def losses() -> tuple[type[BaseException], tuple[type[BaseException], ...]]:
     return killed, (CommClosedError, CancelledError, FutureCancelledError, TimeoutError, closed)
 
 
-def awaited(client: Any, future: Any, parts: Sequence[Any] = ()) -> Any:
+class LostError(Exception):
+    """What tasks need has gone with the workers that held it."""
+
+
+def awaited(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = None) -> Any:
     """Wait for a result for as long as there are workers for it.
 
     Parameters
@@ -74,20 +83,30 @@ def awaited(client: Any, future: Any, parts: Sequence[Any] = ()) -> Any:
         What is awaited.
     parts : sequence of Future, default=()
         Tasks that it needs: each that is done shows that workers get on.
+    needed : distributed.Future, default=None
+        A result that these tasks need, of which the caller has a copy.
 
     Raises
     ------
+    LostError
+        If nobody has ``needed`` any more. Dask would compute it again, and all that it came from.
     DistributedError
         If workers are lost one after the other and nothing is done meanwhile, or if there are none for minutes. Dask
         gives up tasks whose workers die, but would wait for ever if they die before they get a task.
     """
     distributed = engine()
     known, most_done, n_lost, seen = set(client.nthreads()), 0, 0, time.monotonic()
+    patience = _INTERVAL
     while True:
         with suppress(TimeoutError):
             distributed.wait([future], timeout=_INTERVAL)
         if future.done():
-            return future.result()
+            # Whoever has it may die meanwhile: then it is computed again, or what it needs is lost.
+            with suppress(TimeoutError):
+                return future.result(timeout=patience)
+            patience *= 2
+        if needed is not None and not needed.done():
+            raise LostError
         workers, n_done = set(client.nthreads()), sum(part.done() for part in parts)
         n_lost += len(known - workers)
         if n_done > most_done:

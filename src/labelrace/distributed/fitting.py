@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from labelrace import parameters
 from labelrace.distributed import label_learning, learning
-from labelrace.distributed.cluster import awaited, connected, engine, losses, sent
+from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
 from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
 from labelrace.exceptions import DistributedError
@@ -36,6 +36,10 @@ _HELD = 200
 _FEWEST_ROWS = 125
 _FIRST_PIECES = 16
 _FIRST_ROWS = 1000
+# Rounds that start from one another's models without waiting for these to be here.
+_IN_A_ROW = 8
+# Shares that one task adds: fewer make more tasks, more make those wait longer who have none.
+_ADDED = 4
 
 
 class Progress(NamedTuple):
@@ -116,8 +120,8 @@ def fit(
         Learns on from what it knows, if it knows anything.
     source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
         For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
-        files with tags are read by row groups, and large data files are cut by rows; of other files, each is one piece,
-        and there should be several.
+        files with tags are read by row groups; other files are cut by rows where they are few, for which their rows are
+        counted first.
     client : distributed.Client, default=None
         The cluster; by default processes on this machine.
     workers : int, default=None
@@ -248,7 +252,9 @@ class _Run(ABC):
                 break
             n_first, n_rows = max(n_first, place + 1), n_rows + _n_rows(piece)
         places = range(min(len(self._pieces), n_first))
-        return self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
+        start = self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
+        self._names[start.key] = f"the first rows ({self._span(places)})"
+        return start
 
     def _kept(self, value: Any) -> Any:
         """Submit what a round came to: if all who know it die, it is sent again, and no round is learned again."""
@@ -273,6 +279,13 @@ class _Run(ABC):
         return computed
 
 
+class _Submitted(NamedTuple):
+    """A round that is being learned: its shares, and the joint model that they become."""
+
+    shares: list[Any]
+    joined: Any
+
+
 class _RowRun(_Run):
     """Shares of rows."""
 
@@ -280,17 +293,38 @@ class _RowRun(_Run):
         # A piece of rows is learned once, so that whoever learns it may as well compute it.
         self._pieces = unshared(self._pieces)
         start = self._first(learning.begin)
-        is_exact = awaited(self._client, self._client.submit(learning.is_exact, start, pure=False))
-        n_rows = None if is_exact else _known_rows(self._pieces)
+        n_rows = _known_rows(self._pieces)
+        if n_rows and awaited(self._client, self._client.submit(learning.is_exact, start, pure=False)):
+            n_rows = None
         self._planned = plan(len(self._pieces), self._n_rounds, self._n_shares, n_rows)
-        for each in self._planned:
-            joined = self._round(start, each)
+        known, needed, ahead = None, None, None
+        for number, each in enumerate(self._planned):
+            now = ahead or self._submit(start, each)
+            while True:
+                ahead = self._submit_next(now, number + 1)
+                try:
+                    joined = awaited(self._client, now.joined, now.shares, needed)
+                    break
+                except LostError:
+                    now, needed = self._submit(self._kept(known), each), None
             yield joined
-            start = self._kept(joined)
+            known, needed = joined, now.joined if ahead else None
+            if number + 1 < len(self._planned):
+                start = needed or self._kept(known)
 
-    def _round(self, start: Any, each: list[range]) -> Joined:
-        """Learn a round: shares, the tree, and the joint model."""
-        self._names.clear()
+    def _submit_next(self, now: _Submitted, number: int) -> _Submitted | None:
+        """Submit the next round before this one is done: workers go on while the joint model is brought here.
+
+        The scheduler remembers what a round came from until one starts from a model that was sent. So not all rounds
+        may go on like this, and none that has rows with its tasks, or that are computed before they are learned.
+        """
+        are_read = all(isinstance(piece, (FilePiece, DelayedPiece)) for piece in self._pieces)
+        if number == len(self._planned) or not are_read or number % _IN_A_ROW == 0:
+            return None
+        return self._submit(now.joined, self._planned[number])
+
+    def _submit(self, start: Any, each: list[range]) -> _Submitted:
+        """Submit a round: shares, the tree, and the joint model."""
         settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
         shares = [
             self._client.submit(learning.learn, start, places.start, self._computed(places), settings, pure=False)
@@ -301,14 +335,10 @@ class _RowRun(_Run):
             for number, (share, places) in enumerate(zip(shares, each, strict=True), start=1)
         }
         level = shares
-        while len(level) > 1:
-            paired = [
-                self._client.submit(learning.add, *pair, pure=False)
-                for pair in zip(level[::2], level[1::2], strict=False)
-            ]
-            level = [*paired, *level[len(level) - len(level) % 2 :]]
-        joined: Joined = awaited(self._client, self._client.submit(learning.join, start, level[0], pure=False), shares)
-        return joined
+        while len(level) > _ADDED:
+            groups = [level[first : first + _ADDED] for first in range(0, len(level), _ADDED)]
+            level = [self._client.submit(learning.add, *group, pure=False) for group in groups]
+        return _Submitted(shares, self._client.submit(learning.join, start, *level, pure=False))
 
 
 class _LabelRun(_Run):

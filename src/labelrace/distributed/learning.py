@@ -7,6 +7,7 @@ and a tagger differ in how rows are set aside and in how shares are joined; `_Ki
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import warnings
 from collections.abc import Iterator
@@ -205,7 +206,7 @@ def first_rows(model: Any, pieces: list[Any], settings: Settings, *, as_they_com
 
     Small batches are put together, unless they are to be learned as they come.
     """
-    kind, model, rows, counts = _kind(model), copy.copy(model), 0, [0] * len(pieces)
+    kind, rows, counts = _kind(model), 0, [0] * len(pieces)
     batches = (
         (place, batch)
         for place, piece in enumerate(pieces)
@@ -213,12 +214,16 @@ def first_rows(model: Any, pieces: list[Any], settings: Settings, *, as_they_com
     )
     first = next(batches, None)
     # What sums are of is settled by the first batch as it comes; others gain from rows that are learned together.
-    as_they_come = as_they_come or (first is not None and _becomes_exact(kind, model, first[1]))
-    size = 1 if as_they_come else settings.batch_size
-    groups = _groups(kind, itertools.chain([first] if first else [], batches), size)
+    tried = None if first is None or model.is_fitted else _learned(kind, model, first[1])
+    as_they_come = as_they_come or _is_sums(model if tried is None else tried)
+    groups = _groups(
+        kind, itertools.chain([first] if first else [], batches), 1 if as_they_come else settings.batch_size
+    )
+    model = copy.copy(model)
     while not _can_start(model) and (group := next(groups, None)):
+        is_tried = tried is not None and rows == 0 and len(group) == 1
         batch = _together(kind, group)
-        kind.learn(model, batch)
+        model = tried if is_tried else _learned(kind, model, batch)
         rows += kind.n_rows(batch)
         for place, _ in group:
             counts[place] += 1
@@ -229,11 +234,15 @@ def first_rows(model: Any, pieces: list[Any], settings: Settings, *, as_they_com
     return Begun(model, rows, tuple(counts))
 
 
-def _becomes_exact(kind: _Kind, model: Any, batch: Any) -> bool:
+def _learned(kind: _Kind, model: Any, batch: Any) -> Any:
+    """Return a copy of a model that has learned a batch."""
+    model = copy.copy(model)
+    kind.learn(model, batch)
+    return model
+
+
+def _is_sums(model: Any) -> bool:
     """Tell whether a model is sums, for which it must have learned something."""
-    if not model.is_fitted:
-        model = copy.copy(model)
-        kind.learn(model, batch)
     return bool(model.is_fitted) and shards.is_exact(_inner(model))
 
 
@@ -330,8 +339,12 @@ def learn(begun: Begun | Joined, first: int, pieces: list[Any], settings: Settin
     return Share(gain, tuple(held), rows, float(sum(results)), len(results))
 
 
-def add(one: Share, other: Share) -> Share:
-    """Add what two shares have gained, the rows of the first before those of the other."""
+def add(*shares: Share) -> Share:
+    """Add what shares have gained, the rows of each before those of the next."""
+    return functools.reduce(_added, shares)
+
+
+def _added(one: Share, other: Share) -> Share:
     gains = [share.gain for share in (one, other) if share.gain is not None]
     total = (gains or [None])[0]
     if len(gains) == 2:
@@ -340,9 +353,9 @@ def add(one: Share, other: Share) -> Share:
     return Share(total, one.held + other.held, rows, sum_f1, tested)
 
 
-def join(begun: Begun | Joined, total: Share) -> Joined:
-    """Join the start with what all shares have gained, and learn the rows that were set aside."""
-    start = begun.model
+def join(begun: Begun | Joined, *shares: Share) -> Joined:
+    """Join the start with what shares have gained, and learn the rows that were set aside."""
+    start, total = begun.model, add(*shares)
     kind = _kind(start)
     held = sum(kind.n_rows(batch) for batch in total.held)
     with warnings.catch_warnings():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError
+from labelrace.features.cells import Table, read_table
 
 __all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches", "unshared"]
 
@@ -22,8 +23,6 @@ __all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches
 _WANTED = 192
 # Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.
 _FEWEST_ROWS = 500
-# Bytes from which on a data file is cut.
-_LARGE = 4 << 20
 
 
 class FilePiece(NamedTuple):
@@ -106,9 +105,9 @@ def _part_of(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
 def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _FEWEST_ROWS) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
-    Parquet files are cut into row groups where they are read as tables. Data files for models without a tagger are cut
-    by rows, if they are few and large, for which they are read once here; ``labels`` is what their labels are. Cuts are
-    where batches of ``batch_size`` rows begin.
+    Parquet files are cut into row groups where they are read as tables. Other files, if they are few, are
+    read once here to count their rows, and cut by rows; ``labels`` is what the labels of data files are. Cuts are where
+    batches of ``batch_size`` rows begin.
 
     Raises
     ------
@@ -174,8 +173,7 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            is_cut = not as_tables and len(files) < _WANTED and Path(path).stat().st_size > _LARGE
-            groups.append((path, None, _count_rows(path, labels) if is_cut else 0))
+            groups.append((path, None, _count_rows(path, as_tables, labels) if len(files) < _WANTED else 0))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
@@ -200,11 +198,25 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
     return pieces
 
 
-def _count_rows(path: str, labels: Any) -> int:
-    """Count the rows of a data file, in bounded memory."""
+def _opened(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str], Iterator[Any]]:
+    """Open a file: the labels' names, none for tables, and an iterator of its batches."""
+    if as_tables:
+        from labelrace.tagger import file_tables
+
+        return [], iter(file_tables(path, size))
     from labelrace.streams import open_stream
 
-    return sum(X.shape[0] for X, _ in open_stream(path, labels).batches(_FEWEST_ROWS))
+    stream = open_stream(path, labels)
+    return list(map(str, stream.label_names)), iter(stream.batches(size))
+
+
+def _n_rows(batch: Any) -> int:
+    return int(batch.n_rows if isinstance(batch, Table) else batch[0].shape[0])
+
+
+def _count_rows(path: str, as_tables: bool, labels: Any) -> int:
+    """Count the rows of a file, in bounded memory."""
+    return sum(map(_n_rows, _opened(path, _FEWEST_ROWS, as_tables, labels)[1]))
 
 
 def _parquet(path: str) -> Any:
@@ -243,11 +255,8 @@ def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) 
 
 
 def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
-    from labelrace.features.cells import read_table
-    from labelrace.tagger import file_tables
-
     if piece.group is None:
-        yield from file_tables(piece.path, size)
+        yield from _rows_of(piece, size, as_tables=True)[1]
         return
     import pyarrow as pa
 
@@ -268,13 +277,8 @@ def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
 def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
     """Yield features and named labels of a file: files may have other labels, in another order."""
     from labelrace.models.naming import NamedRows
-    from labelrace.streams import open_stream
 
-    if not piece.last:
-        stream = open_stream(piece.path, labels)
-        names, batches = list(map(str, stream.label_names)), stream.batches(size)
-    else:
-        names, batches = _rows_between(piece, size, labels)
+    names, batches = _rows_of(piece, size, as_tables=False, labels=labels)
     for X, Y in batches:
         yield X, NamedRows(Y.astype(float), names)
 
@@ -289,24 +293,22 @@ def _state_of(path: str) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _rows_between(piece: FilePiece, size: int, labels: Any) -> tuple[list[str], Iterator[Any]]:
-    """Return the labels' names and some rows of a file; what comes before them is read and left out."""
-    from labelrace.streams import open_stream
-
-    key = piece.path, *_state_of(piece.path), repr(labels), size
+def _rows_of(piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None) -> tuple[list[str], Iterator[Any]]:
+    """Return the labels' names and the batches of a file, or of some rows: those before are read and left out."""
+    if not piece.last:
+        return _opened(piece.path, size, as_tables, labels)
+    key = piece.path, *_state_of(piece.path), repr(labels), size, as_tables
     # Taken away: another thread opens the file anew.
     row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
     if row > piece.first:
-        stream = open_stream(piece.path, labels)
-        row, names, rows = 0, list(map(str, stream.label_names)), iter(stream.batches(size))
+        row, (names, rows) = 0, _opened(piece.path, size, as_tables, labels)
 
     def between() -> Iterator[Any]:
         start = row
-        for X, Y in rows:
-            end = start + X.shape[0]
+        for batch in rows:
+            end = start + _n_rows(batch)
             if end > piece.first:
-                part = slice(max(piece.first - start, 0), piece.last - start)
-                yield X[part], Y[part]
+                yield _cut(batch, max(piece.first - start, 0), min(piece.last, end) - start)
             start = end
             if end >= piece.last:
                 _open_files.clear()
@@ -315,6 +317,15 @@ def _rows_between(piece: FilePiece, size: int, labels: Any) -> tuple[list[str], 
                 return
 
     return names, between()
+
+
+def _cut(batch: Any, first: int, last: int) -> Any:
+    """Return some rows of a table or of a pair of matrices; all of them as they are."""
+    if (first, last) == (0, _n_rows(batch)):
+        return batch
+    if isinstance(batch, Table):
+        return batch.taken(range(first, last))
+    return tuple(part[first:last] for part in batch)
 
 
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:

@@ -22,7 +22,7 @@ from labelrace.experiments.comparison import (
     compare,
 )
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
-from labelrace.experiments.plan import OnProgress, Part, run_plan, within
+from labelrace.experiments.plan import OnProgress, Part, possible, run_plan, within
 from labelrace.experiments.published import paper_datasets
 from labelrace.report import summarize
 
@@ -95,12 +95,12 @@ def run_paper(
     if not make_plan(found.sources, asked):
         raise FileNotFoundError("the sweep is on CAL500 and enron, and neither is available")
     sources = [counted(source) for source in found.sources]
-    plan, notes = make_plan(sources, asked), list[str]()
+    plan, notes = possible(make_plan(sources, asked))
     if not everything:
-        kept, notes = within(
+        kept, slow = within(
             [part for part in plan if part.kind == "related"], min(runs, _RELATED_RUNS), _RELATED_SECONDS
         )
-        plan = [*(part for part in plan if part.kind != "related"), *kept]
+        plan, notes = [*(part for part in plan if part.kind != "related"), *kept], [*notes, *slow]
     outcomes = [
         Outcome(part.source, part.kind, summarize(manifest, records))
         for part, manifest, records in run_plan(plan, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume)

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from labelrace.core.sums import MOST_COLUMNS
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.datasets import Source
 from labelrace.experiments.published import paper_datasets
@@ -117,6 +118,10 @@ _COSTS: dict[str, Callable[[_Size], Cost]] = {
     "isoup-linear": lambda size: _tree(size, 1e-9, 8 * 52),
     "rbm": lambda size: Cost(2e-7 * 100 * size.b * size.z + _naive_bayes(size._replace(m=10, z=10)).seconds, 800),
 }
+
+
+# Models that keep XᵀX, and refuse more features than that has room for.
+_OF_SUMS = ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "moplms", "cca", "kcca", "cs", "cl", "maniac")
 
 
 def cost_of(model: str, source: Source) -> Cost:
@@ -230,6 +235,26 @@ def _report(on_progress: OnProgress, part: Part, before: float, total: float, pr
     done = before + part.cost * progress.finished / max(progress.total, 1)
     what = f"{part.title}: {progress.model}, run {progress.run + 1}"
     on_progress(Step(what, done, total, progress.error or ""))
+
+
+def possible(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
+    """Leave models out of parts whose data they refuse: those of sums, where features are too many for them.
+
+    The notes name what is left out.
+    """
+    kept, notes = [], []
+    for part in parts:
+        facts = part.source.facts or paper_datasets()[part.source.name][0]
+        refusing = [model for model in part.models if facts.features > MOST_COLUMNS and model.name in _OF_SUMS]
+        models = tuple(model for model in part.models if model not in refusing)
+        kept += [replace(part, models=models)] if models else []
+        if refusing:
+            names = listing([model.label for model in refusing])
+            notes.append(
+                f"Left out on {part.source.title}, as they take at most {MOST_COLUMNS:,} features and it has "
+                f"{facts.features:,}: {names}."
+            )
+    return kept, notes
 
 
 def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "") -> tuple[list[Part], list[str]]:

@@ -18,7 +18,7 @@ from labelrace.evaluation import ModelSpec, as_reliability, memory_meter, preque
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.plan import OnProgress, Part, run_plan, within
+from labelrace.experiments.plan import OnProgress, Part, possible, run_plan, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
 from labelrace.measures import PAPER_MEASURES
@@ -142,8 +142,11 @@ def run_quality(
             "or run on synthetic streams by --synthetic"
         )
     left_out: list[str] = []
-    if names is None and not everything:
-        plan, left_out = within(plan, runs, _SECONDS, REFERENCE)
+    if names is None:
+        plan, left_out = possible(plan)
+        if not everything:
+            plan, slow = within(plan, runs, _SECONDS, REFERENCE)
+            left_out += slow
     if jobs == 1:
         _warm_up(specs)
     blocks: list[QualityBlock] = []

@@ -1,4 +1,8 @@
-"""Compiled loops that choose candidates, row by row, for `labelrace.learners.candidates` and `label_search`."""
+"""Compiled loops that choose candidates, row by row.
+
+For `labelrace.learners.candidates`, `labelrace.learners.label_search` and `labelrace.learners.postings`, whose forms in
+NumPy do the same.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,17 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-__all__ = ["best_of", "candidates_of_row", "insert_found", "put_true_labels", "search"]
+__all__ = [
+    "best_of",
+    "candidates_of_row",
+    "insert_better",
+    "insert_found",
+    "keep_labels",
+    "put_offers",
+    "put_true_labels",
+    "rarest",
+    "search",
+]
 
 # Scores that are looked at together: most such strips have none that is large enough.
 _STRIP = 32
@@ -48,6 +62,18 @@ def _sort(scores: Any, places: Any, count: Any) -> None:
 
 
 @kernel
+def _none_above(scores: Any, least: Any) -> Any:
+    """Tell that no score is above a positive one; False where that is not known."""
+    if not least > 0:
+        return False
+    # Positive numbers are in the order of their bits, as whole numbers, of which the largest is found more quickly.
+    bits, top = scores.view(np.int32), np.int32(0)
+    for place in range(len(bits)):
+        top = max(top, bits[place])
+    return top <= np.float32(least).view(np.int32)
+
+
+@kernel
 def best_of(scores: Any, n_best: Any) -> Any:
     """Find the places of the largest scores of each row, (n, n_best), largest first, and these scores.
 
@@ -61,10 +87,8 @@ def best_of(scores: Any, n_best: Any) -> Any:
     for row in range(n_rows):
         least, count = np.float32(-np.inf), 0
         for start in range(0, n_columns, _STRIP):
-            stop, n_above = min(start + _STRIP, n_columns), 0
-            for column in range(start, stop):
-                n_above += scores[row, column] > least
-            if n_above == 0:
+            stop = min(start + _STRIP, n_columns)
+            if _none_above(scores[row, start:stop], least):
                 continue
             for column in range(start, stop):
                 found[count], at[count] = scores[row, column], column
@@ -77,6 +101,20 @@ def best_of(scores: Any, n_best: Any) -> Any:
         _sort(found, at, n_best)
         values[row], places[row] = found[:n_best], at[:n_best]
     return places, values
+
+
+@kernel
+def insert_better(scores: Any, first: Any, places: Any, best: Any) -> None:
+    """Let further scores, of places from ``first`` on, take the places of worse ones that `best_of` has found."""
+    last = best.shape[1] - 1
+    for row in range(len(scores)):
+        for start in range(0, scores.shape[1], _STRIP):
+            stop = min(start + _STRIP, scores.shape[1])
+            if _none_above(scores[row, start:stop], best[row, last]):
+                continue
+            for column in range(start, stop):
+                if scores[row, column] > best[row, last]:
+                    _insert(places[row], best[row], first + column, scores[row, column])
 
 
 @kernel
@@ -182,56 +220,180 @@ def put_true_labels(labels: Any, starts: Any, present: Any, values: Any) -> Any:
 
 
 @kernel
-def candidates_of_row(
-    values: Any,
-    weights: Any,
-    intercepts: Any,
-    inverse: Any,
-    mean: Any,
-    n_rows: Any,
-    scale: Any,
-    pool: Any,
-    apart: Any,
-    order: Any,
-    goes_on: Any,
-    n_best: Any,
-    n_exact: Any,
-    n_labels: Any,
-    rounding: Any,
-) -> Any:
-    """Find the best labels of one row by the learners' weights: predict its codes, and ask the decoder.
+def _rarest_of_row(features: Any, values: Any, gained: Any, n_lists: Any, least: Any, found: Any, sizes: Any) -> None:
+    """Find the features of a row on which least was gained, but more than ``least``; -1 where there are fewer."""
+    count, n_found = len(found), 0
+    found[:] = -1
+    for z in range(len(features)):
+        feature, size = features[z], gained[z]
+        if values[z] == 0 or feature >= n_lists or not size > least:
+            continue
+        j = min(n_found, count - 1)
+        if n_found == count and (size > sizes[j] or (size == sizes[j] and feature > found[j])):
+            continue
+        while j and (sizes[j - 1] > size or (sizes[j - 1] == size and found[j - 1] > feature)):
+            found[j], sizes[j], j = found[j - 1], sizes[j - 1], j - 1
+        found[j], sizes[j] = feature, size
+        n_found = min(n_found + 1, count)
+
+
+@kernel
+def rarest(starts: Any, features: Any, values: Any, gained: Any, n_lists: Any, least: Any, count: Any) -> Any:
+    """Find the features of each row on which least was gained, (n, count); -1 where there are fewer.
 
     Parameters
     ----------
-    values : (z,) array
-        The non-zeros.
-    weights : (z, k) array
-        The learners' weights of their columns.
-    intercepts : (k,) array
-    inverse, mean, n_rows, scale
-        The first of `labelrace.learners.code_decoder.Derived`.
-    pool, apart, order : Part
-        Its pool, and the heads of its lists.
-    goes_on : tuple of bool
-        Whether the lists are longer than their heads.
-    n_best, n_exact, n_labels : int
-        As for `labelrace.learners.label_search.best`.
-    rounding : float
-        What bounds are multiplied by.
-
-    Returns
-    -------
-    labels, scores : (1, n_best) arrays
-    is_sure : bool
-        Whether no other label can be among the best.
+    starts, features, values : arrays
+        Rows in compressed form.
+    gained : array
+        What was gained on the feature of each of their non-zeros.
+    n_lists : int
+        Features from this one on are left out.
+    least : float
+        So are features on which no more than this was gained.
+    count : int
     """
+    found, sizes = np.empty((len(starts) - 1, count), np.int64), np.empty(count)
+    for row in range(len(found)):
+        here = slice(starts[row], starts[row + 1])
+        _rarest_of_row(features[here], values[here], gained[here], n_lists, least, found[row], sizes)
+    return found
+
+
+@kernel
+def keep_labels(lists: Any, places: Any, starts: Any, present: Any, values: Any) -> None:
+    """Put the labels that are present in rows, in their order, at the head of lists; what is there moves back.
+
+    ``places``, (n, count), tells which lists are those of a row, -1 for none.
+    """
+    depth, labels = lists.shape[1], np.empty(lists.shape[1], lists.dtype)
+    for row in range(len(places)):
+        n_new = 0
+        for entry in range(starts[row], starts[row + 1]):
+            if values[entry] == 1 and n_new < depth:
+                labels[n_new] = present[entry] + 1
+                n_new += 1
+        for place in places[row]:
+            if place < 0:
+                continue
+            for d in range(depth - 1, n_new - 1, -1):
+                lists[place, d] = lists[place, d - n_new]
+            for d in range(n_new):
+                lists[place, d] = labels[d]
+
+
+@kernel
+def _score(sums: Any, counts: Any, label: Any, weights: Any) -> Any:
+    """Compute the score of a label."""
+    k = sums.shape[1]
+    score = weights[k] * counts[label, 0]
+    for j in range(k):
+        score += weights[j] * sums[label, j]
+    return score
+
+
+@kernel
+def _is_among(label: Any, labels: Any) -> Any:
+    """Tell whether a label is there already."""
+    n_same = 0
+    for other in labels:
+        n_same += other == label
+    return n_same > 0
+
+
+@kernel
+def _put_offers_of_row(
+    labels: Any, scores: Any, offers: Any, n_kept: Any, sums: Any, counts: Any, weights: Any
+) -> None:
+    """Put labels that features offer behind the first candidates of a row, and the others behind these."""
+    others, of_others, n_known = labels[n_kept:].copy(), scores[n_kept:].copy(), n_kept
+    for offer in offers:
+        if n_known == len(labels):
+            return
+        if offer >= 0 and not _is_among(offer, labels[:n_known]):
+            labels[n_known], scores[n_known] = offer, _score(sums, counts, offer, weights)
+            n_known += 1
+    for c in range(len(others)):
+        if n_known == len(labels):
+            return
+        if not _is_among(others[c], labels[:n_known]):
+            labels[n_known], scores[n_known] = others[c], of_others[c]
+            n_known += 1
+
+
+@kernel
+def put_offers(sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, offers: Any, n_kept: Any) -> None:
+    """Put labels that features offer, (n, q), -1 for none, behind the first candidates, and the others behind these.
+
+    Parameters
+    ----------
+    sums, counts : arrays
+        Of the decoder.
+    weights : (n, k + 1) array
+        Of the rows: what sums and counts are multiplied by.
+    labels, scores : (n, c) arrays
+        Candidates, best first; are changed.
+    offers : (n, q) array
+    n_kept : int
+        Candidates that stay where they are.
+    """
+    for row in range(len(labels)):
+        _put_offers_of_row(labels[row], scores[row], offers[row], n_kept, sums, counts, weights[row])
+
+
+@kernel
+def _best_of_part(part: Any, weights: Any, reach: Any, labels: Any, scores: Any) -> None:
+    """Find the best of some labels, by falling bound, looking at no more than can be among them."""
+    n_best = len(labels)
+    names, bounds, sums = part
+    size = min(max(4 * n_best, _STRIP), len(names))
+    found, at = np.dot(sums[:size], weights), np.arange(size)
+    _keep_best(found, at, size, n_best)
+    _sort(found, at, n_best)
+    for c in range(n_best):
+        labels[c], scores[c] = names[at[c]], found[c]
+    for start in range(size, len(names), _STRIP):
+        if reach * bounds[start] < scores[n_best - 1]:
+            return
+        some = np.dot(sums[start : start + _STRIP], weights)
+        for i in range(len(some)):
+            if some[i] > scores[n_best - 1]:
+                _insert(labels, scores, names[start + i], some[i])
+
+
+@kernel
+def _search_rest(
+    listed: Any, known: Any, sums: Any, counts: Any, weights: Any, reach: Any, found: Any, of_found: Any
+) -> None:
+    """Go on as `search` behind the head of a list, label by label; labels that are ``known``, if any, are left out."""
+    last, n_labels = len(found) - 1, len(sums)
+    for label in listed:
+        if len(known) and known[label]:
+            continue
+        if reach * min(np.sqrt(counts[label, 0]), counts[label, 1]) < of_found[last]:
+            return
+        score = _score(sums, counts, label, weights)
+        if score > of_found[last]:
+            _insert(found, of_found, label + n_labels, score)
+
+
+@kernel
+def _unit_row(given: Any) -> Any:
+    """Scale a row as `labelrace.learners.scaling.transform_row` does."""
+    values, square = np.empty(len(given)), 0.0
+    for z in range(len(given)):
+        damped = np.log1p(abs(given[z]))
+        values[z] = 0.0 if np.isnan(damped) else np.copysign(damped, given[z])
+        square += values[z] * values[z]
+    return (values * (1.0 / np.sqrt(square) if square > 0 else 1.0)).astype(np.float32)
+
+
+@kernel
+def _query(codes: Any, inverse: Any, mean: Any, n_rows: Any, scale: Any) -> Any:
+    """Prepare a row by its codes, as `labelrace.learners.code_decoder.queries` does: weights, (k + 1,), and reach."""
     k = len(mean)
-    codes = intercepts.copy()
-    for z in range(len(values)):
-        for j in range(k):
-            codes[j] += values[z] * weights[z, j]
     centred = codes.astype(np.float64) - mean
-    asked, row = np.zeros(k), np.empty((1, k + 1), np.float32)
+    asked, weights = np.zeros(k), np.empty(k + 1, np.float32)
     for i in range(k):
         for j in range(k):
             asked[j] += centred[i] * inverse[i, j]
@@ -239,14 +401,94 @@ def candidates_of_row(
     for j in range(k):
         length += asked[j] * centred[j]
         shift -= asked[j] * mean[j]
-        row[0, j] = scale * asked[j]
-    row[0, k] = scale * shift
-    reach = np.full(1, rounding * np.sqrt(scale) * np.sqrt(max(length, 0.0) + 1.0 / n_rows))
-    places, scores = best_of(np.dot(row, pool[2].T), n_best)
-    labels = pool[0][places[0]].reshape(1, n_best)
+        weights[j] = scale * asked[j]
+    weights[k] = scale * shift
+    return weights, np.sqrt(scale) * np.sqrt(max(length, 0.0) + 1.0 / n_rows)
+
+
+@kernel
+def candidates_of_row(
+    weights: Any,
+    gained: Any,
+    lists: Any,
+    sums: Any,
+    counts: Any,
+    features: Any,
+    given: Any,
+    intercepts: Any,
+    decoder: Any,
+    parts: Any,
+    rests: Any,
+    known: Any,
+    n_offering: Any,
+    rounding: Any,
+    n_best: Any,
+    n_exact: Any,
+    n_kept: Any,
+) -> Any:
+    """Find the candidates of one row: scale it, predict its codes, ask the decoder, and add what its features offer.
+
+    Parameters
+    ----------
+    weights, gained : (m, k) and (m, 2) arrays
+        Of the learners.
+    lists : (m, depth) array
+        Labels that features offer, with 1 added.
+    sums, counts : arrays
+        Of the decoder.
+    features, given : (z,) arrays
+        The non-zeros of the row.
+    intercepts : (k,) array
+        Of the learners.
+    decoder : tuple
+        The first of `labelrace.learners.code_decoder.Derived`: inverse, mean, rows, scale.
+    parts : tuple
+        The pool, and the heads of its lists, each a `Part`.
+    rests : tuple
+        What is behind these heads.
+    known : (l,) array of bool
+        Labels of the pool or of the first list.
+    n_offering : int
+        Features that offer their labels.
+    rounding : float
+        What bounds are multiplied by.
+    n_best, n_exact, n_kept : int
+        Candidates, those of them that are the best of all, and those that stay where features offer some.
+
+    Returns
+    -------
+    values : (z,) array
+        The row as it was scaled.
+    labels, scores : (n_best,) arrays
+    """
+    values, codes = _unit_row(given), intercepts.copy()
+    for z in range(len(values)):
+        feature = features[z]
+        for j in range(len(codes)):
+            codes[j] += values[z] * weights[feature, j]
+    asked, length = _query(codes, *decoder)
+    reach, n_labels = rounding * length, len(sums)
+    labels, scores = np.empty((1, n_best), np.int64), np.empty((1, n_best), np.float32)
+    _best_of_part(parts[0], asked, reach, labels[0], scores[0])
     found, of_found = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
-    n_open = 0
-    for part, is_cut in ((apart, goes_on[0]), (order, goes_on[1])):
-        n_open += is_cut * search(part[0], part[1], part[2], row, reach, found, of_found, n_labels)
+    of_row, reach_of_row = asked.reshape(1, -1), np.full(1, reach)
+    for part, rest, is_known in ((parts[1], rests[0], known[:0]), (parts[2], rests[1], known)):
+        if search(part[0], part[1], part[2], of_row, reach_of_row, found, of_found, n_labels):
+            _search_rest(rest, is_known, sums, counts, asked, reach, found[0], of_found[0])
     insert_found(labels, scores, found, of_found, n_labels)
-    return labels, scores, n_open == 0
+    if len(lists):
+        rarest_features, sizes, of_row_gained = (
+            np.empty(n_offering, np.int64),
+            np.empty(n_offering),
+            np.empty(len(given)),
+        )
+        for z in range(len(values)):
+            of_row_gained[z] = gained[features[z], 0]
+        _rarest_of_row(features, values, of_row_gained, len(lists), 0.0, rarest_features, sizes)
+        offers = np.full((lists.shape[1], n_offering), -1)
+        for place in range(n_offering):
+            if rarest_features[place] >= 0:
+                for d in range(lists.shape[1]):
+                    offers[d, place] = lists[rarest_features[place], d] - 1
+        _put_offers_of_row(labels[0], scores[0], offers.ravel(), n_kept, sums, counts, asked)
+    return values, labels[0], scores[0]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.core import compiled, thresholds
+from labelrace.core import thresholds
 from labelrace.learners import (
     candidate_loops,
     code_decoder,
@@ -22,18 +22,20 @@ from labelrace.learners import (
     postings,
     residual_table,
     rls,
-    scaling,
 )
-from labelrace.learners.table import Table
-from labelrace.learners.table import rows_of as rows_of_table
+from labelrace.learners.table import Table, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
     "EXACT",
     "Candidates",
     "LinearForm",
+    "RowForm",
     "count",
+    "joined",
     "linear_form",
+    "of_recent",
+    "row_form",
     "rows_of",
     "scored",
     "scored_row",
@@ -50,10 +52,26 @@ _CANDIDATES, _WITH_OFFERS, _OFFERED, _OF_FEW_LABELS = 64, 32, 12, 256
 
 
 class Candidates(NamedTuple):
-    """Candidates of rows, (n, c), and their scores, adjusted for thresholds."""
+    """Candidates of rows, (n, c), their scores, adjusted for thresholds, and whether they are in order."""
 
     labels: IntArray
     scores: FloatArray
+    are_ranked: bool = False
+
+    def best(self, k: int) -> tuple[IntArray, FloatArray]:
+        """Take the ``k`` best of each row, best first, and their scores."""
+        if self.are_ranked:
+            return self.labels[:, :k], self.scores[:, :k]
+        # Labels that always came together have equal scores: of these, the first come first.
+        places = np.lexsort((self.labels, -self.scores), axis=1)[:, :k]
+        return np.take_along_axis(self.labels, places, axis=1), np.take_along_axis(self.scores, places, axis=1)
+
+
+def joined(parts: list[Candidates]) -> Candidates:
+    """Put candidates of some rows below one another."""
+    if len(parts) == 1:
+        return parts[0]
+    return Candidates(np.concatenate([part.labels for part in parts]), np.concatenate([part.scores for part in parts]))
 
 
 def count(n_labels: int, *, are_offered: bool) -> int:
@@ -70,56 +88,80 @@ def scored(
     Z: AnyMatrix | None,
     offers: IntArray | None = None,
     n_exact: int = EXACT,
+    recent: tuple[IntArray, Array] | None = None,
 ) -> Candidates:
     """Find the candidates of rows and their scores; without ``Z``, as if the table were empty.
 
-    ``offers`` are labels that features offer, (n, q), -1 for none.
+    ``offers`` are labels that features offer, (n, q), -1 for none; ``recent`` is what `of_recent` has found.
     """
-    n_best, n_exact = _wanted(decoder, offers, n_exact)
-    labels, scores = label_search.best(decoder, asked, n_best, n_exact)
+    n_best, n_exact = _wanted(decoder.sums.shape[0], n_exact, are_offered=offers is not None)
+    labels, scores = label_search.best(decoder, asked, n_best, n_exact, recent)
     labels, scores = _with_offers(decoder, asked, labels, scores, offers)
     if Z is not None:
-        scores = scores + residual_table.scores(table, Z, labels)
+        scores = scores + residual_table.scores(table, Z, labels, compiled=decoder.compiled)
     return Candidates(labels, thresholds.adjusted(scores))
 
 
-def scored_row(
-    decoder: code_decoder.Derived,
-    table: Table,
-    learners: rls.Derived,
-    X: AnyMatrix,
-    offers: IntArray | None = None,
-    n_exact: int = EXACT,
-) -> Candidates | None:
-    """Do as `scored` for one sparse row of numbers, by compiled loops, without making matrices of it.
+def of_recent(
+    decoder: code_decoder.Derived, asked: code_decoder.Queries, *, are_offered: bool
+) -> tuple[IntArray, Array]:
+    """Find the best of the labels that occurred recently, and their scores: what `scored` and `to_learn` begin with."""
+    return label_search.best(decoder, asked, count(decoder.sums.shape[0], are_offered=are_offered), 0)
 
-    None where it cannot be done so.
+
+class RowForm(NamedTuple):
+    """What compiled loops need to find the candidates of one row: tables, the residual table, and the rest."""
+
+    tables: tuple[Any, ...]
+    residual: Table
+    given: tuple[Any, ...]
+    n_labels: int
+    are_offered: bool
+
+
+def row_form(
+    decoder: code_decoder.Derived, table: Table, learners: rls.Derived, gained: Any, lists: Table
+) -> RowForm | None:
+    """Prepare to find the candidates of single rows by compiled loops; None where they are not used.
+
+    That is where little has been learned, data is dense or of other kinds than numbers, or labels are few. ``gained``
+    is what the learners have gained on each feature, and ``lists`` are the postings.
     """
-    scaled = learners.scaling
-    is_sparse = not scaled.length and scipy.sparse.issparse(X) and columns.all_numeric(scaled.n_values)
-    if not (is_sparse and compiled.is_available()):
+    scaled, n_labels = learners.scaling, decoder.sums.shape[0]
+    is_sparse = not scaled.length and columns.all_numeric(scaled.n_values)
+    are_offered = len(lists) > 0
+    if not (is_sparse and decoder.compiled) or len(decoder.pool.labels) < count(n_labels, are_offered=are_offered):
         return None
-    values, _ = scaling.transform_row(scaled, X)
-    places = X.indices
-    weights = rows_of_table(learners.weights, places)
-    wanted = _wanted(decoder, offers, n_exact)
-    found = label_search.best_of_row(decoder, values, weights, learners.intercepts, *wanted)
+    parts = tuple(tuple(part) for part in (decoder.pool, *decoder.heads))
+    rests = tuple(listed[code_decoder.HEAD :] for listed in decoder.lists)
+    given = learners.intercepts, tuple(decoder[:4]), parts, rests, decoder.is_listed_before
+    tables = learners.weights, gained, lists, decoder.sums, decoder.counts
+    return RowForm(tables, table, (*given, postings.OFFERING, label_search.ROUNDING), n_labels, are_offered)
+
+
+def scored_row(form: RowForm, X: AnyMatrix, n_exact: int = EXACT) -> Candidates | None:
+    """Do as `scored` for one sparse row, by compiled loops, without making matrices of it.
+
+    Candidates come best first; of equal scores, those of the first labels. None where it cannot be done so: where a
+    table has been changed meanwhile, or more labels are asked for than occurred recently.
+    """
+    n_best, n_exact = _wanted(form.n_labels, n_exact, are_offered=form.are_offered)
+    if not scipy.sparse.issparse(X) or len(form.given[2][0][0]) < n_best:
+        return None
+    numbers = n_best, n_exact, n_best - _OFFERED
+    found = read_all(form.tables, candidate_loops.candidates_of_row, X.indices, X.data, *form.given, *numbers)
     if found is None:
         return None
-    labels, scores = found
-    if offers is not None:
-        codes = (values @ weights + learners.intercepts).astype(float)
-        asked = code_decoder.queries(decoder, codes[None])
-        labels, scores = _with_offers(decoder, asked, labels, scores, offers)
-    scores = scores + residual_table.scores_of_row(table, places, values, labels)
-    return Candidates(labels, thresholds.adjusted(scores))
+    values, labels, scores = found
+    if not residual_table.ranked_row(form.residual, X.indices, values, labels, scores, thresholds.OF_BEST):
+        return None
+    return Candidates(labels[None], scores[None], are_ranked=True)
 
 
-def _wanted(decoder: code_decoder.Derived, offers: IntArray | None, n_exact: int) -> tuple[int, int]:
+def _wanted(n_labels: int, n_exact: int, *, are_offered: bool) -> tuple[int, int]:
     """Return how many candidates are looked for, and how many of them are to be the best of all."""
-    n_labels = decoder.sums.shape[0]
-    n_offered = 0 if offers is None else _OFFERED
-    n_best = min(n_labels, max(count(n_labels, are_offered=offers is not None), n_exact + n_offered))
+    n_offered = _OFFERED if are_offered else 0
+    n_best = min(n_labels, max(count(n_labels, are_offered=are_offered), n_exact + n_offered))
     return n_best, min(n_exact, n_best)
 
 
@@ -129,6 +171,10 @@ def _with_offers(
     """Put labels that features offer in the places of the last ones; there are as many candidates as before."""
     if offers is None:
         return labels, scores
+    if decoder.compiled:
+        given = asked.with_shifts(), labels, scores, offers, labels.shape[1] - _OFFERED
+        if read_all((decoder.sums, decoder.counts), _put_offers, *given):
+            return labels, scores
     n_best, n_offers = labels.shape[1], offers.shape[1]
     n_kept = n_best - _OFFERED
     joined = np.hstack([labels[:, :n_kept], offers, labels[:, n_kept:]])
@@ -138,6 +184,11 @@ def _with_offers(
     rows, columns = np.nonzero((places >= n_kept) & (places < n_kept + n_offers))
     scores[rows, columns] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, columns])
     return labels, scores
+
+
+def _put_offers(sums: Array, counts: Array, *given: Any) -> bool:
+    candidate_loops.put_offers(sums, counts, *given)
+    return True
 
 
 class LinearForm(NamedTuple):
@@ -175,12 +226,18 @@ def targets(labels: IntArray, Y: AnyMatrix) -> FloatArray:
 
 
 def to_learn(
-    decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix, offers: IntArray | None = None
+    decoder: code_decoder.Derived,
+    asked: code_decoder.Queries,
+    Y: AnyMatrix,
+    recent: tuple[IntArray, Array],
+    offers: IntArray | None = None,
 ) -> tuple[IntArray, Array, FloatArray]:
-    """Find what the table learns of rows: candidates, the true labels among them, their scores and targets."""
-    labels, base = label_search.best(decoder, asked, count(Y.shape[1], are_offered=offers is not None), 0)
-    labels, base = _with_offers(decoder, asked, labels, base, offers)
-    if compiled.is_available():
+    """Find what the table learns of rows: candidates, the true labels among them, their scores and targets.
+
+    ``recent`` is what `of_recent` has found, and is changed.
+    """
+    labels, base = _with_offers(decoder, asked, *recent, offers)
+    if decoder.compiled:
         known, rows, places = candidate_loops.put_true_labels(labels, Y.indptr, Y.indices, Y.data)
         base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, places])
         return labels, base, known

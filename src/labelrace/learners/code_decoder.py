@@ -40,8 +40,9 @@ __all__ = [
 # have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
 # than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
 _RIDGE, _LEAST_RIDGE = 1e-3, 1.0
-# Occurrences of labels that are remembered: candidates are taken from these first.
-_RECENT = 4096
+# Occurrences of labels that are remembered: candidates are taken from these first. Of many labels, of which features
+# offer some, too, fewer are enough.
+_RECENT, _RECENT_OF_MANY, _MANY = 4096, 2048, 2048
 # Labels that are kept apart at the least before the order is made anew, and their share of all.
 _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
@@ -107,13 +108,15 @@ class Derived(NamedTuple):
     scale, sums, counts
         As in the state.
     pool : Part
-        The labels that occurred recently.
+        The labels that occurred recently, by falling bound.
     lists : tuple of arrays
         The other labels that are kept apart, and the order of the state, each by falling bound.
     heads : tuple of Part
         The first labels of these lists, up to `HEAD` of each.
     is_listed_before : (l,) array of bool
         Labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
+    compiled : bool
+        Whether labels are looked for by compiled loops.
     """
 
     inverse: FloatArray
@@ -126,6 +129,7 @@ class Derived(NamedTuple):
     lists: tuple[IntArray, IntArray]
     heads: tuple[Part, ...]
     is_listed_before: BoolArray
+    compiled: bool
 
     def part_of(self, place: int, here: slice) -> Part:
         """Collect a part of a list; labels of the order that have been listed before are left out."""
@@ -178,7 +182,8 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
         _added(Table.of(table), touched, of_labels @ more)
         for table, more in ((state.sums, U / state.scale), (state.counts, counted))
     )
-    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_RECENT:].astype(np.intp)
+    n_recent = _RECENT_OF_MANY if Y.shape[1] > _MANY else _RECENT
+    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-n_recent:].astype(np.intp)
     return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
 
 
@@ -193,7 +198,9 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = np.union1d(state.apart, touched).astype(np.intp)
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    return state._replace(order=_by_bound(np.asarray(state.counts)), apart=np.zeros(0, np.intp))
+    known = np.union1d(state.order, apart)
+    order = known[_by_bound(Table.of(state.counts).rows(known))]
+    return state._replace(order=order, apart=np.zeros(0, np.intp))
 
 
 def bounds(counts: Array) -> Array:
@@ -321,7 +328,7 @@ def _solved(state: State) -> _Solved:
     return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
-def derive(state: State) -> Derived:
+def derive(state: State, *, compiled: bool = False) -> Derived:
     """Invert the codes' covariance, and sort the labels that are kept apart."""
     sums, counts = Table.of(state.sums), Table.of(state.counts)
     pool = np.unique(state.recent)
@@ -329,10 +336,10 @@ def derive(state: State) -> Derived:
     listed[pool] = True
     apart = state.apart[~listed[state.apart]]
     listed[apart] = True
-    apart = apart[np.argsort(-bounds(counts.rows(apart)), kind="stable")]
+    pool, apart = (labels[np.argsort(-bounds(counts.rows(labels)), kind="stable")] for labels in (pool, apart))
     parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:HEAD]))
     solved = *_solved(state), state.scale, sums, counts
-    derived = Derived(*solved, next(parts), (apart, state.order), (next(parts),), listed)
+    derived = Derived(*solved, next(parts), (apart, state.order), (next(parts),), listed, compiled)
     return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(HEAD))))
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "appended",
     "before_last",
     "dense",
+    "dense_floats",
     "design",
     "fill_values",
     "filled",
@@ -290,7 +291,15 @@ def filled(X: AnyMatrix, values: FloatArray) -> AnyMatrix:
 
 def dense(matrix: AnyMatrix) -> FloatArray:
     """Return an array, also of a sparse matrix."""
+    # Asked first, as it is quicker to tell.
+    if type(matrix) is np.ndarray:
+        return matrix
     return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+
+
+def dense_floats(matrix: AnyMatrix) -> FloatArray:
+    """Return an array of floats, also of a sparse matrix."""
+    return np.asarray(dense(matrix), dtype=float)
 
 
 def with_ones(H: AnyMatrix) -> AnyMatrix:

@@ -8,75 +8,75 @@ other can be among the best: by products of many labels with all rows or, where 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from labelrace.core import compiled
 from labelrace.learners import candidate_loops
 from labelrace.learners.code_decoder import HEAD, Derived, Part, Queries, some_scores
 from labelrace.typing import Array, FloatArray, IntArray
 
-__all__ = ["best", "best_of_row"]
+__all__ = ["ROUNDING", "best"]
 
 # Labels of the first block that is searched, and of the largest.
 _FIRST_BLOCK, _LARGEST_BLOCK = 512, 8192
-# What bounds are multiplied by, for the rounding of single precision.
-_ROUNDING = 1.0001
+ROUNDING = 1.0001
+"""What bounds are multiplied by, for the rounding of single precision."""
+
 # Rows whose scores of the pool are computed at once.
 _POOL_ROWS = 64
+# Labels of the pool that are scored in any case.
+_FIRST_OF_POOL = 384
 
 
-def best(derived: Derived, asked: Queries, n_best: int, n_exact: int) -> tuple[IntArray, Array]:
+def best(
+    derived: Derived, asked: Queries, n_best: int, n_exact: int, recent: tuple[IntArray, Array] | None = None
+) -> tuple[IntArray, Array]:
     """Find good labels of each row and their scores, (n, n_best) each, best first.
 
     They are the best of the labels that occurred recently, and among them are the ``n_exact`` best of all labels. Where
-    fewer than ``n_best`` have occurred, others follow, with a score of 0.
+    fewer than ``n_best`` have occurred, others follow, with a score of 0. ``recent`` is what was found for the same
+    rows without exact ones, if they have been looked for; it is not changed.
     """
     n, n_labels = len(asked.weights), derived.sums.shape[0]
     if n_labels <= n_best:
         scores = some_scores(derived, asked, np.arange(n_labels))
         return _sorted(np.tile(np.arange(n_labels), (n, 1)), scores, n_best)
-    labels, scores = _best_of_pool(derived, asked, n_best)
-    if labels.shape[1] < n_best:
-        labels, scores = _filled(derived, labels, scores, n_best)
+    if recent is not None:
+        labels, scores = (part.copy() for part in recent)
+    else:
+        labels, scores = _best_of_pool(derived, asked, n_best)
+        if labels.shape[1] < n_best:
+            labels, scores = _filled(derived, labels, scores, n_best)
     if (labels < 0).any():
         n_exact = n_best
     return _with_exact(derived, asked, labels, scores, min(n_exact, n_best)) if n_exact else (labels, scores)
 
 
-def best_of_row(
-    derived: Derived, values: Array, weights: Array, intercepts: Array, n_best: int, n_exact: int
-) -> tuple[IntArray, Array] | None:
-    """Do as `best` for one row, given by its non-zeros and the learners' weights of their columns, by compiled loops.
-
-    None where there are fewer labels than it needs, or where it would have to look at more than the heads of the lists.
-    """
-    if len(derived.pool.labels) < n_best:
-        return None
-    given: list[Any] = [values, weights, intercepts, derived.inverse, derived.mean, derived.rows, derived.scale]
-    given += [tuple(part) for part in (derived.pool, *derived.heads)]
-    given += [tuple(len(listed) > HEAD for listed in derived.lists), n_best, n_exact, derived.sums.shape[0], _ROUNDING]
-    labels, scores, is_sure = candidate_loops.candidates_of_row(*given)
-    return (labels, scores) if is_sure else None
-
-
 def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArray, Array]:
     """Find the best of the labels that occurred recently."""
-    parts, weights = [], asked.with_shifts()
+    parts, weights, reach = [], asked.with_shifts(), ROUNDING * np.sqrt(derived.scale) * asked.lengths
     # Few rows at a time, whose scores stay in the cache.
     for first in range(0, len(weights), _POOL_ROWS):
-        scores = weights[first : first + _POOL_ROWS] @ derived.pool.sums.T
-        parts.append(_largest(derived.pool.labels, scores, min(n_best, scores.shape[1])))
+        here = slice(first, first + _POOL_ROWS)
+        if derived.compiled:
+            parts.append(_compiled_best_of_pool(derived.pool, weights[here], reach[here], n_best))
+            continue
+        scores = weights[here] @ derived.pool.sums.T
+        names = np.broadcast_to(derived.pool.labels, scores.shape)
+        parts.append(_sorted(names, scores, min(n_best, scores.shape[1])))
     return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
 
 
-def _largest(labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
-    """Find the labels of the largest scores of each row, (n, n_best), largest first."""
-    if compiled.is_available():
-        places, best = candidate_loops.best_of(scores, n_best)
-        return labels[places], best
-    return _sorted(np.broadcast_to(labels, scores.shape), scores, n_best)
+def _compiled_best_of_pool(pool: Part, weights: Array, reach: FloatArray, n_best: int) -> tuple[IntArray, Array]:
+    """Do so by compiled loops, leaving out labels at the end of the pool that can be no row's best."""
+    n_best = min(n_best, len(pool.labels))
+    scores = weights @ pool.sums[: max(n_best, _FIRST_OF_POOL)].T
+    places, best = candidate_loops.best_of(scores, n_best)
+    least = float((best[:, -1] / reach).min())
+    n_needed = int(np.searchsorted(-pool.bounds, -least, side="right"))
+    if n_needed > scores.shape[1]:
+        candidate_loops.insert_better(weights @ pool.sums[scores.shape[1] : n_needed].T, scores.shape[1], places, best)
+    return pool.labels[places], best
 
 
 def _sorted(labels: IntArray, scores: Array, n_best: int) -> tuple[IntArray, Array]:
@@ -107,14 +107,14 @@ def _with_exact(
     """Put the ``n_exact`` best of all labels among those of the pool."""
     n_labels = derived.sums.shape[0]
     found = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
-    rows = asked.with_shifts(), _ROUNDING * np.sqrt(derived.scale) * asked.lengths
+    rows = asked.with_shifts(), ROUNDING * np.sqrt(derived.scale) * asked.lengths
     for parts in (_parts(derived, place) for place in range(len(derived.lists))):
-        if compiled.is_available():
+        if derived.compiled:
             all(candidate_loops.search(*part, *rows, *found, n_labels) for part in parts)
         else:
             _search(parts, *rows, *found, n_labels)
     # What a search has found has the number of all labels added.
-    if compiled.is_available():
+    if derived.compiled:
         candidate_loops.insert_found(labels, scores, *found, n_labels)
         return labels, scores
     is_found = found[0] >= n_labels

@@ -2,9 +2,9 @@
 
 Numeric features are divided by their range in the first batch, so that a feature that was constant there does not
 count, or taken as they are; nominal ones differ by 0 or 1. Squared distances are ``|a|² + |b|² - 2 a·b``, one product a
-block, sparse for sparse rows. Where rounding leaves open which rows are the nearest, the few in question are measured
-again by differences, so that equal rows have equal distances, and ties can be told: of rows at the same distance the
-newest, or the oldest, is nearer.
+block, sparse for sparse rows and in single precision for dense ones. Where rounding leaves open which rows are the
+nearest, the few in question are measured again by differences, so that equal rows have equal distances, and ties can be
+told: of rows at the same distance the newest, or the oldest, is nearer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 __all__ = [
     "Rows",
     "Scale",
+    "Single",
     "as_marks",
     "as_matrix",
     "as_rows",
@@ -29,6 +30,7 @@ __all__ = [
     "empty_scale",
     "first_scale",
     "grown_scale",
+    "in_single",
     "in_window",
     "joined",
     "nearest",
@@ -46,14 +48,18 @@ __all__ = [
 
 # Distances computed at once: 2¹⁸ are 2 MB, which stay in the processor's cache.
 _CELLS = 2**18
-# Distances of which the smallest stands for all, while the nearest rows are looked for.
-_GROUP = 8
+# The smallest of 2³ distances stands for all of them, while the nearest rows are looked for.
+_HALVINGS = 3
 # Numbers gathered at once to measure pairs of rows again.
 _GATHERED = 2**21
 # What the leading part of a distance is rounded to: 36 of its 53 binary digits.
 _DIGITS = 2.0**36
-# Whole numbers whose squares add up exactly.
+# Whole numbers below this have squares that add up exactly; in single precision, squared lengths up to this are exact.
 _EXACT = 2.0**20
+# Squared lengths of rows that single precision can hold: products do not overflow, nor vanish beside the errors.
+_SINGLE = 1e-20, 1e30
+# Candidates for each neighbour that are measured again; if there are more, they are looked for in double precision.
+_OPEN = 2
 # Coordinates beyond this have no square, nor have the inverses of widths below its inverse.
 _FARTHEST = 1e100
 
@@ -101,8 +107,8 @@ def as_marks(rows: Rows, n_columns: int, dtype: Any) -> Any:
     """Return stored rows of zeros and ones, in compressed rows, as a dense array."""
     data, indices, indptr = (np.asarray(part) for part in rows[1:])
     marks = np.zeros((len(indptr) - 1, n_columns), dtype)
-    present = data != 0
-    marks[np.repeat(np.arange(len(marks)), np.diff(indptr))[present], indices[present]] = 1
+    cells = np.repeat(np.arange(0, marks.size, max(1, n_columns)), np.diff(indptr)) + indices
+    marks.ravel()[cells] = data
     return marks
 
 
@@ -131,6 +137,9 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
     array([[2.],
            [3.]])
     """
+    if rows.dense is not None and not scipy.sparse.issparse(X):
+        before, X = as_matrix(rows, X.shape[1]), X[-count:]
+        return Rows(np.concatenate([before[max(0, len(before) + len(X) - count) :], X], dtype=float), None, None, None)
     if rows.dense is not None or not scipy.sparse.issparse(X):
         return taken(joined(rows, X), slice(-count, None))
     X = as_rows(X)
@@ -255,8 +264,86 @@ def slack(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
     return 4.0 * (P.shape[1] + 4) * np.finfo(float).eps * (norms(Q) + norms(P).max(initial=0.0))
 
 
+class Single(NamedTuple):
+    """Rows in single precision, about their mean, which makes rounding errors smaller.
+
+    Attributes
+    ----------
+    P : (w, d) array
+        The rows less the origin, in single precision.
+    lengths : (w,) array
+        Their squared lengths.
+    origin : (d,) array or None
+        What was subtracted; None if all coordinates are small whole numbers, whose distances are exact.
+    """
+
+    P: Any
+    lengths: Any
+    origin: FloatArray | None
+
+
+def in_single(P: AnyMatrix) -> Single | None:
+    """Prepare rows for distances in single precision, which take half the time; None where it cannot hold them."""
+    if scipy.sparse.issparse(P) or not len(P):
+        return None
+    origin = None if _is_exact(P) else P.mean(axis=0)
+    P = P if origin is None else P - origin
+    lengths = norms(P)
+    low, high = _SINGLE if origin is not None else (0.0, _EXACT)
+    if not low <= lengths.max() <= high:
+        return None
+    return Single(P.astype(np.float32), lengths.astype(np.float32), origin)
+
+
+class _Factors(NamedTuple):
+    """Arrays whose products give squared distances, each row less ``|q|²``, and bounds of their rounding errors."""
+
+    Q: AnyMatrix
+    P: AnyMatrix
+    lengths: FloatArray
+    errors: FloatArray
+
+    def distances(self, block: slice, itself: IntArray | None) -> FloatArray:
+        """Compute the distances of a block of rows; those of rows to themselves are infinite."""
+        D = columns.dense(self.Q[block] @ self.P)
+        D += self.lengths
+        if itself is not None:
+            D[np.arange(len(D)), itself[block]] = np.inf
+        return D
+
+
+def _double_factors(P: AnyMatrix, Q: AnyMatrix) -> _Factors:
+    return _Factors(-2.0 * Q, P.T, norms(P), slack(P, Q))
+
+
+def _single_factors(single: Single | None, Q: AnyMatrix, is_same: bool) -> _Factors | None:
+    """Prepare distances to rows in single precision; None where it cannot hold them."""
+    if single is None or scipy.sparse.issparse(Q):
+        return None
+    P, lengths, origin = single
+    if is_same:
+        Q, Q_lengths = P, lengths
+    else:
+        if origin is None and not _is_exact(Q):
+            return None
+        Q = Q if origin is None else Q - origin
+        Q_lengths = norms(Q)
+        if Q_lengths.max(initial=0.0) > (_EXACT if origin is None else _SINGLE[1]):
+            return None
+        Q, Q_lengths = Q.astype(np.float32), Q_lengths.astype(np.float32)
+    # Half of epsilon for each of d additions, and for what is rounded besides; a fifth for products of roundings.
+    epsilon = np.float32(0.0 if origin is None else 0.6 * (P.shape[1] + 8) * np.finfo(np.float32).eps)
+    return _Factors(-2.0 * Q, P.T, lengths, epsilon * (Q_lengths + lengths.max()))
+
+
 def nearest(
-    P: AnyMatrix, Q: AnyMatrix, k: int, *, newest_first: bool = True, itself: IntArray | None = None
+    P: AnyMatrix,
+    Q: AnyMatrix,
+    k: int,
+    *,
+    newest_first: bool = True,
+    itself: IntArray | None = None,
+    single: Single | None = None,
 ) -> IntArray:
     """Find the ``k`` rows of ``P`` that are nearest to each row of ``Q``, the oldest of them first.
 
@@ -272,6 +359,8 @@ def nearest(
         Whether of rows at the same distance the newest is nearer, or the oldest.
     itself : (n,) array or None, default=None
         For each row of ``Q`` a row of ``P`` that is left out: itself.
+    single : Single or None, default=None
+        What `in_single` makes of ``P``, where it is known already.
 
     Examples
     --------
@@ -284,15 +373,17 @@ def nearest(
     found = np.empty((n, k), dtype=np.intp)
     if k == 0:
         return found
-    errors, lengths, P_t = slack(P, Q), norms(P), P.T
+    fast = _single_factors(in_single(P) if single is None else single, Q, Q is P)
+    factors = _double_factors(P, Q) if fast is None else fast
     for block in blocks(n, w):
-        # Less |q|², which is the same for a whole row.
-        D = columns.dense((-2.0 * Q[block]) @ P_t)
-        D += lengths
-        if itself is not None:
-            D[np.arange(len(D)), itself[block]] = np.inf
-        row, column = candidates(D, k, 2.0 * errors[block])
-        exact = None if errors.any() else D[row, column]
+        D = factors.distances(block, itself)
+        row, column = candidates(D, k, 2 * factors.errors[block])
+        if factors is fast and len(row) > _OPEN * k * len(D):
+            # Single precision leaves too much open, as where a row is far from all others.
+            factors = _double_factors(P, Q)
+            D = factors.distances(block, itself)
+            row, column = candidates(D, k, 2 * factors.errors[block])
+        exact = None if factors.errors.any() else D[row, column]
         found[block] = settled(P, Q[block], k, row, column, newest_first, exact)
     return found
 
@@ -300,19 +391,21 @@ def nearest(
 def candidates(D: FloatArray, k: int, errors: FloatArray) -> tuple[IntArray, IntArray]:
     """Find the cells of each row that are its k smallest, and those that are no larger by more than an error."""
     n, w = D.shape
-    groups = w // _GROUP
-    if groups < 2 * k:
+    if w < 2 * k * 2**_HALVINGS:
         limit = np.partition(D, k - 1, axis=1)[:, k - 1] + errors
         return np.divmod(np.flatnonzero(limit[:, None] >= D), w)
     # The k-th smallest of the minima of groups bounds the k-th smallest of all, and leaves hardly more cells than k.
-    minima = D[:, : groups * _GROUP].reshape(n, _GROUP, groups).min(axis=1)
+    minima = D
+    for _ in range(_HALVINGS):
+        half = minima.shape[1] // 2
+        minima = np.minimum(minima[:, :half], minima[:, half : 2 * half])
     bound = np.partition(minima, k - 1, axis=1)[:, k - 1] + errors
     cells = np.flatnonzero(bound[:, None] >= D)
     row, column = np.divmod(cells, w)
     counts = np.bincount(row, minlength=n)
     place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     values = D.ravel()[cells]
-    few = np.full((n, counts.max()), np.inf)
+    few = np.full((n, counts.max()), np.inf, D.dtype)
     few[row, place] = values
     limit = np.partition(few, k - 1, axis=1)[:, k - 1] + errors
     kept = values <= limit[row]

@@ -19,18 +19,31 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from labelrace.learners import columns
-from labelrace.learners.rls import RLSState
+from labelrace.learners import candidate_loops, columns
 from labelrace.learners.table import Table, rows_of
-from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
+from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = ["DEPTH", "are_kept", "first_distinct", "init", "offered", "reordered", "reset", "update"]
+__all__ = [
+    "DEPTH",
+    "OFFERING",
+    "are_kept",
+    "first_distinct",
+    "gained_by_entry",
+    "init",
+    "offered",
+    "reordered",
+    "reset",
+    "update",
+]
 
 DEPTH = 8
 """Labels that a feature keeps."""
 
-# Features of a row that keep its labels, and that offer theirs.
-_KEEPING, _OFFERING = 8, 4
+OFFERING = 4
+"""Features of a row that offer their labels."""
+
+# Features of a row that keep its labels.
+_KEEPING = 8
 # Labels up to which the decoder finds all that matter.
 _FEW_LABELS = 2048
 
@@ -45,8 +58,20 @@ def init() -> Any:
     return Table.taking(np.zeros((0, DEPTH), np.int32))
 
 
-def _rarest(Z: AnyMatrix, gained: Array, count: int, is_eligible: BoolArray) -> IntArray:
-    """Find the features of each row on which least has been gained, (n, count); -1 where there are fewer."""
+def gained_by_entry(gained: Any, Z: AnyMatrix) -> Array | None:
+    """Look up what the learners have gained on the feature of each non-zero; None where rows are dense."""
+    return rows_of(gained, Z.indices)[:, 0] if scipy.sparse.issparse(Z) else None
+
+
+def _rarest(Z: AnyMatrix, gained: Array, count: int, n_lists: int, least: float, *, compiled: bool) -> IntArray:
+    """Find the features of each row on which least has been gained, (n, count); -1 where there are fewer.
+
+    Features from ``n_lists`` on, and those on which no more than ``least`` has been gained, are left out.
+    """
+    if compiled:
+        found: IntArray = candidate_loops.rarest(Z.indptr, Z.indices, Z.data, gained, n_lists, least, count)
+        return found
+    is_eligible = (gained > least) & (Z.data != 0) & (Z.indices < n_lists)
     rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))[is_eligible]
     features, gained = Z.indices[is_eligible], gained[is_eligible]
     order = np.lexsort((features, gained, rows))
@@ -58,19 +83,17 @@ def _rarest(Z: AnyMatrix, gained: Array, count: int, is_eligible: BoolArray) -> 
     return rarest
 
 
-def offered(table: Table, Z: AnyMatrix, gained: Any) -> IntArray | None:
+def offered(table: Table, Z: AnyMatrix, gained: Array | None, *, compiled: bool = False) -> IntArray | None:
     """List the labels that the rarest features of each row offer, (n, q): the newest of each first; -1 for none.
 
-    ``gained`` is what the learners have gained on each feature. None where features keep no labels.
+    ``gained`` is `gained_by_entry`. None where features keep no labels.
     """
-    if not (len(table) and scipy.sparse.issparse(Z)):
+    if gained is None or not len(table):
         return None
-    of_entries = rows_of(gained, Z.indices)[:, 0]
-    is_known = (of_entries > 0) & (Z.data != 0) & (Z.indices < len(table))
-    features = _rarest(Z, of_entries, _OFFERING, is_known)
-    lists = table.rows(np.maximum(features, 0).ravel()).reshape(*features.shape, DEPTH).astype(np.intp) - 1
-    lists[features < 0] = -1
-    return lists.transpose(0, 2, 1).reshape(Z.shape[0], -1)
+    features = _rarest(Z, gained, OFFERING, len(table), 0.0, compiled=compiled)
+    lists = table.rows(np.maximum(features, 0).ravel()).reshape(*features.shape, DEPTH)
+    lists[features < 0] = 0
+    return lists.transpose(0, 2, 1).reshape(Z.shape[0], -1).astype(np.intp) - 1
 
 
 def first_distinct(labels: IntArray, count: int) -> IntArray:
@@ -87,37 +110,50 @@ def first_distinct(labels: IntArray, count: int) -> IntArray:
     return np.argsort((labels < 0) | is_again, axis=1, kind="stable")[:, :count]
 
 
-def update(table: Any, Z: AnyMatrix, learners: RLSState, Y: AnyMatrix) -> Any:
+def update(
+    table: Any, Z: AnyMatrix, n_values: IntArray, gained: Array | None, Y: AnyMatrix, *, compiled: bool = False
+) -> Any:
     """Let the rarest features of rows keep the labels that the rows have, if labels are many and rows sparse numbers.
 
-    Later rows are newer.
+    Later rows are newer. ``gained`` is `gained_by_entry`.
     """
-    if not (are_kept(Y.shape[1]) and scipy.sparse.issparse(Z) and columns.all_numeric(learners.scaling.n_values)):
+    if gained is None or not (are_kept(Y.shape[1]) and columns.all_numeric(n_values)):
         return table
     table = Table.of(table)
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table
-    kept = _rarest(Z, rows_of(learners.gained, Z.indices)[:, 0], _KEEPING, Z.data != 0)
+    kept = _rarest(Z, gained, _KEEPING, Z.shape[1], -np.inf, compiled=compiled)
+    touched, places = np.unique(kept, return_inverse=True)
+    n_none = int(len(touched) > 0 and touched[0] < 0)
+    touched, places = touched[n_none:], places.reshape(kept.shape) - n_none
+    before = table.rows(touched)
+    lists = before.copy()
+    if compiled:
+        candidate_loops.keep_labels(lists, places, Y.indptr, Y.indices, Y.data)
+    else:
+        _keep_labels(lists, places, Y)
+    return table.replaced(touched, lists, before)
+
+
+def _keep_labels(lists: Array, places: IntArray, Y: AnyMatrix) -> None:
+    """Put the labels of rows at the head of lists; ``places``, (n, q), tells which are those of a row, -1 for none."""
     is_present = Y.data == 1
     ends_of_rows = np.concatenate([[0], np.cumsum(is_present)])[Y.indptr]
     sizes, present = np.diff(ends_of_rows), Y.indices[is_present]
-    rows, places = np.nonzero(kept >= 0)
-    # By feature, and of each feature the newest row first.
-    order = np.lexsort((-rows, kept[rows, places]))
-    rows, features = rows[order], kept[rows, places][order]
+    rows, cells = np.nonzero(places >= 0)
+    # By list, and of each list the newest row first.
+    order = np.lexsort((-rows, places[rows, cells]))
+    rows, of_lists = rows[order], places[rows, cells][order]
     n_labels = sizes[rows]
     ends = np.cumsum(n_labels)
     entries = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(ends_of_rows[rows] - ends + n_labels, n_labels)
-    features = np.repeat(features, n_labels)
-    rank = np.arange(len(features)) - np.searchsorted(features, features)
+    of_lists = np.repeat(of_lists, n_labels)
+    rank = np.arange(len(of_lists)) - np.searchsorted(of_lists, of_lists)
     newest = np.flatnonzero(rank < DEPTH)
-    features, rank, labels = features[newest], rank[newest], present[entries[newest]]
-    touched, of_touched, counts = np.unique(features, return_inverse=True, return_counts=True)
-    before = table.rows(touched)
+    of_lists, rank, labels = of_lists[newest], rank[newest], present[entries[newest]]
     # What was there moves back by as many places as there are new labels.
-    source = np.arange(DEPTH) - counts[:, None]
-    lists = np.where(source >= 0, np.take_along_axis(before, np.maximum(source, 0), axis=1), 0).astype(np.int32)
-    lists[of_touched, rank] = labels + 1
-    return table.replaced(touched, lists, before)
+    source = np.arange(DEPTH) - np.bincount(of_lists, minlength=len(lists))[:, None]
+    lists[:] = np.where(source >= 0, np.take_along_axis(lists, np.maximum(source, 0), axis=1), 0)
+    lists[of_lists, rank] = labels + 1
 
 
 def reset(table: Any, features: IntArray) -> Any:

@@ -16,7 +16,16 @@ from scipy.sparse import _sparsetools
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["BLOCK", "SPARSE_BLOCK", "DenseBlock", "SparseBlock", "block_inverse", "block_of", "without_empty_columns"]
+__all__ = [
+    "BLOCK",
+    "SPARSE_BLOCK",
+    "DenseBlock",
+    "SparseBlock",
+    "block_inverse",
+    "block_of",
+    "inverse_of",
+    "without_empty_columns",
+]
 
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
 # are larger as each costs some calls to SciPy.
@@ -117,6 +126,11 @@ def block_inverse(block: Any, variance: Array, freedom: float) -> Array:
     middle = block.gram(variance)
     middle += middle.dtype.type(freedom)
     middle.flat[:: len(middle) + 1] += 1.0
+    return inverse_of(middle)
+
+
+def inverse_of(middle: Array) -> Array:
+    """Invert a symmetric matrix, of which the lower triangle is read; it is changed."""
     if len(middle) == 1:
         return np.asarray(1.0 / middle)
     factor, solve = (lapack.spotrf, lapack.spotri) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)

@@ -24,13 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.core import compiled
 from labelrace.core.hashed_codes import mixed
 from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "merged", "scores", "scores_of_row", "weights_of"]
+__all__ = ["added", "init", "learn", "merged", "ranked_row", "scores", "weights_of"]
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
@@ -86,10 +85,10 @@ def _read(table: Table, slots: _Slots) -> tuple[Array, BoolArray]:
     return words, owner == slots.tags
 
 
-def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: int) -> Array:
+def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: int, *, compiled: bool) -> Array:
     """Sum the weights of each row's candidates, times the row's values."""
     sums = np.zeros((Z.shape[0], width), np.float32)
-    if compiled.is_available():
+    if compiled:
         # The order of the sum is that of the other loops, to the bit.
         table_loops.sum_read(Z.indptr, slots.values, words.view(np.uint32).ravel(), slots.tags.ravel(), sums)
         return sums
@@ -112,15 +111,15 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
     return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
 
 
-def scores(table: Table, Z: AnyMatrix, labels: IntArray) -> Array:
+def scores(table: Table, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
     Z, sums = _compressed(Z), np.zeros(labels.shape, np.float32)
-    if compiled.is_available() and table.read(_summed, _rows(Z, labels), sums) is not None:
+    if compiled and table.read(_summed, _rows(Z, labels), sums) is not None:
         return sums
     for here in _blocks(Z, labels.shape[1]):
         z = Z[here]
         slots = _slots(table.shape[0], z, labels[here])
-        sums[here] = _sums(z, slots, *_read(table, slots), labels.shape[1])
+        sums[here] = _sums(z, slots, *_read(table, slots), labels.shape[1], compiled=compiled)
     return sums
 
 
@@ -145,13 +144,19 @@ def _bits(array: Array) -> Array:
     return array.reshape(-1).view(np.uint32)
 
 
-def scores_of_row(table: Table, features: IntArray, values: Array, labels: IntArray) -> Array:
-    """Do as `scores` for one row, given by its non-zeros, where loops can be compiled: without making a matrix."""
-    sums, starts = np.zeros(labels.shape, np.float32), np.array([0, len(features)])
-    if table.read(_summed, _Rows(starts, features, values, labels), sums) is not None:
-        return sums
-    width = int(features.max(initial=0)) + 1
-    return scores(table, scipy.sparse.csr_array((values, features, starts), shape=(1, width)), labels)
+def ranked_row(
+    table: Table, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float
+) -> bool:
+    """Add what the table adds to the scores of one row's candidates, (c,) each, and sort these, by compiled loops.
+
+    Candidates come best first; of equal scores, those of the first labels. The share ``of_best`` of the best score, if
+    that is positive, is taken from all. Returns whether it could be done: not where the table has been changed.
+    """
+    return bool(table.read(_ranked, features, values, labels, scores, of_best))
+
+
+def _ranked(array: Array, *row: Any) -> Any:
+    return table_loops.rank_row(_bits(array), *row)
 
 
 def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
@@ -159,7 +164,16 @@ def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
     return sums
 
 
-def learn(table: Table, Z: AnyMatrix, labels: IntArray, base: Array, targets: Array, precision: FloatArray) -> Table:
+def learn(
+    table: Table,
+    Z: AnyMatrix,
+    labels: IntArray,
+    base: Array,
+    targets: Array,
+    precision: FloatArray,
+    *,
+    compiled: bool = False,
+) -> Table:
     """Learn the errors of candidates.
 
     Parameters
@@ -173,16 +187,20 @@ def learn(table: Table, Z: AnyMatrix, labels: IntArray, base: Array, targets: Ar
         Their scores without the table, and 1, 0, or NaN where it is not known whether a label is present.
     precision : (m,) array
         Precision of the learners' columns before these rows.
+    compiled : bool
+        Whether to learn by compiled loops, which do the same.
     """
     Z, precision = _compressed(Z), precision.copy()
-    rows = _rows(Z, labels) if compiled.is_available() else None
+    rows = _rows(Z, labels) if compiled else None
     for here in _blocks(Z, labels.shape[1]):
         inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
         np.add.at(precision, Z.indices[inside], np.square(Z.data[inside], dtype=float))
         pulls = (Z.data[inside] / precision[Z.indices[inside]]).astype(np.float32)
         of_block = base[here], targets[here], pulls
         changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
-        table = _change(table, *(_changes(table, Z[here], labels[here], *of_block) if changes is None else changes))
+        if changes is None:
+            changes = _changes(table, Z[here], labels[here], *of_block)
+        table = _change(table, *changes, compiled=compiled)
     return table
 
 
@@ -196,7 +214,7 @@ def _changes(table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets:
     """List what a block of rows changes."""
     slots = _slots(table.shape[0], z, labels)
     words, owned = _read(table, slots)
-    errors = _errors(base + _sums(z, slots, words, owned, labels.shape[1]), targets)
+    errors = _errors(base + _sums(z, slots, words, owned, labels.shape[1], compiled=False), targets)
     total = np.bincount(slots.rows, z.data * pulls, minlength=z.shape[0])
     steps = (errors / (1.0 + total)[:, None]).astype(np.float32).take(slots.rows, axis=0)
     steps *= pulls[:, None]
@@ -213,11 +231,11 @@ def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pu
     return _Changes(*table_loops.find_changes(_bits(array), *rows, *given))
 
 
-def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array) -> Table:
+def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array, *, compiled: bool) -> Table:
     """Add steps to slots; those that are taken begin anew. Of several that take one slot, the last has it."""
 
     def change(array: Array) -> None:
-        if compiled.is_available():
+        if compiled:
             table_loops.add_steps(_bits(array), places, tags, steps, words, _NEW)
             return
         taken = (words.view(np.uint32) & _TAG) != tags
@@ -244,7 +262,7 @@ def added(table: Table, features: IntArray, labels: IntArray, weights: Array) ->
     steps = weights[order].astype(np.float32)
     changes = owned[:, 0] | (np.abs(steps) > _TAKES * np.abs(words[:, 0]))
     parts: list[Any] = [slots.places[:, 0], slots.tags[:, 0], steps, words[:, 0]]
-    return _change(table, *(part[changes] for part in parts))
+    return _change(table, *(part[changes] for part in parts), compiled=False)
 
 
 def weights_of(table: Table, features: IntArray, labels: IntArray) -> Array:

@@ -113,6 +113,14 @@ class Derived(NamedTuple):
     intercepts: Array
 
 
+class Gathered(NamedTuple):
+    """Rows without their empty columns, the places of the others, and the weights there."""
+
+    Z: AnyMatrix
+    places: IntArray | slice
+    weights: Array
+
+
 class Start(NamedTuple):
     """What the exact start gives.
 
@@ -249,7 +257,7 @@ class RLS(Bank[RLSState]):
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
         Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
-        H = np.asarray(columns.dense(H), dtype=float)
+        H = columns.dense_floats(H)
         if self.binary:
             H = with_means(H)
         with threads.limited(len(H)):
@@ -281,17 +289,35 @@ class RLS(Bank[RLSState]):
         )
         return Start(with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
 
-    def learn(self, state: RLSState, X: AnyMatrix, H: AnyMatrix, Z: AnyMatrix | None = None) -> RLSState:
-        """Learn rows after the start; ``Z`` is `transform` of ``X``, if there is one."""
+    def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
+        """Take the weights that rows touch from among all, once for predicting and learning them."""
+        Z, places = products.without_empty_columns(Z)
+        return Gathered(Z, places, rows_of(state.weights, places))
+
+    def learn(
+        self,
+        state: RLSState,
+        X: AnyMatrix,
+        H: AnyMatrix,
+        Z: AnyMatrix | None = None,
+        *,
+        gathered: Gathered | None = None,
+        compiled: bool = False,
+    ) -> RLSState:
+        """Learn rows after the start; ``Z`` is `transform` of ``X``, and ``gathered`` is of that, if there are such.
+
+        ``compiled`` tells to use compiled loops where there are some, which give the same up to round-off.
+        """
         n_values = columns.widest_values(state.scaling.n_values, X)
         if n_values is not state.scaling.n_values:
-            state, Z = self._widened(state, n_values), None
-        Z = scaling.transform(state.scaling, X) if Z is None else Z
+            state, Z, gathered = self._widened(state, n_values), None, None
+        if gathered is None:
+            gathered = self.gather(state, scaling.transform(state.scaling, X) if Z is None else Z)
         H = np.asarray(columns.dense(H), dtype=self._dtype)
         if self.binary:
             state = self.with_generations(state, H)
         with threads.limited(len(H)):
-            learned = self._learn_blocks(state, Z, H)
+            learned = self._learn_blocks(state, gathered, H, compiled=compiled)
         learned = learned._replace(rows=state.rows + X.shape[0])
         return self.rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
@@ -338,28 +364,28 @@ class RLS(Bank[RLSState]):
         """Scale anew the columns whose unit has changed in a batch."""
         return state._replace(scaling=scaling.rescale(state.scaling, X))
 
-    def _learn_blocks(self, state: RLSState, Z: AnyMatrix, H: Array) -> RLSState:
+    def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, *, compiled: bool) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
         if state.fading < LEAST_FADING:
             state = multiplied_out(state)
-        n_rows, (Z, touched) = Z.shape[0], products.without_empty_columns(Z)
-        before = rows_of(state.weights, touched), rows_of(state.gained, touched)
-        weights, gained = before[0].copy(), before[1] * state.fading
+        Z, touched, weights_before = gathered
+        gained_before = rows_of(state.gained, touched)
+        weights, gained = weights_before.copy(), gained_before * state.fading
         unused = gained[:, 0] == 0.0
         work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())
         young = np.flatnonzero(state.young)
-        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary)
+        learn_blocks(work, state.alpha, Z, H, young, keep=self.factor, binary=self.binary, compiled=compiled)
         # Errors of labels are at most 1, so that what is not finite shows in the intercepts.
         check_finite(*(() if self.binary else (weights,)), work.intercepts)
-        fading = max(state.fading * self.factor(n_rows), LEAST_FADING**2)
+        fading = max(state.fading * self.factor(len(H)), LEAST_FADING**2)
         gained /= fading
         return state._replace(
             intercepts=work.intercepts.astype(float),
             intercept_gained=work.intercept_gained,
             fading=fading,
             in_use=state.in_use + float(np.count_nonzero(gained[unused, 0])),
-            weights=replaced_rows(state.weights, touched, weights, before[0]),
-            gained=replaced_rows(state.gained, touched, gained, before[1]),
+            weights=replaced_rows(state.weights, touched, weights, weights_before),
+            gained=replaced_rows(state.gained, touched, gained, gained_before),
         )
 
     def derive(self, state: RLSState) -> Derived:
@@ -374,16 +400,21 @@ class RLS(Bank[RLSState]):
             return (values @ rows_of(derived.weights, places) + derived.intercepts)[None]
         return self.predict_transformed(derived, self.transform(derived, X))
 
-    def predict_transformed(self, derived: Derived, Z: AnyMatrix) -> FloatArray:
-        """Compute the values of all pseudo labels from the result of `transform`."""
+    def predict_transformed(self, derived: Derived, Z: AnyMatrix, weights: Array | None = None) -> FloatArray:
+        """Compute the values of all pseudo labels from the result of `transform`, or from what was gathered for it."""
         with threads.limited(Z.shape[0]):
-            product = product_of(Z, derived.weights)
+            product = product_of(Z, derived.weights if weights is None else weights)
         product += derived.intercepts
         return product
 
-    def precision(self, state: RLSState, places: IntArray) -> FloatArray:
-        """Compute the precision of some columns' weights, of the old generation."""
-        return np.asarray(state.alpha + state.fading * rows_of(state.gained, places)[:, 0])
+    def precision(self, state: RLSState, Z: AnyMatrix) -> FloatArray:
+        """Compute the precision of the weights of columns that occur in rows, of the old generation; 0 elsewhere."""
+        occurs = np.zeros(Z.shape[1], bool)
+        # Marking columns is quicker than sorting indices.
+        occurs[Z.indices if scipy.sparse.issparse(Z) else slice(None)] = True
+        touched, precision = np.flatnonzero(occurs), np.zeros(Z.shape[1])
+        precision[touched] = state.alpha + state.fading * rows_of(state.gained, touched)[:, 0]
+        return precision
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""

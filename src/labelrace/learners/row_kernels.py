@@ -12,7 +12,10 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["brings_new", "commit", "dense_values", "moments", "sparse_values", "teach"]
+__all__ = ["NEW_LABEL", "OVERFLOW", "dense_values", "learn", "moments", "sparse_values"]
+
+# Why a row was not learned: a label is present for the first time, or numbers are not finite.
+NEW_LABEL, OVERFLOW = -1, -2
 
 
 @kernel
@@ -60,69 +63,74 @@ def dense_values(
 
 
 @kernel
-def brings_new(first_rows: FloatArray, h: FloatArray) -> bool:
-    """Tell whether a label is present for the first time."""
-    found = False
-    for j in range(len(h)):
-        found |= h[j] > 0.0 and first_rows[j] == np.inf
-    return found
-
-
-@kernel
-def teach(
+def learn(
     weights: Array,
     gained: FloatArray,
+    kept: Array,
+    gained_kept: FloatArray,
+    has_begun: BoolArray,
     places: IntArray,
-    values: Array,
+    x: Array,
+    is_sparse: bool,
     h: FloatArray,
+    first_rows: FloatArray,
+    young: BoolArray,
     intercepts: FloatArray,
     intercept_gained: FloatArray,
-    young: BoolArray,
     alpha: float,
     keep: float,
     fading: float,
     after_fading: float,
     prior: float,
-    known: Array,
-    gained_here: FloatArray,
     scores: Array,
-    taught: Array,
-    intercepts_and_gained: FloatArray,
-) -> tuple[int, int, float]:
-    """Compute what a row is predicted and what it teaches; ``weights`` and ``gained`` are not changed.
+    intercepts_after: FloatArray,
+    intercept_gained_after: FloatArray,
+) -> tuple[int, int]:
+    """Compute the scores of a row and write what it teaches into ``weights`` and ``gained``.
 
-    Written are their rows at the row's places (``known`` and the first of ``gained_here``); its scores; directions and
-    pulls (``taught``, side by side, a row for each generation), whose products go to the weights; and what becomes of
-    ``gained`` (the second of ``gained_here``), the intercepts and their precision. Returns the generations, the columns
-    that are in use for the first time, and the sum of the intercepts, which is finite where all are. ``prior`` is the
-    intercepts' penalty.
+    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`.
+    Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
+    tells that the arrays are being changed. Written are further the scores, the intercepts and their precision, which
+    has the penalty ``prior``. Returns the columns that are in use for the first time, or `NEW_LABEL` or `OVERFLOW`, and
+    then neither array is changed; and how many values are not zero.
     """
-    n, n_labels, n_generations, n_used, total = len(values), len(h), 2 if young.any() else 1, 0, 0.0
-    before, after, directions, pulls = gained_here[0], gained_here[1], taught[:, :n], taught[:, n:]
-    intercepts_after, intercept_gained_after = intercepts_and_gained[:n_labels], intercepts_and_gained[n_labels:]
+    n, n_labels, total = len(x), len(h), 0.0
+    values = np.empty(n, weights.dtype)
+    n_filled = sparse_values(x, values) if is_sparse else n
+    if not is_sparse:
+        values[:] = x
     for j in range(n_labels):
+        if h[j] > 0.0 and first_rows[j] == np.inf:
+            return NEW_LABEL, n_filled
         scores[j] = intercepts_after[j] = intercepts[j]
     for i in range(n):
-        # Outside of the inner loop, so that several labels are computed at once.
-        value, place = values[i], places[i]
-        for j in range(n_labels):
-            known[i, j] = weights[place, j]
-            scores[j] += value * weights[place, j]
-        for generation in range(2):
-            before[i, generation] = gained[place, generation]
-            after[i, generation] = before[i, generation] * (fading * keep)
-    intercept_gained_after[:] = intercept_gained * keep
-    pulls[:] = 0.0
+        value, row = values[i], weights[places[i]]
+        if len(kept):
+            known = kept[i]
+            for j in range(n_labels):
+                known[j] = row[j]
+                scores[j] += value * row[j]
+            gained_kept[i, 0], gained_kept[i, 1] = gained[places[i], 0], gained[places[i], 1]
+        else:
+            for j in range(n_labels):
+                scores[j] += value * row[j]
+    after = np.empty((2, n))
+    directions, pulls = np.empty((2, n), values.dtype), np.zeros((2, n_labels), values.dtype)
+    n_generations = 2 if young.any() else 1
+    for generation in range(2):
+        for i in range(n):
+            after[generation, i] = gained[places[i], generation] * (fading * keep)
+        intercept_gained_after[generation] = intercept_gained[generation] * keep
     for generation in range(n_generations):
         freedom = 1.0 / (prior + intercept_gained_after[generation])
         middle = freedom + 1.0
         for i in range(n):
             z = np.float64(values[i])
-            middle += z * z / (after[i, generation] + alpha)
+            middle += z * z / (after[generation, i] + alpha)
         for i in range(n):
-            z, precision = np.float64(values[i]), after[i, generation] + alpha
+            z, precision = np.float64(values[i]), after[generation, i] + alpha
             directions[generation, i] = z / precision
-            after[i, generation] += z * z / (middle - z * z / precision)
+            after[generation, i] += z * z / (middle - z * z / precision)
         intercept_gained_after[generation] = 1.0 / (freedom * (1.0 - freedom / middle)) - prior
         for j in range(n_labels):
             # Scores beyond their target are no error, nor are those of labels that are not known.
@@ -130,27 +138,22 @@ def teach(
             if young[j] == (generation == 1) and (error > 0.0 if h[j] > 0.0 else error < 0.0):
                 pulls[generation, j] = error / middle
                 intercepts_after[j] += freedom * pulls[generation, j]
-    for i in range(n):
-        after[i, 0] /= after_fading
-        after[i, 1] /= after_fading
-        n_used += int(after[i, 0] != 0.0) - int(before[i, 0] != 0.0)
     for j in range(n_labels):
         total += intercepts_after[j]
-    return n_generations, n_used, total
-
-
-@kernel
-def commit(
-    weights: Array, gained: FloatArray, places: IntArray, directions: Array, pulls: Array, after: FloatArray
-) -> None:
-    """Write what a row teaches into the arrays."""
-    for i in range(len(places)):
-        place = places[i]
-        for generation in range(len(directions)):
-            direction = directions[generation, i]
-            for j in range(pulls.shape[1]):
-                weights[place, j] += direction * pulls[generation, j]
-        gained[place, 0], gained[place, 1] = after[i, 0], after[i, 1]
+    if not np.isfinite(total):
+        return OVERFLOW, n_filled
+    has_begun[0] = True
+    n_used = 0
+    for i in range(n):
+        row, in_use_before = weights[places[i]], gained[places[i], 0] != 0.0
+        for generation in range(n_generations):
+            direction, pull = directions[generation, i], pulls[generation]
+            for j in range(n_labels):
+                row[j] += direction * pull[j]
+        for generation in range(2):
+            gained[places[i], generation] = after[generation, i] / after_fading
+        n_used += int(gained[places[i], 0] != 0.0) - int(in_use_before)
+    return n_used, n_filled
 
 
 @kernel

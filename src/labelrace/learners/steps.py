@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import products, scaling
+from labelrace.learners import block_loops, products, scaling
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
@@ -40,6 +40,7 @@ def learn_blocks(
     *,
     keep: Callable[[int], float],
     binary: bool,
+    compiled: bool = False,
 ) -> None:
     """Write what rows teach into the arrays, block by block.
 
@@ -58,14 +59,20 @@ def learn_blocks(
         What is kept of the precision gained before them.
     binary : bool
         Whether targets are labels: 0, 1, or NaN where not known.
+    compiled : bool
+        Whether to use compiled loops, where there are some: for sparse rows whose targets are no labels.
     """
     size = SPARSE_BLOCK if scipy.sparse.issparse(Z) else BLOCK
     if scipy.sparse.issparse(Z) and Z.nnz > _DENSE * Z.shape[0] * Z.shape[1]:
         Z = Z.toarray()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for start in range(0, Z.shape[0], size):
+            h = H[start : start + size]
+            if compiled and scipy.sparse.issparse(Z) and not (binary or len(young)):
+                _learn_block_compiled(work, alpha, Z, start, h, keep=keep(len(h)))
+                continue
             # Slices of sparse rows are slow to make, also of all.
-            z, h = (Z, H) if Z.shape[0] <= size else (Z[start : start + size], H[start : start + size])
+            z = Z if Z.shape[0] <= size else Z[start : start + size]
             _learn_block(work, alpha, z, h, young, keep=keep(len(h)), binary=binary)
 
 
@@ -103,6 +110,24 @@ def _learn_block(
         work.weights[:, young] += change
     block.add_transposed(work.weights, variance, pull)
     np.add(work.intercepts, shift, out=work.intercepts)
+
+
+def _learn_block_compiled(work: Work, alpha: float, Z: AnyMatrix, start: int, h: Array, *, keep: float) -> None:
+    """Do so by compiled loops, for one generation of targets that are no labels; the block begins at a row of ``Z``."""
+    np.multiply(work.gained, keep, out=work.gained)
+    np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
+    freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[0]))
+    given: list[Any] = [Z.indptr[start : start + len(h) + 1], Z.indices, Z.data]
+    given += [h, work.weights, work.gained, work.intercepts, alpha, freedom]
+    errors, matrix, *by_column = block_loops.begin(*given)
+    inverse = products.inverse_of(matrix)
+    total = float(inverse.sum(dtype=float))
+    gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + len(h) * freedom))
+    work.intercept_gained[0] = gain - INTERCEPT
+    pull = inverse @ errors
+    given = [*given[:3], *by_column, inverse, pull, work.weights, work.gained, alpha]
+    block_loops.end(*given)
+    np.add(work.intercepts, freedom * pull.sum(axis=0), out=work.intercepts)
 
 
 def follow_scaling(work: Work, before: ScalingState, after: ScalingState, is_wrong: BoolArray) -> Work:

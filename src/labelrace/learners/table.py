@@ -12,16 +12,16 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.core.locks import one_at_a_time
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
 
-__all__ = ["Table", "changed_both", "product_of", "read_both", "replaced_rows", "rows_of"]
+__all__ = ["Table", "changed_both", "product_of", "read_all", "replaced_rows", "rows_of"]
 
 T = TypeVar("T")
 
@@ -29,17 +29,16 @@ T = TypeVar("T")
 _FILLED = 4096
 # Bytes of rows that are copied at a time.
 _PART_BYTES = 1 << 20
+# Of changes whose old rows are known beforehand.
+_BEGUN = np.ones(1, bool)
 
 
 class _Version:
     """A version: the newest one has its rows in the array; the others know which rows differ in the next one."""
 
-    __slots__ = ("next", "places", "rows")
-
-    def __init__(self) -> None:
-        self.next: _Version | None = None
-        self.places: IntArray | None = None
-        self.rows: Array | None = None
+    next: _Version | None = None
+    places: IntArray | None = None
+    rows: Array | None = None
 
 
 class _Store:
@@ -50,32 +49,34 @@ class _Store:
 
     def __init__(self, array: Array, fill: Callable[[IntArray], Array] | None = None, n_rows: int = 0) -> None:
         self.array = array
-        self._fill = fill
+        self.fills = fill
         self._is_open = np.full(n_rows, fill is not None)
         # Of the kind that the thread which holds it may take again, should it have been thrown out of a `with`.
         self.lock = threading.RLock()
-        # One attribute, so that both change at once.
-        self.status: tuple[_Version, tuple[IntArray, Array] | None] = (_Version(), None)
+        # One attribute, so that all changes at once: of a change that is not whole, the places, their old rows, and
+        # whether any of them has been overwritten.
+        self.status: tuple[_Version, tuple[IntArray, Array, BoolArray] | None] = (_Version(), None)
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
         newest, unfinished = self.status
-        if unfinished is not None:
-            places, rows = unfinished
-            self.array[places] = rows
+        if unfinished:
+            places, rows, has_begun = unfinished
+            if has_begun[0]:
+                self.array[places] = rows
             self.status = (newest, None)
         return newest
 
     def fill(self, places: IntArray | None = None) -> None:
         """Fill in rows that nobody has asked for so far, all of them without places."""
-        if self._fill is None:
+        if self.fills is None:
             return
         wanted = np.zeros(len(self._is_open), dtype=bool)
         wanted[slice(None) if places is None else places[places < len(wanted)]] = True
         open_rows = np.flatnonzero(wanted & self._is_open)
         for start in range(0, len(open_rows), _FILLED):
             some = open_rows[start : start + _FILLED]
-            self.array[some] = self._fill(some)
+            self.array[some] = self.fills(some)
             self._is_open[some] = False
 
 
@@ -217,7 +218,8 @@ class Table:
         store = self._store
         if store.newest() is not self._version:
             return None
-        changed = self._next(places, kept)
+        # A copy, as the places may be those of a row, the caller's.
+        changed = self._next(places.copy(), kept)
         try:
             change(store.array)
             store.status = (changed._version, None)
@@ -225,14 +227,15 @@ class Table:
             store.newest()
         return changed
 
-    def _next(self, places: IntArray, kept: Array) -> Table:
+    def _next(self, places: IntArray, kept: Array, has_begun: BoolArray = _BEGUN) -> Table:
         """Begin a change of the array: make the version that it will hold, and note the old rows."""
         store, old, new = self._store, self._version, _Version()
-        store.fill(places)
+        if store.fills:
+            store.fill(places)
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
         changed = Table(store, new, self.shape[0])
-        store.status = (old, (places, kept))
+        store.status = (old, (places, kept, has_begun))
         return changed
 
     def grown(self, n_rows: int) -> Table:
@@ -285,53 +288,65 @@ def _put(array: Array, places: IntArray, rows: Array) -> None:
     np.put(array.view(piece)[:, 0], places, whole.view(piece)[:, 0])
 
 
-def read_both(one: Table, other: Table, read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with the arrays of two tables, while nobody changes them; None if one holds another version."""
-    # On one line, as in `one_at_a_time`.
-    with one._store.lock, other._store.lock: return _read_both(one, other, read, arguments)  # noqa: E701  # fmt: skip
+def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the arrays of tables while nobody changes them; None if one holds another version.
+
+    What is an array already is passed on. Whoever takes the locks of two tables must take them in the same order.
+    """
+    return _read_locked([table._store.lock for table in tables if isinstance(table, Table)], tables, read, arguments)
 
 
-def _read_both(one: Table, other: Table, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    first, second = one._store, other._store
-    if first.newest() is not one._version or second.newest() is not other._version:
-        return None
-    first.fill()
-    second.fill()
-    return read(first.array, second.array, *arguments)
+def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Take locks one after the other, and call the function."""
+    if locks:
+        return one_at_a_time(locks[0], _read_locked, locks[1:], tables, read, arguments)
+    arrays = []
+    for table in tables:
+        if isinstance(table, Table):
+            store = table._store
+            if store.newest() is not table._version:
+                return None
+            store.fill()
+            table = store.array[: table.shape[0]]
+        arrays.append(table)
+    return read(*arrays, *arguments)
 
 
 def changed_both(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table]:
-    """Do as `Table.changed` with two tables, whose arrays a function changes at the same places."""
-    changed = _both_locked(one, other, places, kept, change)
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[Table, Table, T]:
+    """Make tables whose arrays a function has changed at the same places; return them with what it returned.
+
+    The function, a compiled loop that cannot be interrupted, is called with both arrays, two arrays for their rows at
+    the places, an array of one truth, and the arguments. It copies the rows, then sets the truth, and then changes the
+    arrays; or it does nothing of it, and the tables are returned as they were.
+    """
+    # On one line, as in `one_at_a_time`.
+    with one._store.lock, other._store.lock: changed = _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
     if changed is None:
-        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, kept, change)
+        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, change, arguments)
     return changed
-
-
-def _both_locked(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table] | None:
-    with one._store.lock, other._store.lock: return _change_both(one, other, places, kept, change)  # noqa: E701  # fmt: skip
 
 
 def _change_both(
-    one: Table, other: Table, places: IntArray, kept: tuple[Array, Array], change: Callable[[Array, Array], None]
-) -> tuple[Table, Table] | None:
+    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[Table, Table, T] | None:
     """Change the arrays of two tables, if they hold these versions."""
-    first, second = one._store, other._store
+    first, second, n = one._store, other._store, len(places)
     if first.newest() is not one._version or second.newest() is not other._version:
         return None
-    changed = one._next(places, kept[0]), other._next(places, kept[1])
-    try:
-        change(first.array, second.array)
-        first.status = (changed[0]._version, None)
-        second.status = (changed[1]._version, None)
-    finally:
-        first.newest()
-        second.newest()
-    return changed
+    has_begun, kept = np.zeros(1, bool), np.empty((n, one.shape[1]), first.array.dtype)
+    other_kept = np.empty((n, other.shape[1]), second.array.dtype)
+    # A copy, as the places may be those of a row, the caller's.
+    places = places.copy()
+    changed, other_changed = one._next(places, kept, has_begun), other._next(places, other_kept, has_begun)
+    # Should this be interrupted, whoever takes the lock next undoes it.
+    answer = change(first.array, second.array, kept, other_kept, has_begun, *arguments)
+    if not has_begun[0]:
+        return one, other, answer
+    first.status = (changed._version, None)
+    second.status = (other_changed._version, None)
+    return changed, other_changed, answer
 
 
 def _restore(taken: Array, places: IntArray, version: _Version) -> None:

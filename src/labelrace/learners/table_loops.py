@@ -13,7 +13,7 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-__all__ = ["add_steps", "find_changes", "sum_read", "sum_slots"]
+__all__ = ["add_steps", "find_changes", "rank_row", "sum_read", "sum_slots"]
 
 # Which of many hash functions labels have, and features: what `mixed` adds for the salts 3 and 4.
 _LABELS, _FEATURES = np.uint32(3 * 0x9E3779B9 % 2**32), np.uint32(4 * 0x9E3779B9 % 2**32)
@@ -90,6 +90,25 @@ def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, 
         first, last = starts[row], starts[row + 1]
         _read(table, features[first:last], labels[row], places, tags, words)
         _add_up(words, tags, values[first:last], sums[row])
+
+
+@kernel
+def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> Any:
+    """Add the weights of the candidates of one row, (c,), to their scores, and sort them: best first, then by label.
+
+    The share ``of_best`` of the best score, if that is positive, is taken from all.
+    """
+    size, sums = len(features) * len(labels), np.zeros(len(labels), np.float32)
+    places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
+    _read(table, features, labels, places, tags, words)
+    _add_up(words, tags, values, sums)
+    for c in range(len(labels)):
+        label, score, j = labels[c], scores[c] + sums[c], c
+        while j and (scores[j - 1] < score or (scores[j - 1] == score and labels[j - 1] > label)):
+            labels[j], scores[j], j = labels[j - 1], scores[j - 1], j - 1
+        labels[j], scores[j] = label, score
+    scores -= np.float32(of_best * max(scores[0], np.float32(0.0)))
+    return True
 
 
 @kernel
@@ -174,13 +193,9 @@ def add_steps(bits: Any, places: Any, tags: Any, steps: Any, before: Any, new: A
     for s in range(len(places)):
         if (owners[s] & np.uint32(0xFF)) != tags[s]:
             bits[places[s]] = tags[s] | new
-    is_owner = np.empty(len(places), np.bool_)
     for s in range(len(places)):
-        is_owner[s] = (bits[places[s]] & np.uint32(0xFF)) == tags[s]
-    for s in range(len(places)):
-        if is_owner[s]:
-            weights[places[s]] += steps[s]
-    # Sums have run into the bits of the tags.
-    for s in range(len(places)):
-        if is_owner[s]:
-            bits[places[s]] = (bits[places[s]] & np.uint32(0xFFFFFF00)) | tags[s]
+        place = places[s]
+        if (bits[place] & np.uint32(0xFF)) == tags[s]:
+            weights[place] += steps[s]
+            # The sum has run into the bits of the tag.
+            bits[place] = (bits[place] & np.uint32(0xFFFFFF00)) | tags[s]

@@ -9,6 +9,7 @@ that learn wait for one another.
 from __future__ import annotations
 
 import copy
+import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
@@ -34,12 +34,6 @@ from labelrace.models.signature import DeclaredParameters
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
 __all__ = ["OnlineClassifier"]
-
-
-def _is_online(model: OnlineClassifier) -> bool:
-    if not model.is_online:
-        raise AttributeError(f"{type(model).__name__} is offline: it learns all data at once, by fit.")
-    return True
 
 
 class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -99,7 +93,6 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         return self._exchange(lambda _: self._learned(None, X, y))
 
-    @available_if(_is_online)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
         """Learn from a further batch.
 
@@ -152,7 +145,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
             return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
-        batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm))
+        batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm, before.state))
         return before.learned(batch)
 
     def add_labels(self, new: int | Sequence[str]) -> Self:
@@ -378,7 +371,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self._checked_fitted()
-        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm))
+        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm, fitted.state))
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -456,8 +449,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             )
         return self._fitted
 
-    def _owner(self, algorithm: Algorithm[Any]) -> Owner:
-        return Owner(type(self).__name__, algorithm)
+    def _owner(self, algorithm: Algorithm[Any], state: Any = None) -> Owner:
+        return Owner(type(self).__name__, algorithm, state is not None and algorithm.is_compiled(state))
 
     def _current_algorithm(self) -> Algorithm[Any] | None:
         """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""
@@ -470,9 +463,9 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
     def _refuse_changed_parameters(self, fitted: Fitted) -> None:
         # Comparing references is quick, and where none has changed it is enough.
-        changed = [name for name, value in fitted.parameters.items() if self.__dict__[name] is not value]
-        if not changed:
+        if all(map(operator.is_, map(self.__dict__.get, fitted.parameters), fitted.parameters.values())):
             return
+        changed = [name for name, value in fitted.parameters.items() if self.__dict__[name] is not value]
         # What the algorithm does not compare was used in the first batch, and would be saved with the model.
         others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
         is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)

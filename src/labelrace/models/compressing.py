@@ -28,7 +28,7 @@ __all__ = ["NEARLY_FULL", "Recent", "as_matrix", "compress", "no_rows", "with_ro
 NEARLY_FULL = 0.5
 # Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the
 # stream they stand for there at the most.
-_RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 4000.0
+_RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 12_000.0
 # Scores that are computed at once.
 _CELLS = 4_000_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
@@ -78,7 +78,8 @@ def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: 
             yield here.start, np.clip(Z @ weights[:, here] + intercepts[here], 0.0, 1.0)
 
     if len(U) >= _FEWEST_ROWS:
-        rows = min(learners.rows, _WORTH_ROWS, 8.0 * len(U))
+        # More than have been learned: the table makes up for what this decoder lacks, and for no other one.
+        rows = min(_WORTH_ROWS, 8.0 * len(U))
         sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
     else:
         sums = code_decoder.from_frequencies(codes, np.maximum(watch.monitor.present, 1e-3))

@@ -127,14 +127,8 @@ class LabelRace(BankAlgorithm[State]):
 
     def _empty(self, n_values: IntArray, n_labels: int) -> State:
         """Make the state of a model that has seen nothing."""
-        return State(
-            self.bank.init(n_values, n_labels),
-            monitoring.begin(n_labels, by_label=self.aim == "macro_f1"),
-            0.0,
-            0.0,
-            compressing.no_rows(),
-            (),
-        )
+        watch = monitoring.begin(n_labels, by_label=self.aim == "macro_f1")
+        return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, compressing.no_rows(), ())
 
     def become(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
@@ -176,21 +170,25 @@ class LabelRace(BankAlgorithm[State]):
         buffer = WarmUp.empty().with_batch(X, Y).used()
         state = state._replace(learners=start.state._replace(warm_up=buffer))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        watch = monitoring.add_together(state.watch, start.left_out(_dense(filled), some), _dense(Y[some]))
+        watch = monitoring.add_together(
+            state.watch, start.left_out(columns.dense_floats(filled), some), columns.dense_floats(Y[some])
+        )
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
+    def is_compiled(self, state: State) -> bool:
+        """Tell whether loops are compiled for single rows, as there have been many."""
+        return state.single_rows >= _COMPILED_FROM and is_available()
+
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
-        """Do as `_continue` for one row of numbers, without making matrices of it."""
-        compiled = state.single_rows >= _COMPILED_FROM and is_available()
-        bank, learners, labels = self.bank, state.learners, _dense(Y)
+        """Do as `_continue` for one row of numbers, without making matrices of it; the past is forgotten after it."""
+        compiled, labels = self.is_compiled(state), columns.dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
-        lesson = single_rows.teach(bank, learners, X, labels[0], scales, compiled=compiled)
-        watch, is_drift = self.monitored(state.watch, lesson.scores[None], labels, compiled=compiled)
+        scores, learned = single_rows.learn(self.bank, state.learners, X, labels[0], scales, compiled=compiled)
+        watch, is_drift = self.monitored(state.watch, scores[None], labels, compiled=compiled)
         if is_drift:
-            lesson = single_rows.teach(bank, self.forgotten(learners, X), X, labels[0], compiled=compiled)
-        learned = single_rows.learn(bank, lesson, X, compiled=compiled)
-        n_drifts, n_single = state.n_drifts + is_drift, state.single_rows + 1.0
-        return self._within_memory(State(learned, watch, n_drifts, n_single, state.recent, ()), X)
+            learned = self.forgotten(learned, X)
+        counts = state.n_drifts + is_drift, state.single_rows + 1.0
+        return self._within_memory(State(learned, watch, *counts, state.recent, ()), X)
 
     def monitored(
         self, watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
@@ -206,17 +204,17 @@ class LabelRace(BankAlgorithm[State]):
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
-        if X.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
+        if Y.shape[0] == 1 and columns.all_numeric(state.learners.scaling.n_values):
             return self._continue_row(state, X, Y, derived)
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        Z = self.bank.transform(linear, X)
+        gathered = self.bank.gather(state.learners, self.bank.transform(linear, X))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
-        monitored, labels = (Z, Y) if isinstance(some, slice) else (Z[some], Y[some])
-        scores = self.bank.predict_transformed(linear, monitored)
-        watch, is_drift = self.monitored(state.watch, scores, _dense(labels))
+        monitored, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
+        scores = self.bank.predict_transformed(linear, monitored, gathered.weights)
+        watch, is_drift = self.monitored(state.watch, scores, columns.dense_floats(labels))
         learners = self.forgotten(state.learners, X) if is_drift else state.learners
-        learned = self.bank.learn(learners, X, Y, None if is_drift else Z)
+        learned = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
         return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)
 
     def fits(self, n_columns: int, n_labels: int) -> bool:
@@ -307,7 +305,7 @@ class LabelRace(BankAlgorithm[State]):
         watch = monitoring.add_together(state.watch, scores, labels)
         # Labels' offsets move by as many rows as they do in a batch of one pass.
         some = monitoring.sample(labels.shape)
-        few = monitoring.add_together(state.watch, scores[some], labels[some])
+        few = monitoring.half_at_most(monitoring.add_together(state.watch, scores[some], labels[some]))
         watch = watch._replace(monitor=few.monitor._replace(histograms=watch.monitor.histograms))
         return self._within_memory(state._replace(watch=watch, learners=self.bank.learn(state.learners, X, Y)), X)
 
@@ -334,10 +332,6 @@ class LabelRace(BankAlgorithm[State]):
             learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),
         )
-
-
-def _dense(Y: AnyMatrix) -> FloatArray:
-    return np.asarray(columns.dense(Y), dtype=float)
 
 
 class LabelRaceClassifier(OnlineClassifier):

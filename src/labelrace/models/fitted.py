@@ -76,7 +76,7 @@ class Fitted:
     def grown(self, schema: Schema) -> Fitted:
         """Return the model that knew the features and labels of a wider schema."""
         old = self.schema
-        if schema.n_features == old.n_features and schema.n_labels == old.n_labels:
+        if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self
         # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
         # that met other labels before.
@@ -107,7 +107,7 @@ class Fitted:
         if sets is None:
             parts = [sparse_marks(self.algorithm.predict(self.derived, block)) for block in self._blocks(rows)]
             sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
-        return sets.astype(self.schema.label_dtype)
+        return sets.astype(self.schema.label_dtype, copy=False)
 
     def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
         """Predict label sets by name."""

@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core import compiled, drift, hashed_codes, missing_labels, monitoring, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
@@ -58,6 +58,8 @@ __all__ = [
 _MONITORED = 5_000
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
+# Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
+_COMPILED_FROM = 5e6
 # Share of the past that a chunk leaves at the least.
 _LEAST_KEPT = 1e-9
 # Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
@@ -135,6 +137,7 @@ class Derived(NamedTuple):
     table: Table
     postings: Table
     gained: Any
+    of_row: candidates.RowForm | None
     rule: Rule
 
 
@@ -218,9 +221,9 @@ class HashedRace(BankAlgorithm[State]):
         )
         derived = self.derive(state)
         found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
-        state = state._replace(
-            postings=postings.update(state.postings, self.bank.transform(derived.learners, X), state.learners, Y)
-        )
+        Z, learners = self.bank.transform(derived.learners, X), state.learners
+        gained = postings.gained_by_entry(learners.gained, Z)
+        state = state._replace(postings=postings.update(state.postings, Z, learners.scaling.n_values, gained, Y))
         return self._monitored(state, found, Y)._replace(drift=drift.empty())
 
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
@@ -235,40 +238,38 @@ class HashedRace(BankAlgorithm[State]):
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
         derived = self.derive(state) if derived is None else derived
-        Z = self.bank.transform(derived.learners, X)
-        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        asked = code_decoder.queries(derived.decoder, U)
-        n = X.shape[0]
-        offers = postings.offered(derived.postings, Z, derived.gained)
-        some = monitoring.sample((n, candidates.count(Y.shape[1], are_offered=offers is not None)), _MONITORED)
+        loops, n = derived.decoder.compiled, X.shape[0]
+        Z, U, asked, offers, gained = self._asked(derived, X)
+        recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
+        some = monitoring.sample((n, recent[0].shape[1]), _MONITORED)
         before = state
-        of_some = None if offers is None else offers[some]
-        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], of_some)
+        of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
+        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
         state = self._monitored(state, found, Y[some])
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
-        table = self._learned_table(state, Z, *candidates.to_learn(derived.decoder, asked, Y, offers))
+        chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
+        precision = self.bank.precision(state.learners, Z)
+        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, compiled=loops)
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
-        learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z)
+        learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z, compiled=loops)
+        n_values = state.learners.scaling.n_values
         return state._replace(
             learners=learners,
             decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
             table=table,
-            postings=postings.update(state.postings, Z, state.learners, Y),
+            postings=postings.update(state.postings, Z, n_values, gained, Y, compiled=loops),
         )
 
-    def _learned_table(self, state: State, Z: AnyMatrix, labels: IntArray, base: Array, targets: FloatArray) -> Array:
-        """Let the table learn the candidates of rows, the true labels among them."""
-        Z = scipy.sparse.csr_array(Z)
-        precision = np.zeros(Z.shape[1])
-        # Marking columns is quicker than sorting indices.
-        precision[Z.indices] = 1.0
-        touched = np.flatnonzero(precision)
-        precision[touched] = self.bank.precision(state.learners, touched)
-        table: Any = residual_table.learn(Table.of(state.table), Z, labels, base, targets, precision)
-        return table
+    def _asked(self, derived: Derived, X: AnyMatrix) -> tuple[AnyMatrix, FloatArray, code_decoder.Queries, Any, Any]:
+        """Transform rows, predict codes, ask the decoder, and list labels that features offer and what they gained."""
+        Z = self.bank.transform(derived.learners, X)
+        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+        gained = postings.gained_by_entry(derived.gained, Z)
+        offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
+        return Z, U, code_decoder.queries(derived.decoder, U), offers, gained
 
     def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
         """Put what the decoder says where labels are missing."""
@@ -280,20 +281,16 @@ class HashedRace(BankAlgorithm[State]):
 
     def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
-        if X.shape[0] == 1:
-            offers = postings.offered(derived.postings, X, derived.gained)
-            found = candidates.scored_row(derived.decoder, derived.table, derived.learners, X, offers, n_exact)
+        if X.shape[0] == 1 and derived.of_row is not None:
+            found = candidates.scored_row(derived.of_row, X, n_exact)
             if found is not None:
                 return found
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
-            Z = self.bank.transform(derived.learners, part)
-            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-            asked = code_decoder.queries(derived.decoder, U)
-            offers = postings.offered(derived.postings, Z, derived.gained)
+            Z, _, asked, offers, _ = self._asked(derived, part)
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
-        return parts[0] if len(parts) == 1 else Candidates(*map(np.concatenate, zip(*parts, strict=True)))
+        return candidates.joined(parts)
 
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
@@ -323,9 +320,12 @@ class HashedRace(BankAlgorithm[State]):
         # Single labels have no thresholds of their own here: the common one with the best F takes their place.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
-        decoder = code_decoder.derive(state.decoder)
-        linear, lists = self.bank.derive(state.learners), Table.of(state.postings)
-        return Derived(linear, decoder, Table.of(state.table), lists, state.learners.gained, rule)
+        is_large = state.learners.rows * len(state.decoder.sums) >= _COMPILED_FROM
+        decoder = code_decoder.derive(state.decoder, compiled=is_large and compiled.is_available())
+        linear, table, gained = self.bank.derive(state.learners), Table.of(state.table), state.learners.gained
+        lists = Table.of(state.postings)
+        of_row = candidates.row_form(decoder, table, linear, gained, lists)
+        return Derived(linear, decoder, table, lists, gained, of_row, rule)
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
@@ -339,10 +339,9 @@ class HashedRace(BankAlgorithm[State]):
 
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
-        found = self.candidates(derived, X, max(k, candidates.EXACT))
-        # Labels that always came together have equal scores: of these, the first come first.
-        places = np.arange(X.shape[0])[:, None], np.lexsort((found.labels, -found.scores), axis=1)[:, :k]
-        return found.labels[places], thresholds.probabilities(derived.rule, found.scores[places])
+        labels, scores = self.candidates(derived, X, max(k, candidates.EXACT)).best(k)
+        loops = derived.decoder.compiled and X.shape[0] == 1
+        return labels, thresholds.probabilities(derived.rule, scores, compiled=loops)
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""

@@ -23,9 +23,9 @@ from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
 from labelrace.learners import columns
-from labelrace.models import naming
+from labelrace.models import input_kernels, naming
 from labelrace.models.labels import first_labels, next_labels
-from labelrace.typing import AnyMatrix, Array, IntArray
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 __all__ = [
     "Owner",
@@ -48,10 +48,14 @@ _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
 class Owner(NamedTuple):
-    """Whose input it is: the name of the estimator, for errors, and its algorithm, for what that can take."""
+    """Whose input it is: the name of the estimator, for errors, and its algorithm, for what that can take.
+
+    ``compiled`` tells that loops are compiled for single rows, which are then checked by such loops, too.
+    """
 
     name: str
     algorithm: Algorithm[Any]
+    compiled: bool = False
 
 
 def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, categorical_features: Any = None) -> Batch:
@@ -72,12 +76,14 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
 
 def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
-    if _is_in_order(X, schema):
+    allow_missing = owner.algorithm.learns_missing_labels
+    if _is_in_order(X, schema, owner.compiled):
         rows = X
+        if owner.compiled and (row := _labels_of_row(Y, X.shape[0], schema.n_labels, allow_missing)) is not None:
+            return Batch(rows, row, schema)
     else:
         _check_sparse(X, schema.n_features)
         rows, schema = _next_features(X, schema, owner)
-    allow_missing = owner.algorithm.learns_missing_labels
     labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
     if n_labels > schema.n_labels:
@@ -92,27 +98,41 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     return Batch(rows, labels.matrix, schema)
 
 
-def _is_in_order(X: Any, schema: Schema) -> bool:
+def _is_in_order(X: Any, schema: Schema, compiled: bool) -> bool:
     """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
 
     Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
     """
-    if type(X) is csr_array:
-        if X.indices.dtype != _INDEX or why_malformed(X) or not X.has_canonical_format:
-            return False
-        if not len(X.indices) == len(X.data) == X.indptr[-1]:
-            return False
-    elif type(X) is not np.ndarray:
+    kind = type(X)
+    if (kind is not csr_array and kind is not np.ndarray) or schema.feature_names is not None:
         return False
-    has_names = schema.feature_names is not None
-    if has_names or X.ndim != 2 or X.shape[1] != len(schema.n_values) or not columns.all_numeric(schema.n_values):
+    shape, n_features = X.shape, len(schema.n_values)
+    if len(shape) != 2 or shape[1] != n_features or not columns.all_numeric(schema.n_values):
+        return False
+    if kind is not csr_array:
+        return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
+    if X.indices.dtype != _INDEX:
+        return False
+    if compiled and shape[0] == 1:
+        data, indices, starts = X.data, X.indices, X.indptr
+        if data.dtype == _FLOAT and starts.dtype == _INDEX and data.ndim == indices.ndim == starts.ndim == 1:
+            return input_kernels.is_in_order(data, indices, starts, n_features, _LARGEST)
+    if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:
         return False
     return _is_plainly_fine(X)
 
 
+def _labels_of_row(Y: Any, n_rows: int, n_labels: int, allow_missing: bool) -> FloatArray | None:
+    """Copy the labels of one row, if they are plainly in order; otherwise None."""
+    if type(Y) is not np.ndarray or n_rows != 1 or Y.shape != (1, n_labels) or Y.dtype.kind not in "biuf":
+        return None
+    labels = Y.astype(np.float64)
+    return labels if input_kernels.are_labels(labels[0], allow_missing) else None
+
+
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
-    if _is_in_order(X, schema):
+    if _is_in_order(X, schema, owner.compiled):
         return X
     _check_sparse(X, schema.n_features)
     rows = naming.feature_dicts(X)
@@ -290,8 +310,12 @@ def _is_plainly_fine(X: Any) -> bool:
     is_sparse = type(X) is csr_array or (scipy.sparse.issparse(X) and X.format == "csr")
     if not (is_sparse or type(X) is np.ndarray) or X.dtype != _FLOAT or X.ndim != 2 or 0 in X.shape:
         return False
+    return _is_small(X.data if is_sparse else X)
+
+
+def _is_small(values: Array) -> bool:
+    """Tell whether all numbers are of a size that is learned, and none is missing."""
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
-    values = X.data if is_sparse else X
     return bool(np.vdot(values, values) <= _LARGEST**2)
 
 

@@ -14,7 +14,7 @@ import scipy.sparse
 from sklearn.utils.multiclass import type_of_target
 
 from labelrace import limits
-from labelrace.core.linalg import canonical, why_malformed
+from labelrace.core.linalg import canonical, why_malformed, with_values
 from labelrace.models import naming
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
@@ -141,7 +141,7 @@ def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
         Y.eliminate_zeros()
         _refuse_values(Y.data, allow_missing)
     # Floats, as counts of bytes would overflow.
-    return Y.astype(np.float64, copy=False)
+    return Y if Y.dtype == np.float64 else with_values(Y, Y.data.astype(np.float64))
 
 
 def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:

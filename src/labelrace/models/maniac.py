@@ -42,6 +42,7 @@ __all__ = ["MANIAC", "Layer", "MANIACClassifier", "State", "layer_sizes", "outpu
 
 _PENALTY = 1e-6  # of the decoder, relative to the codes
 _ADAM = 0.9, 0.999, 1e-8
+_RANK = 1e-9  # share of the largest eigenvalue up to which others are zero
 
 
 class Layer(NamedTuple):
@@ -245,6 +246,8 @@ def _start(X: FloatArray, size: int, linear: bool) -> list[Layer]:
     """Make a layer of the principal directions of its inputs, and the layer back."""
     mean = X.mean(axis=0)
     values, directions = top_eigenpairs((X - mean).T @ (X - mean), size)
+    # With fewer rows than units there are directions in which rows do not vary: any, as rounding has it.
+    directions = directions * (values > _RANK * values[0])
     if linear:
         return [Layer(directions, -mean @ directions), Layer(directions.T.copy(), mean)]
     # Units in the middle of their range, and steep enough there to use it.

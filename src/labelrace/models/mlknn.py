@@ -33,7 +33,7 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, neighbours
 from labelrace.learners.neighbour_lists import Lists, NeighbourLists
-from labelrace.learners.neighbours import Rows, Scale
+from labelrace.learners.neighbours import Rows, Scale, Single
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -74,11 +74,12 @@ class State(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """The window's points and labels, and the probability of each label by the number of neighbours that have it."""
+    """The window's points, also in single precision, and labels, and the probability of each label by its count."""
 
     n_values: IntArray
     scale: Scale
     points: AnyMatrix
+    single: Single | None
     labels: AnyMatrix
     present: FloatArray
     absent: FloatArray
@@ -147,7 +148,7 @@ class MLkNN(Algorithm[State]):
         if self.prequential:
             if state.rows == 0:
                 points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
-                counts = self._counts(points, Y, points, np.arange(len(Y.indptr) - 1))
+                counts = self._counted(self._within(points), Y)
             else:
                 derived = self._places(state) if derived is None else derived
                 counts = self._counts_of(derived, X)
@@ -184,7 +185,8 @@ class MLkNN(Algorithm[State]):
             labels = neighbours.as_marks(state.Y, len(state.present), np.uint8 if self.k < 256 else np.uint32)
         else:
             labels = neighbours.as_matrix(state.Y, len(state.present))
-        return Derived(state.n_values, state.scale, points, labels, state.present, state.absent, np.empty(0))
+        single = neighbours.in_single(points)
+        return Derived(state.n_values, state.scale, points, single, labels, state.present, state.absent, np.empty(0))
 
     def derive(self, state: State) -> Derived:
         """Turn the window into points and the tables into probabilities."""
@@ -204,34 +206,41 @@ class MLkNN(Algorithm[State]):
         """Count each label among the neighbours of the window's rows, without themselves."""
         if self._is_listed(state):
             return self._counted(self.neighbour_lists.nearest(state.lists, places.points), places.labels)
-        return self._counts(places.points, places.labels, places.points, np.arange(places.points.shape[0]))
+        return self._counted(self._within(places.points, places.single), places.labels)
 
-    def _counts(self, P: AnyMatrix, labels: AnyMatrix, Q: AnyMatrix, itself: IntArray | None) -> AnyMatrix:
-        """Count each label among the neighbours of rows, (n, l), sparse where labels are."""
-        return self._counted(neighbours.nearest(P, Q, self.k, newest_first=self.newest_first, itself=itself), labels)
+    def _within(self, P: AnyMatrix, single: Single | None = None) -> IntArray:
+        """Find the neighbours of rows among themselves."""
+        itself = np.arange(P.shape[0])
+        return neighbours.nearest(P, P, self.k, newest_first=self.newest_first, itself=itself, single=single)
 
     def _counted(self, found: IntArray, labels: AnyMatrix) -> AnyMatrix:
-        """Count each label among rows that were found."""
+        """Count each label among rows that were found, (n, l), sparse where labels are."""
         if isinstance(labels, np.ndarray):
-            counts = np.zeros((len(found), labels.shape[1]), labels.dtype)
-            for place in found.T:
-                counts += labels[place]
+            counts = np.empty((len(found), labels.shape[1]), labels.dtype)
+            for block in neighbours.blocks(len(found), self.k * labels.shape[1]):
+                np.add.reduce(labels.take(found[block].T, axis=0), axis=0, out=counts[block])
             return counts
         return scipy.sparse.csr_array(neighbours.selection(found, labels.shape[0]) @ labels)
 
     def _counts_of(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(derived.points))
-        return self._counts(derived.points, derived.labels, points, None)
+        return self._counted(
+            neighbours.nearest(derived.points, points, self.k, newest_first=self.newest_first, single=derived.single),
+            derived.labels,
+        )
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Look up the probabilities of the counts."""
-        counts = self._counts_of(derived, X)
+        return self._looked_up(derived.confidence, self._counts_of(derived, X))
+
+    def _looked_up(self, table: Any, counts: AnyMatrix) -> Any:
+        """Look up what a table, (l, k + 1), has for the count of each label."""
         if isinstance(counts, np.ndarray):
-            return derived.confidence[np.arange(counts.shape[1]), counts.astype(np.intp)]
+            return table.ravel()[counts + np.arange(0, table.size, self.k + 1)]
         counts = counts.tocoo()
-        result = np.tile(derived.confidence[:, 0], (X.shape[0], 1))
+        result = np.tile(table[:, 0], (counts.shape[0], 1))
         row, label = counts.coords
-        result[row, label] = derived.confidence[label, counts.data.astype(np.intp)]
+        result[row, label] = table[label, counts.data.astype(np.intp)]
         return result
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
@@ -240,7 +249,7 @@ class MLkNN(Algorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are more likely than not."""
-        return self.probabilities(derived, X) > 0.5
+        return self._looked_up(derived.confidence > 0.5, self._counts_of(derived, X))
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two states cannot be merged: either's rows could be the newest."""

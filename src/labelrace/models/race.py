@@ -432,6 +432,11 @@ class OfflineRACEClassifier(RACEClassifier):
 
     is_online = False
 
+    @property
+    def partial_fit(self) -> Any:
+        """Not there."""
+        raise AttributeError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
+
 
 def _check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, FloatArray]:
     """Check a given encoder: ``A`` of shape (labels, pseudo labels) and a bias."""

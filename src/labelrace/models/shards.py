@@ -15,6 +15,7 @@ from labelrace.models import inputs, joining
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.default import LabelRace
 from labelrace.models.fitted import Fitted
+from labelrace.models.hashed import HashedRace
 from labelrace.models.joining import Gain
 from labelrace.typing import IntArray
 
@@ -39,14 +40,13 @@ def refuse(model: OnlineClassifier) -> None:
         With the reason.
     """
     fitted = _fitted(model)
-    if is_exact(model):
-        reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state)
-    else:
-        reason = "its labels are compressed; raise max_memory" if fitted.state.compressed else None
+    reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state) if is_exact(model) else None
+    advice = "Use 'race', or a model that is sums."
+    if isinstance(fitted.algorithm, HashedRace) or (not is_exact(model) and fitted.state.compressed):
+        reason = "its labels are compressed, and what shares learn of these cannot be added well"
+        advice = "Learn it in one process, or use 'race' with a max_memory that all labels fit."
     if reason:
-        raise MergeError(
-            f"{type(model).__name__} cannot be learned in shares: {reason}. Use 'race', or a model that is sums."
-        )
+        raise MergeError(f"{type(model).__name__} cannot be learned in shares: {reason}. {advice}")
 
 
 def has_started(model: OnlineClassifier) -> bool:
