@@ -51,3 +51,25 @@ def test_a_loop_is_compiled_also_where_it_cannot_be_kept(has_folder, monkeypatch
     assert compiled.is_available()
     assert total(np.arange(4.0)) == 6.0
     assert hasattr(total.compiled, "py_func")
+
+
+def test_an_interrupt_that_numba_makes_an_error_of_is_one():
+    def interrupted(x):
+        try:
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                raise SystemError("returned a result with an exception set") from error
+        except SystemError as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    def failing(x):
+        raise SystemError("an error of its own")
+
+    loop = compiled.kernel(lambda x: x)
+    loop.compiled = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        loop(1)
+    loop.compiled = failing
+    with pytest.raises(SystemError, match="an error of its own"):
+        loop(1)

@@ -150,8 +150,9 @@ def test_refused(tmp_path, contents, what):
 def test_numbers_that_lead_to_none_are_an_error(tmp_path, contents, name, array, value):
     """What no rows can have taught may be within the bounds of each number: then predicting says so."""
     model = load_changed(tmp_path, contents(name), set_array(array, lambda old: np.full_like(old, value)))
-    with np.errstate(all="ignore"), pytest.raises(DivergenceError, match="finite"):
-        model.decision_function(X)
+    for predict in (model.decision_function, model.predict_top):
+        with np.errstate(all="ignore"), pytest.raises(DivergenceError, match="finite"):
+            predict(X)
 
 
 def test_frequencies_above_one(tmp_path, contents):

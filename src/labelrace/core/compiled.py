@@ -45,7 +45,14 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
-        return (self.compiled or self.compile())(*arguments)
+        try:
+            return (self.compiled or self.compile())(*arguments)
+        except SystemError as error:
+            # Numba makes this of an interrupt (Ctrl-C) that comes while it unpacks arguments or packs results.
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__ or cause.__context__
+            raise cause or error from None
 
     def compile(self) -> Callable[..., Any]:
         """Compile the function, and the kernels that it calls into it."""

@@ -126,12 +126,13 @@ class Fitted:
         k = min(k, self.schema.n_labels)
         found = self.algorithm.predict_best(self.derived, rows, k)
         if found is not None:
-            return self._named(*found)
+            labels, likely = found
+            return self._named(labels, _finite(likely))
         return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
-        order = _most_likely_first(likely, scores, k)
+        order = _most_likely_first(_finite(likely), scores, k)
         return self._named(order, np.take_along_axis(likely, order, axis=1))
 
     def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
