@@ -24,6 +24,8 @@ __all__ = ["Fitted", "aligned", "joint_schema"]
 
 # What comes of sums that no rows can have: a file may hold any.
 _BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+# What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
+_SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
 
 # Scores computed at once where not all of them are kept: 2²² are 32 MB.
 _CELLS = 2**22
@@ -65,7 +67,8 @@ class Fitted:
     def derived(self) -> Any:
         """What predicting needs."""
         try:
-            return self.algorithm.derive(self.state)
+            with np.errstate(**_SILENT):
+                return self.algorithm.derive(self.state)
         except _BEYOND_BOUNDS as error:
             raise _beyond_bounds() from error
 
@@ -124,11 +127,12 @@ class Fitted:
     def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
         k = min(k, self.schema.n_labels)
-        found = self.algorithm.predict_best(self.derived, rows, k)
-        if found is not None:
-            labels, likely = found
-            return self._named(labels, _finite(likely))
-        return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+        with np.errstate(**_SILENT):
+            found = self.algorithm.predict_best(self.derived, rows, k)
+            if found is not None:
+                labels, likely = found
+                return self._named(labels, _finite(likely))
+            return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
@@ -149,12 +153,14 @@ class Fitted:
     def scores(self, rows: AnyMatrix) -> FloatArray:
         """Compute a score for every label."""
         self._refuse_large(rows, "decision_function")
-        return _finite(self.algorithm.scores(self.derived, rows))
+        with np.errstate(**_SILENT):
+            return _finite(self.algorithm.scores(self.derived, rows))
 
     def probabilities(self, rows: AnyMatrix) -> FloatArray:
         """Estimate the probability of every label."""
         self._refuse_large(rows, "predict_proba")
-        return _finite(self.algorithm.probabilities(self.derived, rows))
+        with np.errstate(**_SILENT):
+            return _finite(self.algorithm.probabilities(self.derived, rows))
 
     def _refuse_large(self, rows: AnyMatrix, method: str) -> None:
         """Refuse to make an array of all rows and labels that would be too large."""
