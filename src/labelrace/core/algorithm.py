@@ -52,7 +52,7 @@ class Algorithm(ABC, Generic[S]):
         """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
     def is_compiled(self, state: S) -> bool:
-        """Tell whether loops are compiled for single rows, as there have been many."""
+        """Tell whether loops are compiled for single rows: where there have been many, or much has been learned."""
         return False
 
     @abstractmethod

@@ -177,6 +177,8 @@ class LabelRace(BankAlgorithm[State]):
 
     def is_compiled(self, state: State) -> bool:
         """Tell whether loops are compiled for single rows, as there have been many."""
+        if state.compressed:
+            return self.in_codes.is_compiled(state.compressed[0])
         return state.single_rows >= _COMPILED_FROM and is_available()
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:

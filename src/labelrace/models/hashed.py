@@ -45,14 +45,7 @@ from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "HashedRACEClassifier",
-    "HashedRace",
-    "Sizes",
-    "State",
-    "algorithm_of",
-    "sizes_for",
-]
+__all__ = ["HashedRACEClassifier", "HashedRace", "Sizes", "State", "algorithm_of", "sizes_for"]
 
 # Scores of candidates that are monitored in a chunk: to score them takes longer than to learn them.
 _MONITORED = 5_000
@@ -315,15 +308,18 @@ class HashedRace(BankAlgorithm[State]):
             n_drifts=state.n_drifts + 1.0,
         )
 
+    def is_compiled(self, state: State) -> bool:
+        """Tell whether loops are compiled, as much has been learned."""
+        return state.learners.rows * len(state.decoder.sums) >= _COMPILED_FROM and compiled.is_available()
+
     def derive(self, state: State) -> Derived:
         """Solve for the decoder, and read the thresholds off the histogram."""
         # Single labels have no thresholds of their own here: the common one with the best F takes their place.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
-        is_large = state.learners.rows * len(state.decoder.sums) >= _COMPILED_FROM
-        decoder = code_decoder.derive(state.decoder, compiled=is_large and compiled.is_available())
-        linear, table, gained = self.bank.derive(state.learners), Table.of(state.table), state.learners.gained
-        lists = Table.of(state.postings)
+        decoder = code_decoder.derive(state.decoder, compiled=self.is_compiled(state))
+        linear, gained = self.bank.derive(state.learners), state.learners.gained
+        table, lists = Table.of(state.table), Table.of(state.postings)
         of_row = candidates.row_form(decoder, table, linear, gained, lists)
         return Derived(linear, decoder, table, lists, gained, of_row, rule)
 
