@@ -435,7 +435,7 @@ class OfflineRACEClassifier(RACEClassifier):
     @property
     def partial_fit(self) -> Any:
         """Not there."""
-        raise AttributeError(f"{type(self).__name__} is offline: it learns all data at once, by fit.")
+        raise AttributeError(f"{type(self).__name__} has no partial_fit: it learns all data at once, by fit.")
 
 
 def _check_projection(projection: Any, n_labels: int) -> tuple[FloatArray, FloatArray]:
