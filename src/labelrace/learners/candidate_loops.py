@@ -378,17 +378,6 @@ def _search_rest(
 
 
 @kernel
-def _unit_row(given: Any) -> Any:
-    """Scale a row as `labelrace.learners.scaling.transform_row` does."""
-    values, square = np.empty(len(given)), 0.0
-    for z in range(len(given)):
-        damped = np.log1p(abs(given[z]))
-        values[z] = 0.0 if np.isnan(damped) else np.copysign(damped, given[z])
-        square += values[z] * values[z]
-    return (values * (1.0 / np.sqrt(square) if square > 0 else 1.0)).astype(np.float32)
-
-
-@kernel
 def _query(codes: Any, inverse: Any, mean: Any, n_rows: Any, scale: Any) -> Any:
     """Prepare a row by its codes, as `labelrace.learners.code_decoder.queries` does: weights, (k + 1,), and reach."""
     k = len(mean)
@@ -407,6 +396,22 @@ def _query(codes: Any, inverse: Any, mean: Any, n_rows: Any, scale: Any) -> Any:
 
 
 @kernel
+def _offers_of_row(features: Any, values: Any, gained: Any, lists: Any, n_offering: Any) -> Any:
+    """List the labels that the rarest features of a row offer, as `labelrace.learners.postings.offered` does."""
+    of_entries = np.empty(len(features))
+    for z in range(len(features)):
+        of_entries[z] = gained[features[z], 0]
+    found, sizes = np.empty(n_offering, np.int64), np.empty(n_offering)
+    _rarest_of_row(features, values, of_entries, len(lists), 0.0, found, sizes)
+    offers = np.full((lists.shape[1], n_offering), -1)
+    for place in range(n_offering):
+        if found[place] >= 0:
+            for d in range(lists.shape[1]):
+                offers[d, place] = lists[found[place], d] - 1
+    return offers.ravel()
+
+
+@kernel
 def candidates_of_row(
     weights: Any,
     gained: Any,
@@ -414,7 +419,7 @@ def candidates_of_row(
     sums: Any,
     counts: Any,
     features: Any,
-    given: Any,
+    values: Any,
     intercepts: Any,
     decoder: Any,
     parts: Any,
@@ -426,7 +431,7 @@ def candidates_of_row(
     n_exact: Any,
     n_kept: Any,
 ) -> Any:
-    """Find the candidates of one row: scale it, predict its codes, ask the decoder, and add what its features offer.
+    """Find the candidates of one row: predict its codes, ask the decoder, and add what its features offer.
 
     Parameters
     ----------
@@ -436,8 +441,8 @@ def candidates_of_row(
         Labels that features offer, with 1 added.
     sums, counts : arrays
         Of the decoder.
-    features, given : (z,) arrays
-        The non-zeros of the row.
+    features, values : (z,) arrays
+        The non-zeros of the row, scaled.
     intercepts : (k,) array
         Of the learners.
     decoder : tuple
@@ -457,11 +462,9 @@ def candidates_of_row(
 
     Returns
     -------
-    values : (z,) array
-        The row as it was scaled.
     labels, scores : (n_best,) arrays
     """
-    values, codes = _unit_row(given), intercepts.copy()
+    codes = intercepts.copy()
     for z in range(len(values)):
         feature = features[z]
         for j in range(len(codes)):
@@ -477,18 +480,6 @@ def candidates_of_row(
             _search_rest(rest, is_known, sums, counts, asked, reach, found[0], of_found[0])
     insert_found(labels, scores, found, of_found, n_labels)
     if len(lists):
-        rarest_features, sizes, of_row_gained = (
-            np.empty(n_offering, np.int64),
-            np.empty(n_offering),
-            np.empty(len(given)),
-        )
-        for z in range(len(values)):
-            of_row_gained[z] = gained[features[z], 0]
-        _rarest_of_row(features, values, of_row_gained, len(lists), 0.0, rarest_features, sizes)
-        offers = np.full((lists.shape[1], n_offering), -1)
-        for place in range(n_offering):
-            if rarest_features[place] >= 0:
-                for d in range(lists.shape[1]):
-                    offers[d, place] = lists[rarest_features[place], d] - 1
-        _put_offers_of_row(labels[0], scores[0], offers.ravel(), n_kept, sums, counts, asked)
-    return values, labels[0], scores[0]
+        offers = _offers_of_row(features, values, gained, lists, n_offering)
+        _put_offers_of_row(labels[0], scores[0], offers, n_kept, sums, counts, asked)
+    return labels[0], scores[0]

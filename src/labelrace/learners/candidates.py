@@ -22,6 +22,7 @@ from labelrace.learners import (
     postings,
     residual_table,
     rls,
+    row_kernels,
 )
 from labelrace.learners.table import Table, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -148,11 +149,12 @@ def scored_row(form: RowForm, X: AnyMatrix, n_exact: int = EXACT) -> Candidates 
     n_best, n_exact = _wanted(form.n_labels, n_exact, are_offered=form.are_offered)
     if not scipy.sparse.issparse(X) or len(form.given[2][0][0]) < n_best:
         return None
-    numbers = n_best, n_exact, n_best - _OFFERED
-    found = read_all(form.tables, candidate_loops.candidates_of_row, X.indices, X.data, *form.given, *numbers)
+    numbers, values = (n_best, n_exact, n_best - _OFFERED), np.empty(X.nnz, np.float32)
+    row_kernels.sparse_values(X.data, values)
+    found = read_all(form.tables, candidate_loops.candidates_of_row, X.indices, values, *form.given, *numbers)
     if found is None:
         return None
-    values, labels, scores = found
+    labels, scores = found
     if not residual_table.ranked_row(form.residual, X.indices, values, labels, scores, thresholds.OF_BEST):
         return None
     return Candidates(labels[None], scores[None], are_ranked=True)

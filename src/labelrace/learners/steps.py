@@ -84,9 +84,7 @@ def _learn_block(
     errors -= work.intercepts
     if binary:
         errors = hinged(errors, h)
-    if keep != 1.0:
-        np.multiply(work.gained, keep, out=work.gained)
-        np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
+    _fade(work, keep)
     block = products.block_of(z)
     touched, squares, pulls = block.touched, block.squares(), []
     for generation in range(2 if len(young) else 1):
@@ -96,9 +94,7 @@ def _learn_block(
         inverse = products.block_inverse(block, variance, freedom)
         left = marginal(precision, block.quadratic(inverse), squares)
         work.gained[touched, generation] = left - alpha
-        total = float(inverse.sum(dtype=float))
-        gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + z.shape[0] * freedom))
-        work.intercept_gained[generation] = gain - INTERCEPT
+        _gain_intercepts(work, generation, inverse, freedom)
         pull = inverse @ (errors[:, young] if generation else errors)
         pulls.append((pull, freedom * pull.sum(axis=0), variance))
     pull, shift, variance = pulls[0]
@@ -114,20 +110,31 @@ def _learn_block(
 
 def _learn_block_compiled(work: Work, alpha: float, Z: AnyMatrix, start: int, h: Array, *, keep: float) -> None:
     """Do so by compiled loops, for one generation of targets that are no labels; the block begins at a row of ``Z``."""
-    np.multiply(work.gained, keep, out=work.gained)
-    np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
+    _fade(work, keep)
     freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[0]))
     given: list[Any] = [Z.indptr[start : start + len(h) + 1], Z.indices, Z.data]
     given += [h, work.weights, work.gained, work.intercepts, alpha, freedom]
     errors, matrix, *by_column = block_loops.begin(*given)
     inverse = products.inverse_of(matrix)
-    total = float(inverse.sum(dtype=float))
-    gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + len(h) * freedom))
-    work.intercept_gained[0] = gain - INTERCEPT
+    _gain_intercepts(work, 0, inverse, freedom)
     pull = inverse @ errors
     given = [*given[:3], *by_column, inverse, pull, work.weights, work.gained, alpha]
     block_loops.end(*given)
     np.add(work.intercepts, freedom * pull.sum(axis=0), out=work.intercepts)
+
+
+def _fade(work: Work, keep: float) -> None:
+    """Keep a share of the precision that was gained."""
+    if keep != 1.0:
+        np.multiply(work.gained, keep, out=work.gained)
+        np.multiply(work.intercept_gained, keep, out=work.intercept_gained)
+
+
+def _gain_intercepts(work: Work, generation: int, inverse: Array, freedom: float) -> None:
+    """Write in the precision that a block, with this inverse of its matrix, leaves to the intercepts."""
+    total = float(inverse.sum(dtype=float))
+    gain = 1.0 / freedom / max(1.0 - total * freedom, 1.0 / (1.0 + len(inverse) * freedom))
+    work.intercept_gained[generation] = gain - INTERCEPT
 
 
 def follow_scaling(work: Work, before: ScalingState, after: ScalingState, is_wrong: BoolArray) -> Work:
