@@ -9,77 +9,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelrace.models.adagrad import AdaGradClassifier
-    from labelrace.models.arow import AROWClassifier
-    from labelrace.models.bmad import BMaDClassifier
-    from labelrace.models.chains import ClassifierChainsClassifier
-    from labelrace.models.cl import CompressedLabelingClassifier
-    from labelrace.models.constant import ConstantClassifier
-    from labelrace.models.cplst import CPLSTClassifier
-    from labelrace.models.cs import CompressedSensingClassifier
-    from labelrace.models.cssp import CSSPClassifier
-    from labelrace.models.default import LabelRaceClassifier
-    from labelrace.models.delayed import DelayedLabels
-    from labelrace.models.eaht import EaHTClassifier
-    from labelrace.models.faie import FaIEClassifier
-    from labelrace.models.hashed import HashedRACEClassifier
-    from labelrace.models.isoup import ISOUPTreeClassifier
-    from labelrace.models.kcca import KCCAClassifier
-    from labelrace.models.maniac import MANIACClassifier
-    from labelrace.models.mbr import MBRClassifier
-    from labelrace.models.mbr_chunks import MBRChunksClassifier
-    from labelrace.models.mlht import MLHTClassifier
-    from labelrace.models.mlknn import MLkNNClassifier
-    from labelrace.models.moplms import MOPLMSClassifier
-    from labelrace.models.mwc import MWCClassifier
-    from labelrace.models.persistence import load
-    from labelrace.models.plst import PLSTClassifier
-    from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
-    from labelrace.models.rbm import RBMClassifier
-    from labelrace.models.registry import make_model, model_names, register_model
-    from labelrace.models.relevance import BinaryRelevanceClassifier
-    from labelrace.models.ridge import RidgeClassifier
-    from labelrace.streams import load_dataset
-    from labelrace.tagger import Tagger
-
-__all__ = [
-    "AROWClassifier",
-    "AdaGradClassifier",
-    "BMaDClassifier",
-    "BinaryRelevanceClassifier",
-    "CPLSTClassifier",
-    "CSSPClassifier",
-    "ClassifierChainsClassifier",
-    "CompressedLabelingClassifier",
-    "CompressedSensingClassifier",
-    "ConstantClassifier",
-    "DelayedLabels",
-    "EaHTClassifier",
-    "FaIEClassifier",
-    "HashedRACEClassifier",
-    "ISOUPTreeClassifier",
-    "KCCAClassifier",
-    "LabelRaceClassifier",
-    "MANIACClassifier",
-    "MBRChunksClassifier",
-    "MBRClassifier",
-    "MLHTClassifier",
-    "MLkNNClassifier",
-    "MOPLMSClassifier",
-    "MWCClassifier",
-    "OfflineRACEClassifier",
-    "PLSTClassifier",
-    "RACEClassifier",
-    "RBMClassifier",
-    "RidgeClassifier",
-    "Tagger",
-    "__version__",
-    "load",
-    "load_dataset",
-    "make_model",
-    "model_names",
-    "register_model",
-]
+    from labelrace.models.adagrad import AdaGradClassifier as AdaGradClassifier
+    from labelrace.models.arow import AROWClassifier as AROWClassifier
+    from labelrace.models.bmad import BMaDClassifier as BMaDClassifier
+    from labelrace.models.chains import ClassifierChainsClassifier as ClassifierChainsClassifier
+    from labelrace.models.cl import CompressedLabelingClassifier as CompressedLabelingClassifier
+    from labelrace.models.constant import ConstantClassifier as ConstantClassifier
+    from labelrace.models.cplst import CPLSTClassifier as CPLSTClassifier
+    from labelrace.models.cs import CompressedSensingClassifier as CompressedSensingClassifier
+    from labelrace.models.cssp import CSSPClassifier as CSSPClassifier
+    from labelrace.models.default import LabelRaceClassifier as LabelRaceClassifier
+    from labelrace.models.delayed import DelayedLabels as DelayedLabels
+    from labelrace.models.eaht import EaHTClassifier as EaHTClassifier
+    from labelrace.models.faie import FaIEClassifier as FaIEClassifier
+    from labelrace.models.hashed import HashedRACEClassifier as HashedRACEClassifier
+    from labelrace.models.isoup import ISOUPTreeClassifier as ISOUPTreeClassifier
+    from labelrace.models.kcca import KCCAClassifier as KCCAClassifier
+    from labelrace.models.maniac import MANIACClassifier as MANIACClassifier
+    from labelrace.models.mbr import MBRClassifier as MBRClassifier
+    from labelrace.models.mbr_chunks import MBRChunksClassifier as MBRChunksClassifier
+    from labelrace.models.mlht import MLHTClassifier as MLHTClassifier
+    from labelrace.models.mlknn import MLkNNClassifier as MLkNNClassifier
+    from labelrace.models.moplms import MOPLMSClassifier as MOPLMSClassifier
+    from labelrace.models.mwc import MWCClassifier as MWCClassifier
+    from labelrace.models.persistence import load as load
+    from labelrace.models.plst import PLSTClassifier as PLSTClassifier
+    from labelrace.models.race import OfflineRACEClassifier as OfflineRACEClassifier
+    from labelrace.models.race import RACEClassifier as RACEClassifier
+    from labelrace.models.rbm import RBMClassifier as RBMClassifier
+    from labelrace.models.registry import make_model as make_model
+    from labelrace.models.registry import model_names as model_names
+    from labelrace.models.registry import register_model as register_model
+    from labelrace.models.relevance import BinaryRelevanceClassifier as BinaryRelevanceClassifier
+    from labelrace.models.ridge import RidgeClassifier as RidgeClassifier
+    from labelrace.streams import load_dataset as load_dataset
+    from labelrace.tagger import Tagger as Tagger
 
 __version__ = "0.1.0"
 
@@ -121,6 +85,7 @@ _HOMES = {
     "model_names": "labelrace.models.registry",
     "register_model": "labelrace.models.registry",
 }
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_target", "part_folder", "remove_stale_parts", "whole_file", "write_whole"]
-
 # The names of unfinished files: the target, the machine and the process that writes it.
 _PART = re.compile(r"\..*\.labelrace-(?P<host>[^/]*)-(?P<pid>\d+)-[0-9a-f]{8}\.part", re.DOTALL)
 # The unfinished files of this process.

@@ -11,22 +11,6 @@ import numpy as np
 
 from labelrace.typing import FloatArray
 
-__all__ = [
-    "are_equal",
-    "check_choice",
-    "check_flag",
-    "check_number",
-    "check_whole",
-    "component_count",
-    "count_or_auto",
-    "draw_seed",
-    "generator",
-    "memory_size",
-    "numbers",
-    "rows_to_half",
-    "shown",
-]
-
 
 def are_equal(one: Any, other: Any) -> bool:
     """Compare two values of a parameter, which may be arrays or lists of arrays."""

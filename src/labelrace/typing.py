@@ -8,18 +8,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "AnyMatrix",
-    "Array",
-    "BoolArray",
-    "FloatArray",
-    "IntArray",
-    "MatrixLike",
-    "SparseMatrix",
-    "SupportsShape",
-    "TargetLike",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.intp]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.features.cells import Cells, as_dates, as_lists, as_numbers, as_texts
+from labelrace.features.cells import Cells, as_dates, as_lists, as_numbers, as_texts, filled
 from labelrace.features.kinds import Column
 from labelrace.features.text import count_items, count_words, hash_names
 from labelrace.features.vocabulary import Hashes
@@ -41,33 +41,20 @@ class Moments(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The features that one column of a batch gives.
-
-    Attributes
-    ----------
-    matrix : (n, u) sparse array in compressed rows
-    hashes : (u,) array
-    names : list of str
-    is_text : bool
-        Whether it holds counts of words, which are weighted and scaled to length one.
-    min_rows : int
-        In how many rows its words must have been to get a column of the matrix.
-    """
+    """The features that one column of a batch gives."""
 
     matrix: SparseMatrix
     hashes: Hashes
     names: list[str]
-    is_text: bool = False
-    min_rows: int = 1
+    is_text: bool = False  # whether it holds counts of words, which are weighted and scaled to length one
+    min_rows: int = 1  # in how many rows its words must have been to get a column of the matrix
 
 
 def block_of(column: Column, cells: Cells, moments: Moments) -> tuple[Block, list[int]]:
     """Return the block of a column, and the rows of cells that do not fit and count as missing."""
-    make = {"text": _text, "category": _category, "boolean": _category, "list": _list, "date": _date}.get(column.kind)
     if column.kind == "number":
         return _number(column, cells, moments)
-    if make is None:
-        raise ValueError(f"The column {column.name!r} is {column}: it has no features.")
+    make = {"text": _text, "category": _category, "boolean": _category, "list": _list, "date": _date}[column.kind]
     return make(column, cells)
 
 
@@ -209,9 +196,9 @@ def _nested(cells: Cells) -> list[int]:
     return [row for row, cell in enumerate(cells) if isinstance(cell, (list, tuple, dict, set, frozenset, np.ndarray))]
 
 
-def refuse_contradiction(column: Column, cells: Cells, wrong: list[int], n_filled: int) -> None:
+def refuse_contradiction(column: Column, cells: Cells, wrong: list[int]) -> None:
     """Refuse a column if none of its cells is of the kind that was learned."""
-    if len(wrong) == n_filled and n_filled >= _CONTRADICTION:
+    if len(wrong) >= _CONTRADICTION and len(wrong) == len(filled(cells)):
         example = as_texts(cells[wrong[0] : wrong[0] + 1])[0]
         raise ValueError(
             f"The column {column.name!r} must hold what it held when it was learned, {column}, got {example[:40]!r} "

@@ -89,9 +89,18 @@ def read_table(X: Any) -> Table:
     if isinstance(X, Table):
         return X
     if isinstance(X, Mapping):
-        return _from_columns(X)
+        _check_names(X)
+        are_columns = all(hasattr(cells, "__len__") and not isinstance(cells, str) for cells in X.values())
+        if not are_columns or len(lengths := set(map(len, X.values()))) != 1:
+            raise ValueError(
+                "X must be columns of equal length if it is a dict; give a single row as a list of one dict."
+            )
+        return Table({name: _cells(column) for name, column in X.items()}, lengths.pop())
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return _from_pandas(X)
+        names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
+        _check_names(names)
+        # By position, as pandas knows a column by its original name only.
+        return Table({name: _cells(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
     if hasattr(X, "to_arrow"):
         X = X.to_arrow()
     if isinstance(X, (pa.Table, pa.RecordBatch)):
@@ -99,7 +108,9 @@ def read_table(X: Any) -> Table:
         pairs = zip(X.schema.names, X.columns, strict=True)
         return Table({name: _cells(column) for name, column in pairs}, X.num_rows)
     if isinstance(X, (list, tuple)) and all(isinstance(row, Mapping) for row in X):
-        return _from_dicts(X)
+        names = list(dict.fromkeys(name for row in X for name in row))
+        _check_names(names)
+        return Table({name: [_cell(row.get(name)) for row in X] for name in names}, len(X))
     return _from_array(X)
 
 
@@ -111,27 +122,6 @@ def _check_names(names: Iterable[Any]) -> None:
         if name in seen:
             raise ValueError(f"X has two columns called {name!r}: rename one of them.")
         seen.add(name)
-
-
-def _from_columns(X: Mapping[Any, Any]) -> Table:
-    _check_names(X)
-    lengths = {len(cells) for cells in X.values() if hasattr(cells, "__len__") and not isinstance(cells, str)}
-    if len(lengths) != 1 or any(isinstance(cells, str) or not hasattr(cells, "__len__") for cells in X.values()):
-        raise ValueError("X must be columns of equal length if it is a dict; give a single row as a list of one dict.")
-    return Table({name: _cells(column) for name, column in X.items()}, lengths.pop())
-
-
-def _from_dicts(X: Sequence[Mapping[Any, Any]]) -> Table:
-    names = dict.fromkeys(name for row in X for name in row)
-    _check_names(names)
-    return Table({name: [_cell(row.get(name)) for row in X] for name in names}, len(X))
-
-
-def _from_pandas(X: Any) -> Table:
-    names = [str(name) if isinstance(name, (int, np.integer)) else name for name in X.columns]
-    _check_names(names)
-    # By position, as pandas knows a column by its original name only.
-    return Table({name: _cells(X.iloc[:, i]) for i, name in enumerate(names)}, len(X))
 
 
 def _from_array(X: Any) -> Table:
@@ -184,6 +174,13 @@ def _cell(value: Any) -> Any:
 def is_missing(value: Any) -> bool:
     """Return whether a cell is missing: None, or a blank text."""
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+def filled(cells: Cells) -> Cells:
+    """Return the cells that are not missing."""
+    if isinstance(cells, np.ndarray):
+        return cells[~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))]
+    return [cell for cell in cells if not is_missing(cell)]
 
 
 def as_text(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, is_missing, json_list, parse_date
+from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, filled, json_list, parse_date
 from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
 KINDS = ("text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty")
@@ -41,45 +40,24 @@ _SHORT = 20
 
 
 class Column(NamedTuple):
-    """The kind of a column and how its cells are read.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        One of `KINDS`.
-    is_html : bool
-        Whether a text is HTML, which is stripped.
-    pattern : str
-        Format of dates, ``"iso"`` or as in `datetime.strptime`.
-    has_time : bool
-        Whether dates have a time of day.
-    separator : str or None
-        The separator of the values of a list that is written as text.
-    was_given : bool
-        Whether the user gave the kind.
-    is_short : bool
-        Whether texts have few words, as titles do.
-    width : int
-        How many numbers the user's encoder gives for a text; 0 without an encoder.
-    """
+    """The kind of a column and how its cells are read."""
 
     name: str
-    kind: str
-    is_html: bool = False
-    pattern: str = "iso"
-    has_time: bool = False
-    separator: str | None = None
-    was_given: bool = False
-    is_short: bool = False
-    width: int = 0
+    kind: str  # one of `KINDS`
+    is_html: bool = False  # whether a text is HTML, which is stripped
+    pattern: str = "iso"  # format of dates, or as in `datetime.strptime`
+    has_time: bool = False  # whether dates have a time of day
+    separator: str | None = None  # of the values of a list that is written as text
+    is_short: bool = False  # whether texts have few words, as titles do
+    width: int = 0  # how many numbers the user's encoder gives for a text; 0 without an encoder
 
     def __str__(self) -> str:
-        details = ("HTML, stripped" if self.is_html else "") if self.kind == "text" else ""
+        if self.kind == "text" and self.is_html:
+            return "text (HTML, stripped)"
         if self.kind == "list" and self.separator:
-            details = f"separated by {self.separator!r}"
+            return f"list (separated by {self.separator!r})"
         what = {"identifier": "identifier, left out", "dropped": "left out", "empty": "empty so far"}
-        return f"{what.get(self.kind, self.kind)}{f' ({details})' if details else ''}"
+        return what.get(self.kind, self.kind)
 
 
 def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
@@ -105,15 +83,7 @@ def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
-    """Detect the kind of a column.
-
-    Parameters
-    ----------
-    name : str
-    cells : list or array
-        Its first cells.
-    kind : str or None, default=None
-        The kind that the user gives.
+    """Detect the kind of a column from its first cells, unless the user gives it, and how the cells are read.
 
     Examples
     --------
@@ -122,9 +92,12 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     >>> column_of("price", ["1.50", "", "3"]).kind, column_of("ticket", [f"T-{i}" for i in range(30)]).kind
     ('number', 'identifier')
     """
-    sample = _sample(cells)
+    # The first cells that are not missing, without the end of long texts.
+    sample: Cells = filled(cells)[:_SAMPLE]
+    if isinstance(sample, list):
+        sample = [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in sample]
     found = kind or _kind(name, sample)
-    column = Column(name, found, was_given=kind is not None)
+    column = Column(name, found)
     if found == "text":
         texts = as_texts(sample)
         n_words = sum(len(text.split()) for text in texts)
@@ -139,14 +112,6 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     if found == "list":
         return column._replace(separator=find_separator(sample))
     return column
-
-
-def _sample(cells: Cells) -> Cells:
-    """Return the first cells that are not missing."""
-    if isinstance(cells, np.ndarray):
-        return cells[~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))][:_SAMPLE]
-    filled = itertools.islice((cell for cell in cells if not is_missing(cell)), _SAMPLE)
-    return [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in filled]
 
 
 def _kind(name: str, cells: Cells) -> str:
@@ -202,7 +167,7 @@ def _text_kind(name: str, texts: list[str]) -> str:
         if n >= _ENOUGH or has_digits or _ID_NAME.search(name):
             return "identifier"
     separator = find_separator(texts)
-    if separator in (";", "|") and n_words / max(1.0, _mean_items(texts, separator)) <= 3:
+    if separator in (";", "|") and n_words <= 3 + 3 * sum(text.count(separator) for text in texts) / n:
         return "list"
     if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
         return "text"
@@ -214,10 +179,6 @@ def _text_kind(name: str, texts: list[str]) -> str:
     return "category"
 
 
-def _mean_items(texts: list[str], separator: str) -> float:
-    return 1.0 + sum(text.count(separator) for text in texts) / len(texts)
-
-
 def _date_pattern(cells: Cells) -> str | None:
     """Detect the format of dates; None if the cells are not dates."""
     if isinstance(cells, np.ndarray):
@@ -227,12 +188,9 @@ def _date_pattern(cells: Cells) -> str | None:
         return None
     if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MOST:
         return None
-    best, share = None, 0.0
-    for pattern in DATE_PATTERNS:
-        fits = _share(parse_date(text, pattern) is not None for text in texts)
-        if fits > share:
-            best, share = pattern, fits
-    return best if share >= _MOST else None
+    fits = {pattern: _share(parse_date(text, pattern) is not None for text in texts) for pattern in DATE_PATTERNS}
+    best = max(fits, key=lambda pattern: fits[pattern])
+    return best if fits[best] >= _MOST else None
 
 
 def find_separator(cells: Cells) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from labelrace.features.blocks import (
 from labelrace.features.cells import Cells, Table, read_table
 from labelrace.features.kinds import Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
+from labelrace.models.signature import DeclaredParameters
 from labelrace.parameters import shown
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
@@ -36,21 +38,11 @@ _LEFT_OUT = ("identifier", "dropped", "empty")
 
 
 class FeatureState(NamedTuple):
-    """Everything that was learned about the columns of a table.
+    """Everything that was learned about the columns of a table."""
 
-    Attributes
-    ----------
-    columns : tuple of Column
-        The kind of each column, in the order of the first table.
-    moments : dict of Moments by name
-        Those of the columns of numbers.
-    vocabulary : Vocabulary
-        The columns of the matrix that words and values have.
-    """
-
-    columns: tuple[Column, ...]
-    moments: dict[str, Moments]
-    vocabulary: Vocabulary
+    columns: tuple[Column, ...]  # in the order of the first table
+    moments: dict[str, Moments]  # of the columns of numbers
+    vocabulary: Vocabulary  # the columns of the matrix that words and values have
 
 
 def since(start: FeatureState, end: FeatureState) -> FeatureState:
@@ -87,7 +79,7 @@ def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArr
     return FeatureState(tuple(known.values()), moments, words), places
 
 
-class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableFeatures(DeclaredParameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn tables into sparse matrices, batch by batch, without a first pass over the data.
 
     The kind of each column is detected from the first batch: text, category, number, date, boolean, list of values, or
@@ -132,32 +124,17 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['body: oven', 'body: hot']
     """
 
-    _state: FeatureState
-
-    def __init__(
-        self,
-        *,
-        text: Any = None,
-        category: Any = None,
-        number: Any = None,
-        date: Any = None,
-        id: Any = None,
-        drop: Any = None,
-        min_rows: int | None = None,
-        max_features: int = 2**18,
-        encoders: Mapping[str, Any] | None = None,
-        encoders_only: bool = False,
-    ) -> None:
-        self.text = text
-        self.category = category
-        self.number = number
-        self.date = date
-        self.id = id
-        self.drop = drop
-        self.min_rows = min_rows
-        self.max_features = max_features
-        self.encoders = encoders
-        self.encoders_only = encoders_only
+    text: Any = None
+    category: Any = None
+    number: Any = None
+    date: Any = None
+    id: Any = None
+    drop: Any = None
+    min_rows: int | None = None
+    max_features: int = 2**18
+    encoders: Mapping[str, Any] | None = None
+    encoders_only: bool = False
+    _state: FeatureState = field(init=False)
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
@@ -198,7 +175,10 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._checked_table(X, state)
         if state is None:
             state = self._begun(table)
-        columns = tuple(_told(column, table) if column.kind == "empty" else column for column in state.columns)
+        columns = tuple(
+            column_of(column.name, _cells(table, column)) if column.kind == "empty" else column
+            for column in state.columns
+        )
         moments = {
             name: add_moments(state.moments.get(name, Moments()), table.columns[name])
             for name in (column.name for column in columns if column.kind == "number")
@@ -212,11 +192,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column._replace(width=by_encoders[column.name].matrix.shape[1]) if column.name in by_encoders else column
             for column in columns
         )
-        known, n_before = state.vocabulary, state.vocabulary.n_rows
         found = _keys(blocks, self.min_rows)
-        known, places, reused = vocabulary.learn(known, found, table.n_rows, self.max_features)
-        before = np.where(places >= 0, known.rows[places] - found.rows, 0.0) if len(known.rows) else found.rows * 0.0
-        matrix = _assembled(blocks, places, before, n_before, max(1, len(known.rows)), table.n_rows)
+        known, places, reused = vocabulary.learn(state.vocabulary, found, table.n_rows, self.max_features)
+        matrix = _assembled(blocks, known, places, found.rows, table.n_rows)
         return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
 
     def _begun(self, table: Table) -> FeatureState:
@@ -253,13 +231,11 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         (n, m) sparse array in compressed rows
         """
-        state = self._checked_state()
+        state = self.state
         table = self._checked_table(X, state)
         blocks = self._blocks(state.columns, state.moments, table, self._encoded(state.columns, table))
-        known = state.vocabulary
-        places = vocabulary.find(known, _keys(blocks, 1).hashes)
-        before = np.where(places >= 0, known.rows[places], 0.0) if len(known.rows) else np.zeros(len(places))
-        return _assembled(blocks, places, before, known.n_rows, max(1, len(known.rows)), table.n_rows)
+        places = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
+        return _assembled(blocks, state.vocabulary, places, None, table.n_rows)
 
     def _encoded(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
         """Return the blocks of the columns that have an encoder."""
@@ -289,7 +265,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if column.name not in by_encoders or not self.encoders_only:
                 block, wrong = block_of(column, cells, moments.get(column.name, Moments()))
                 if wrong:
-                    refuse_contradiction(column, cells, wrong, _n_filled(cells))
+                    refuse_contradiction(column, cells, wrong)
                     self._say(
                         f"The column {column.name!r} holds {column}, but in some cells something else, which counts as "
                         "missing."
@@ -341,7 +317,12 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def state(self) -> FeatureState:
         """Everything that was learned, as a value."""
-        return self._checked_state()
+        if "_state" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._state
 
     def restore(self, state: FeatureState) -> Self:
         """Take over a state."""
@@ -351,30 +332,21 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def columns_(self) -> tuple[Column, ...]:
         """The kind of each column."""
-        return self._checked_state().columns
+        return self.state.columns
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the table."""
-        return len(self._checked_state().columns)
+        return len(self.columns_)
 
     @property
     def feature_names_in_(self) -> Array:
         """Names of the columns of the table."""
-        return np.array([column.name for column in self._checked_state().columns], dtype=object)
+        return np.array([column.name for column in self.columns_], dtype=object)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself."""
-        names = self._checked_state().vocabulary.names
-        return np.array(names or ["nothing"], dtype=object)
-
-    def _checked_state(self) -> FeatureState:
-        if "_state" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
-                "arguments before using this estimator."
-            )
-        return self._state
+        return np.array(self.state.vocabulary.names or ["nothing"], dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__
@@ -387,21 +359,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _told(column: Column, table: Table) -> Column:
-    """Detect the kind of a column that was empty so far."""
-    cells = table.columns.get(column.name)
-    return column if cells is None else column_of(column.name, cells)
-
-
 def _cells(table: Table, column: Column) -> Cells:
     """Return the cells of a column; all are missing if the table lacks it."""
     return table.columns.get(column.name, [None] * table.n_rows)
-
-
-def _n_filled(cells: Cells) -> int:
-    if isinstance(cells, np.ndarray):
-        return int((~(np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells))).sum())
-    return sum(cell is not None and cell != "" for cell in cells)
 
 
 def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
@@ -418,21 +378,25 @@ def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
 
 
 def _assembled(
-    blocks: list[Block], places: IntArray, before: FloatArray, n_before: float, width: int, n_rows: int
+    blocks: list[Block], known: Vocabulary, places: IntArray, learned: FloatArray | None, n_rows: int
 ) -> SparseMatrix:
-    """Assemble the blocks to a matrix, with their columns at the given places."""
+    """Assemble the blocks to a matrix, with their columns at the given places.
+
+    Words are weighted by the rows that the vocabulary knows, but for those of the batch itself if it has `learned`
+    these, which is how many rows each word of the batch is in.
+    """
+    width = max(1, len(known.rows))
     if not blocks:
         return scipy.sparse.csr_array((n_rows, width))
+    counted = np.append(known.rows, 0.0)[places] - (0.0 if learned is None else learned)
+    before, n_before = np.where(places >= 0, counted, 0.0), known.n_rows - (0 if learned is None else n_rows)
     parts, start = [], 0
     for block in blocks:
         here = slice(start, start + len(block.names))
         start = here.stop
         parts.append(finished(block, places[here], before[here], n_before))
-    side_by_side = scipy.sparse.hstack(parts, format="csr")
-    indices = places[side_by_side.indices].astype(np.int32)
-    matrix = scipy.sparse.csr_array(
-        (side_by_side.data, indices, side_by_side.indptr.astype(np.int32)), shape=(n_rows, width)
-    )
-    matrix.sort_indices()
+    joined = scipy.sparse.hstack(parts, format="csr")
+    arrays = joined.data, places[joined.indices].astype(np.int32), joined.indptr.astype(np.int32)
+    matrix = scipy.sparse.csr_array(arrays, shape=(n_rows, width))
     matrix.sum_duplicates()
     return matrix

@@ -39,13 +39,7 @@ _HTML_SHARE = 0.2
 
 
 class WordCounts(NamedTuple):
-    """How often each word occurs in each text.
-
-    Attributes
-    ----------
-    counts : (n, w) sparse array in compressed rows
-    words : list of str
-    """
+    """How often each word, a column, occurs in each text, a row."""
 
     counts: SparseMatrix
     words: list[str]
@@ -88,11 +82,9 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
     >>> found.words, found.counts.toarray().tolist()
     (['to', 'be', 'or', 'not'], [[2.0, 2.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     """
-    find = _WORD.findall
     if is_html:
         texts = [strip_html(text[:MOST_CHARACTERS]) for text in texts]
-    found = [find(text[:MOST_CHARACTERS].lower()) for text in texts]
-    return count_items(found)
+    return count_items([_WORD.findall(text[:MOST_CHARACTERS].lower()) for text in texts])
 
 
 def count_items(found: Sequence[Sequence[str]]) -> WordCounts:

@@ -26,52 +26,24 @@ _UNSEEN = 1000
 
 
 class Vocabulary(NamedTuple):
-    """The columns that words and values have.
+    """The columns that words and values have."""
 
-    Attributes
-    ----------
-    keys : (c,) array of uint64
-        Hashes, sorted.
-    columns : (c,) array
-        The column of each hash.
-    names : list of str
-        The name of each column; must not be modified.
-    rows : (c,) array
-        In how many rows the word of each column has been.
-    seen : (c,) array
-        When the word of each column was last seen: the number of the last row of that batch.
-    counters : array of uint8
-        The filter.
-    n_rows : float
-        Rows learned.
-    """
-
-    keys: Hashes
-    columns: IntArray
-    names: list[str]
-    rows: FloatArray
-    seen: FloatArray
-    counters: npt.NDArray[np.uint8]
-    n_rows: float
+    keys: Hashes  # sorted
+    columns: IntArray  # of each hash
+    names: list[str]  # of each column; must not be modified
+    rows: FloatArray  # in how many rows the word of each column has been
+    seen: FloatArray  # when the word of each column was last seen: the number of the last row of that batch
+    counters: npt.NDArray[np.uint8]  # the filter
+    n_rows: float  # learned
 
 
 class Keys(NamedTuple):
-    """The distinct words and values of a batch.
-
-    Attributes
-    ----------
-    hashes : (u,) array of uint64
-    names : sequence of str
-    rows : (u,) array
-        In how many rows of the batch each is.
-    needed : (u,) array
-        In how many rows each must have been to get a column.
-    """
+    """The distinct words and values of a batch."""
 
     hashes: Hashes
     names: Sequence[str]
-    rows: FloatArray
-    needed: FloatArray
+    rows: FloatArray  # in how many rows of the batch each is
+    needed: FloatArray  # in how many rows each must have been to get a column
 
 
 def empty() -> Vocabulary:
@@ -109,10 +81,7 @@ def find(vocabulary: Vocabulary, hashes: Hashes) -> IntArray:
 
 def since(start: Vocabulary, end: Vocabulary) -> Vocabulary:
     """Return what was learned since a start, whose columns come first; counts are differences."""
-    before = np.zeros(len(end.rows))
-    before[: len(start.rows)] = start.rows
-    seen = np.zeros(len(end.rows))
-    seen[: len(start.seen)] = start.seen
+    before, seen = (np.pad(part, (0, len(end.rows) - len(part))) for part in (start.rows, start.seen))
     rows = end.rows - before
     return end._replace(
         rows=rows,
@@ -131,7 +100,7 @@ def merged(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
     fresh = np.sort(other.columns[is_new])
     places[other.columns[~is_new]] = found[~is_new]
     places[fresh] = len(one.rows) + np.arange(len(fresh))
-    rows, seen = (np.concatenate([part, np.zeros(len(fresh))]) for part in (one.rows, one.seen))
+    rows, seen = (np.pad(part, (0, len(fresh))) for part in (one.rows, one.seen))
     rows[places] += other.rows
     seen[places] = np.maximum(seen[places], other.seen)
     keys, columns = _inserted(one, np.zeros(0, np.intp), other.keys[is_new], places[other.columns[is_new]])
@@ -141,16 +110,7 @@ def merged(one: Vocabulary, other: Vocabulary) -> tuple[Vocabulary, IntArray]:
 
 
 def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) -> tuple[Vocabulary, IntArray, IntArray]:
-    """Learn a batch of words.
-
-    Returns
-    -------
-    vocabulary : Vocabulary
-    columns : (u,) array
-        The columns of the batch's words, -1 for those without a column.
-    reused : array
-        Columns that were taken from other words.
-    """
+    """Learn a batch of words; return also their columns, -1 for none, and those that were taken from other words."""
     columns = find(vocabulary, found.hashes)
     is_new = columns < 0
     before, counters = _counted(vocabulary.counters, found.hashes[is_new], found.rows[is_new])
@@ -168,7 +128,7 @@ def learn(vocabulary: Vocabulary, found: Keys, n_rows: int, max_columns: int) ->
     columns[wanted] = given
     past = np.zeros(len(found.hashes))
     past[is_new] = before
-    rows, seen = (np.concatenate([part, np.zeros(len(appended))]) for part in (rows, seen))
+    rows, seen = (np.pad(part, (0, len(appended))) for part in (rows, seen))
     rows[given], seen[given] = past[wanted] + found.rows[wanted], end
     names = vocabulary.names
     if len(given):
