@@ -54,13 +54,10 @@ def check_outputs(under_test: ModelUnderTest) -> None:
         under_test.learn(model, X, Y)
         for asked in (rows, rows[:1]):
             require_well_formed(results(model, asked), len(asked), Y.shape[1])
-            _require_type("predict", model.predict(asked), "biuf")
-            _require_type("decision_function", model.decision_function(asked), "f")
-
-
-def _require_type(method: str, array: Any, kinds: str) -> None:
-    require(isinstance(array, np.ndarray), f"{method} returned a {type(array).__name__}, not an array")
-    require(array.dtype.kind in kinds, f"{method} returned an array of type {array.dtype}")
+            for method, kinds in (("predict", "biuf"), ("decision_function", "f")):
+                array = getattr(model, method)(asked)
+                require(isinstance(array, np.ndarray), f"{method} returned a {type(array).__name__}, not an array")
+                require(array.dtype.kind in kinds, f"{method} returned an array of type {array.dtype}")
 
 
 def check_purity(under_test: ModelUnderTest) -> None:
@@ -123,23 +120,15 @@ def _check_aliasing(under_test: ModelUnderTest, form: Callable[[Array], Any]) ->
         given = form(X), form(Y)
         under_test.learn(model, *given)
         for array, original, name in zip(given, (X, Y), "XY", strict=True):
-            require(_is_same(array, original), f"learning changed the caller's {name}")
-            _overwrite(array)
+            require(np.array_equal(dense(array), original), f"learning changed the caller's {name}")
+            # Labels stay 0 or 1, so that a model that reads them again raises no error.
+            values = array.data if scipy.sparse.issparse(array) else array
+            values[...] = 1 - values
         under_test.learn(twin, form(X), form(Y))
     asked = form(rows)
     found = results(model, asked)
-    require(_is_same(asked, rows), "predicting changed the caller's X")
+    require(np.array_equal(dense(asked), rows), "predicting changed the caller's X")
     require_equal(found, results(twin, form(rows)), "when the caller changes X and Y after they were learned")
-
-
-def _is_same(array: Any, original: Array) -> bool:
-    return np.array_equal(dense(array), original)
-
-
-def _overwrite(array: Any) -> None:
-    """Change every value in place; labels stay 0 or 1, so that a model that reads them again raises no error."""
-    values = array.data if scipy.sparse.issparse(array) else array
-    values[...] = 1 - values
 
 
 def check_returned_arrays(under_test: ModelUnderTest) -> None:
@@ -214,19 +203,16 @@ def check_save_and_load(under_test: ModelUnderTest) -> None:
     first, second, rows = sample()
     model, unsaved = under_test.fitted(first), under_test.fitted(first)
     with tempfile.TemporaryDirectory() as folder:
-        loaded = _save_and_load(model, Path(folder, "model"))
+        path = Path(folder, "model")
+        try:
+            model.save(path)
+        except ValueError as refusal:
+            require(not path.exists(), f"it refused to be saved ({refusal}), but left a file")
+            raise SkipTest(f"it refuses to be saved: {refusal}") from refusal
+        loaded = getattr(type(model), "load", persistence.load)(path)
     require_equal(results(loaded, rows), results(model, rows), "when it was loaded")
     require_close(results(model, rows), results(unsaved, rows), "when it was saved")
     for each in (model, loaded, unsaved):
         under_test.learn(each, *second)
     require_equal(results(loaded, rows), results(model, rows), "when it was loaded and learned another batch")
     require_close(results(model, rows), results(unsaved, rows), "when it was saved and learned another batch")
-
-
-def _save_and_load(model: Any, path: Path) -> Any:
-    try:
-        model.save(path)
-    except ValueError as refusal:
-        require(not path.exists(), f"it refused to be saved ({refusal}), but left a file")
-        raise SkipTest(f"it refuses to be saved: {refusal}") from refusal
-    return type(model).load(path) if hasattr(type(model), "load") else persistence.load(path)

@@ -80,10 +80,8 @@ def parameters(model: Any) -> dict[str, Any]:
 def set_parameters(model: Any, **values: Any) -> Any:
     """Set parameters, or a plain object's attributes, and return the model."""
     if hasattr(model, "set_params"):
-        model.set_params(**values)
-    else:
-        for name, value in values.items():
-            setattr(model, name, value)
+        return model.set_params(**values)
+    vars(model).update(values)
     return model
 
 
@@ -119,32 +117,17 @@ def require_well_formed(found: Results, n_rows: int, n_labels: int) -> None:
     require(np.isfinite(found.scores).all(), "decision_function returned NaN or infinity")
 
 
-def require_equal(found: Results, expected: Results, when: str) -> None:
-    """Require the same results to the last bit."""
-    _require_same_labels(found, expected, when)
-    gap = _largest_gap(found, expected, when)
-    require(gap == 0, f"{when}, scores differ by up to {gap:.2g}")
+def require_equal(found: Results, expected: Results, when: str, tolerance: float = 0.0) -> None:
+    """Require the same labels, and scores that differ by no more than a share of the largest score, or of 1."""
+    for what, one, other in zip(("predictions", "scores"), found, expected, strict=True):
+        require(one.shape == other.shape, f"{when}, {what} are of shape {one.shape} instead of {other.shape}")
+    differ = int((found.predicted != expected.predicted).sum())
+    require(differ == 0, f"{when}, {differ} of {expected.predicted.size} predicted labels differ")
+    gap, size = (float(np.abs(array).max()) for array in (found.scores - expected.scores, expected.scores))
+    # NaN fails the comparison.
+    require(gap <= tolerance * max(1.0, size), f"{when}, scores differ by up to {gap:.2g}")
 
 
 def require_close(found: Results, expected: Results, when: str) -> None:
-    """Require the same labels, and the same scores but for rounding, in single precision and before a solution."""
-    _require_same_labels(found, expected, when)
-    gap = _largest_gap(found, expected, when)
-    size = max(1.0, float(np.abs(expected.scores).max()))
-    require(gap <= 1e-5 * size, f"{when}, scores differ by up to {gap:.2g}")
-
-
-def _require_same_labels(found: Results, expected: Results, when: str) -> None:
-    _require_same_shape(found.predicted, expected.predicted, f"{when}, predictions")
-    differ = int((found.predicted != expected.predicted).sum())
-    require(differ == 0, f"{when}, {differ} of {expected.predicted.size} predicted labels differ")
-
-
-def _largest_gap(found: Results, expected: Results, when: str) -> float:
-    """Measure how far scores are apart; NaN fails both comparisons."""
-    _require_same_shape(found.scores, expected.scores, f"{when}, scores")
-    return float(np.abs(found.scores - expected.scores).max())
-
-
-def _require_same_shape(found: Array, expected: Array, what: str) -> None:
-    require(found.shape == expected.shape, f"{what} are of shape {found.shape} instead of {expected.shape}")
+    """Require the same results but for rounding, in single precision and before a solution."""
+    require_equal(found, expected, when, tolerance=1e-5)

@@ -122,13 +122,6 @@ def _run(check: Callable[[ModelUnderTest], None], under_test: ModelUnderTest) ->
             check(under_test)
     except SkipTest:
         raise
-    except AssertionError as failure:
-        raise AssertionError(f"{check.__name__}: {_name(under_test.model)}: {failure}") from failure
     except Exception as error:
-        what = f"raised {type(error).__name__}: {error}"
-        raise AssertionError(f"{check.__name__}: {_name(under_test.model)}: {what}") from error
-
-
-def _name(model: Any) -> str:
-    """Describe a model in one line."""
-    return " ".join(repr(model).split())
+        what = error if isinstance(error, AssertionError) else f"raised {type(error).__name__}: {error}"
+        raise AssertionError(f"{check.__name__}: {' '.join(repr(under_test.model).split())}: {what}") from error

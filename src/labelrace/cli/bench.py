@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from labelrace.cli.options import Interrupted, Seed, Workers, as_names
+from labelrace.cli.options import AsJson, Interrupted, Runs, Seed, Workers, as_names, option
 from labelrace.cli.progress import experiment_bar
 
 if TYPE_CHECKING:
@@ -22,20 +22,18 @@ app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; comp
 _RUNS = Path("labelrace-runs")
 
 Data = Annotated[
-    list[Path] | None,
-    typer.Option(help="A folder with datasets, besides LABELRACE_DATA and the cache; repeatable.", show_default=False),
+    list[Path] | None, option(help="A folder with datasets, besides LABELRACE_DATA and the cache; repeatable.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the runs in --out.")]
 Everything = Annotated[
     bool, typer.Option("--all", help="Also run what takes long; otherwise notes tell how long it would take.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 
 
 @app.command()
 def paper(
     data: Data = None,
-    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 10,
+    runs: Runs = 10,
     seed: Seed = 0,
     table: Annotated[str, typer.Option(help="Which tables, separated by commas.")] = "2,3,4,related,sweep",
     workers: Workers = None,
@@ -45,9 +43,7 @@ def paper(
     synthetic: Annotated[
         bool, typer.Option("--synthetic", help="Add a synthetic stream for each dataset that is not available.")
     ] = False,
-    synthetic_rows: Annotated[
-        int | None, typer.Option(help="Rows of each synthetic stream, if not the dataset's.", show_default=False)
-    ] = None,
+    synthetic_rows: Annotated[int | None, option(help="Rows of each synthetic stream, if not the dataset's.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments and compare the results with its tables, and with the related work.
@@ -81,17 +77,14 @@ def paper(
 def quality(
     models: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="Which models, separated by commas; by default all online models that do not take hours. "
-            "vowpal-wabbit and river-logistic can be named, too.",
-            show_default=False,
+            "vowpal-wabbit and river-logistic can be named, too."
         ),
     ] = None,
     data: Data = None,
-    datasets: Annotated[
-        str | None, typer.Option(help="Which datasets, separated by commas, if not all found.", show_default=False)
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 1,
+    datasets: Annotated[str | None, option(help="Which datasets, separated by commas, if not all found.")] = None,
+    runs: Runs = 1,
     seed: Seed = 0,
     workers: Annotated[
         int, typer.Option("--workers", "--jobs", help="Processes; with more than one, times are not comparable.")
@@ -149,9 +142,7 @@ def quality(
 
 @app.command()
 def speed(
-    rows: Annotated[
-        list[int] | None, typer.Option(help="Numbers of rows to vary; repeatable.", show_default=False)
-    ] = None,
+    rows: Annotated[list[int] | None, option(help="Numbers of rows to vary; repeatable.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "speed",
     as_json: AsJson = False,
 ) -> None:
@@ -169,23 +160,16 @@ def speed(
 @app.command()
 def extreme(
     labels: Annotated[
-        list[int] | None,
-        typer.Option(
-            help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.", show_default=False
-        ),
+        list[int] | None, option(help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.")
     ] = None,
     synthetic: Annotated[bool, typer.Option(help="Measure synthetic streams, besides datasets.")] = True,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(help="Memory of race-hashed, such as 100MB; repeatable.", show_default=False),
-    ] = None,
+    budget: Annotated[list[str] | None, option(help="Memory of race-hashed, such as 100MB; repeatable.")] = None,
     rows: Annotated[int, typer.Option(help="The largest number of rows of a stream.")] = 6000,
     data: Data = None,
     datasets: Annotated[
         str | None,
-        typer.Option(
-            help="Which datasets, separated by commas; by default all found with more than 1,000 labels; '' for none.",
-            show_default=False,
+        option(
+            help="Which datasets, separated by commas; by default all found with more than 1,000 labels; '' for none."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for page, tables and figure.")] = _RUNS / "extreme",

@@ -11,7 +11,7 @@ from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from labelrace.cli.options import Labels, Seed, Source, as_labels, say
+from labelrace.cli import options
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, fetch, convert and make datasets.")
 
@@ -45,7 +45,7 @@ def list_() -> None:
 
 
 @app.command()
-def info(source: Source, labels: Labels = None) -> None:
+def info(source: options.Source, labels: options.Labels = None) -> None:
     """Describe a dataset.
 
     [dim]Example:[/dim] labelrace data info enron.arff --labels enron.xml
@@ -55,7 +55,7 @@ def info(source: Source, labels: Labels = None) -> None:
     from labelrace.report.text import printable
     from labelrace.streams import load_dataset
 
-    data = load_dataset(source, as_labels(labels))
+    data = load_dataset(source, options.as_labels(labels))
     counts = np.asarray(data.Y.sum(axis=0), dtype=float)
     cardinality = data.Y.sum() / max(len(data), 1)
     stored = data.X.nnz if hasattr(data.X, "nnz") else np.count_nonzero(data.X)
@@ -78,10 +78,8 @@ def info(source: Source, labels: Labels = None) -> None:
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A name from 'labelrace data list'.", show_default=False)],
-    folder: Annotated[
-        Path | None, typer.Option(help="Where to put it; by default the cache.", show_default=False)
-    ] = None,
+    name: Annotated[str, options.argument(help="A name from 'labelrace data list'.")],
+    folder: Annotated[Path | None, options.option(help="Where to put it; by default the cache.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that differs from the catalog.")] = False,
 ) -> None:
     """Download a dataset; a file that differs from the catalog is refused.
@@ -106,9 +104,9 @@ def fetch(
 
 @app.command()
 def convert(
-    source: Source,
-    target: Annotated[Path, typer.Argument(help="The file to write; its suffix tells the format.", show_default=False)],
-    labels: Labels = None,
+    source: options.Source,
+    target: Annotated[Path, options.argument(help="The file to write; its suffix tells the format.")],
+    labels: options.Labels = None,
 ) -> None:
     """Convert a dataset to another format, batch by batch.
 
@@ -116,29 +114,25 @@ def convert(
     """
     from labelrace.streams import convert as convert_file
 
-    convert_file(source, target, labels=as_labels(labels))
+    convert_file(source, target, labels=options.as_labels(labels))
     typer.echo(target)
 
 
 @app.command()
 def make(
-    target: Annotated[Path, typer.Argument(help="The file to write; its suffix tells the format.", show_default=False)],
+    target: Annotated[Path, options.argument(help="The file to write; its suffix tells the format.")],
     shape_of: Annotated[
-        str | None,
-        typer.Option("--like", help="The shape of one of the paper's datasets, e.g. NUS-WIDE.", show_default=False),
+        str | None, options.option("--like", help="The shape of one of the paper's datasets, e.g. NUS-WIDE.")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows.", show_default=False)] = None,
-    features: Annotated[int | None, typer.Option(help="Features.", show_default=False)] = None,
-    labels: Annotated[int | None, typer.Option(help="Labels.", show_default=False)] = None,
-    cardinality: Annotated[
-        float | None, typer.Option(help="Mean number of labels of a row.", show_default=False)
-    ] = None,
+    rows: Annotated[int | None, options.option(help="Rows.")] = None,
+    features: Annotated[int | None, options.option(help="Features.")] = None,
+    labels: Annotated[int | None, options.option(help="Labels.")] = None,
+    cardinality: Annotated[float | None, options.option(help="Mean number of labels of a row.")] = None,
     density: Annotated[
-        float | None,
-        typer.Option(help="Share of ones in binary features; without it features are numeric.", show_default=False),
+        float | None, options.option(help="Share of ones in binary features; without it features are numeric.")
     ] = None,
     drift: Annotated[str, typer.Option(help="none, sudden, gradual, incremental or recurring.")] = "none",
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """Make a synthetic stream and write it to a file.
 
@@ -155,4 +149,4 @@ def make(
         changes |= {} if rows is None else {"n_rows": rows}
         stream = SyntheticStream(seed=seed, **changes)
     write_dataset(stream, target)
-    say(f"{stream!r}: {target}")
+    options.say(f"{stream!r}: {target}")

@@ -26,62 +26,55 @@ DEFAULT_MODEL = "race"
 # The exit status of a run in which a model failed.
 FAILED = 3
 
-Source = Annotated[
-    str, typer.Argument(help="A data file, or the name of a dataset; see 'labelrace data list'.", show_default=False)
-]
+# What has no default, or none that a help text could show.
+option, argument = (functools.partial(kind, show_default=False) for kind in (typer.Option, typer.Argument))
+
+Source = Annotated[str, argument(help="A data file, or the name of a dataset; see 'labelrace data list'.")]
 Labels = Annotated[
     str | None,
-    typer.Option(
+    option(
         help="Which columns are labels: a Mulan XML file, a count (the last n columns; if negative, the first n), "
-        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default the file tells.",
-        show_default=False,
+        "names separated by commas, a prefix such as 'label_*', or a column of label lists. By default the file tells."
     ),
 ]
 Models = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--model",
         "-m",
         help="A model, see 'labelrace models', or module:Class for your own; label=model gives it a label. Repeatable.",
-        show_default=False,
     ),
 ]
 ModelParameters = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        help="A parameter, model.parameter=value, by the model's name or label; repeatable.",
-        show_default=False,
-    ),
+    option("--set", help="A parameter, model.parameter=value, by the model's name or label; repeatable."),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables or text.")]
+BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
+Runs = Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
 
 Workers = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--workers",
         "--jobs",
         help="Processes on this machine, with one thread each. By default one to train and to predict, and one for "
         "each processor in runs of several models.",
-        show_default=False,
     ),
 ]
 Scheduler = Annotated[
-    str | None,
-    typer.Option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.", show_default=False),
+    str | None, option(help="The address of a Dask scheduler, tcp://host:port, to work on its workers.")
 ]
 
 Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        help="What separates the cells of a CSV table; by default a comma, for .tsv a tab.", show_default=False
-    ),
+    str | None, option(help="What separates the cells of a CSV table; by default a comma, for .tsv a tab.")
 ]
 
 
 def _columns(what: str) -> Any:
     text = f"With --tags: columns to read as {what}, instead of what is detected; repeatable, or separated by commas."
-    return Annotated[list[str] | None, typer.Option(help=text, show_default=False)]
+    return Annotated[list[str] | None, option(help=text)]
 
 
 _TAGS = "The source is a table: the column of its tags, or columns of 0 and 1, separated by commas."
@@ -96,11 +89,11 @@ _COLUMN_OPTIONS = {
     "drop": _columns("unused"),
 }
 _TAG_OPTIONS = {
-    "tags": Annotated[str | None, typer.Option(help=_TAGS, show_default=False)],
+    "tags": Annotated[str | None, option(help=_TAGS)],
     **_COLUMN_OPTIONS,
-    "separator": Annotated[str | None, typer.Option(help=_SEPARATOR, show_default=False)],
+    "separator": Annotated[str | None, option(help=_SEPARATOR)],
     "delimiter": Delimiter,
-    "untagged": Annotated[str | None, typer.Option(help=_UNTAGGED, show_default=False)],
+    "untagged": Annotated[str | None, option(help=_UNTAGGED)],
 }
 
 

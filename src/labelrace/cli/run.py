@@ -17,44 +17,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labelrace.cli.options import (
-    FAILED,
-    REPORT_FORMATS,
-    Interrupted,
-    Labels,
-    ModelParameters,
-    Models,
-    Scheduler,
-    Seed,
-    TagOptions,
-    Workers,
-    as_labels,
-    as_measures,
-    as_specs,
-    say,
-    takes_tags,
-)
+from labelrace.cli import options
 
 _RUNS = Path("labelrace-runs")
 # Groups of models that run when they are named, or with --all.
 _RELATED_WORK = ("online", "compression")
 
 
-@takes_tags
+@options.takes_tags
 def run(
     source: Annotated[
         str | None,
-        typer.Argument(
-            help="A data file or the name of a dataset; without it, generated tickets with tags, whose words drift.",
-            show_default=False,
+        options.argument(
+            help="A data file or the name of a dataset; without it, generated tickets with tags, whose words drift."
         ),
     ] = None,
-    labels: Labels = None,
-    models: Models = None,
-    parameters: ModelParameters = None,
-    batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
-    runs: Annotated[int, typer.Option(help="Number of runs of each model, each with another seed.")] = 1,
-    seed: Seed = 0,
+    labels: options.Labels = None,
+    models: options.Models = None,
+    parameters: options.ModelParameters = None,
+    batch_size: options.BatchSize = 500,
+    runs: options.Runs = 1,
+    seed: options.Seed = 0,
     measures: Annotated[
         str,
         typer.Option(
@@ -65,19 +48,18 @@ def run(
     protocol: Annotated[
         str, typer.Option(help="'prequential': test, then train. 'holdout': a third of the rows is held out for tests.")
     ] = "prequential",
-    workers: Workers = None,
-    scheduler: Scheduler = None,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for records and report; by default a new one in labelrace-runs.", show_default=False),
+        Path | None, options.option(help="Folder for records and report; by default a new one in labelrace-runs.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+    as_json: options.AsJson = False,
     all_models: Annotated[
         bool,
         typer.Option("--all", help="Also run the models of the related work, besides the paper's and the constants."),
     ] = False,
-    table: TagOptions | None = None,
+    table: options.TagOptions | None = None,
 ) -> None:
     """Evaluate models on a stream, test then train; print a table and write a page.
 
@@ -104,7 +86,7 @@ def run(
         for name in model_names()
         if (is_online(name) or protocol == "holdout") and (all_models or model_group(name) not in _RELATED_WORK)
     ]
-    chosen = as_specs(names, parameters)
+    chosen = options.as_specs(names, parameters)
     folder = out or _free_folder("demo" if source is None else Path(source).stem)
     if not resume and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"--out {folder} is not empty: give another folder, or --resume to continue the run in it.")
@@ -116,20 +98,20 @@ def run(
             manifest, records = evaluate_models(
                 data,
                 chosen,
-                labels=as_labels(labels),
+                labels=options.as_labels(labels),
                 out=folder,
                 protocol=protocol,  # type: ignore[arg-type]  # which checks it
                 batch_size=batch_size,
                 runs=runs,
                 seed=seed,
-                measures=as_measures(measures),
+                measures=options.as_measures(measures),
                 jobs=workers,
                 resume=resume,
                 on_progress=show,
                 performer=performer,
             )
     except KeyboardInterrupt:
-        raise Interrupted(_kept(folder)) from None
+        raise options.Interrupted(_kept(folder)) from None
     summary = summarize(manifest, records)
     written = write_report(summary, folder)
     if as_json:
@@ -139,21 +121,17 @@ def run(
         print_report(summary, console)
         console.print(f"\nThe page: {written['report.html']}", highlight=False, soft_wrap=True, markup=False)
     if any(record["kind"] == "failed" for record in records):
-        raise typer.Exit(FAILED)  # the report says which and why
+        raise typer.Exit(options.FAILED)  # the report says which and why
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder of a run, as given to 'labelrace run --out'.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write; by default the same folder.", show_default=False)
-    ] = None,
+    folder: Annotated[Path, options.argument(help="The folder of a run, as given to 'labelrace run --out'.")],
+    out: Annotated[Path | None, options.option(help="Where to write; by default the same folder.")] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", "-f", help=f"One of {', '.join(REPORT_FORMATS)}; repeatable.", show_default=False),
+        options.option("--format", "-f", help=f"One of {', '.join(options.REPORT_FORMATS)}; repeatable."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON instead of a table.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write the report of a run; it may be incomplete.
 
@@ -231,13 +209,13 @@ def _demo(batch_size: int) -> Any:
     return replace(data, name="synthetic tickets")
 
 
-def _tagged(source: str, table: TagOptions, batch_size: int) -> Any:
+def _tagged(source: str, table: options.TagOptions, batch_size: int) -> Any:
     """Read a table with tags; print the kinds of its columns and how long the features took."""
     from labelrace.tagger import tagged_dataset
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
     told = "; ".join(f"{column.name}: {column}" for column in features.columns_)
-    say(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
+    options.say(f"{told}. From text to numbers in {data.feature_seconds:.1f} s, part of each model's time.", err=True)
     return data
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelrace.cli.options import DEFAULT_MODEL, Delimiter, Interrupted, TagOptions, as_parameters, end_early, say
+from labelrace.cli import options
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target
 from labelrace.limits import LINE
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from labelrace.features.cells import Table
     from labelrace.tagger import TagCounts, Tagger
 
-TaggerFile = Annotated[
-    Path, typer.Argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.", show_default=False)
-]
-BatchSize = Annotated[int, typer.Option(help="Rows in a batch.")]
+TaggerFile = Annotated[Path, options.argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 
 # The number of rows with a tag that is needed to judge how well it is predicted.
 _ENOUGH = 10
@@ -67,7 +64,7 @@ def _json_rows(source: str) -> list[dict[str, Any]]:
 def train_tagger(
     source: str,
     out: Path,
-    table: TagOptions,
+    table: options.TagOptions,
     model: str | None,
     parameters: list[str] | None,
     batch_size: int,
@@ -78,7 +75,7 @@ def train_tagger(
     """Learn a table with tags, print the kinds of its columns, and save the tagger."""
     from labelrace.models.registry import make_model
 
-    chosen, name = as_parameters(parameters), model or DEFAULT_MODEL
+    chosen, name = options.as_parameters(parameters), model or options.DEFAULT_MODEL
     learner = make_model(name, **chosen) if chosen else name
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
     if workers is not None or scheduler is not None:
@@ -96,14 +93,11 @@ def train_tagger(
 def update(
     tagger_file: TaggerFile,
     source: Annotated[
-        str,
-        typer.Argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.", show_default=False),
+        str, options.argument(help="A table with tags; '-' reads JSON lines or CSV from standard input.")
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Another file to write to.", show_default=False)
-    ] = None,
-    delimiter: Delimiter = None,
-    batch_size: BatchSize = 500,
+    out: Annotated[Path | None, options.option("--out", "-o", help="Another file to write to.")] = None,
+    delimiter: options.Delimiter = None,
+    batch_size: options.BatchSize = 500,
 ) -> None:
     """Continue the training of a tagger; its file is replaced as a whole, or not at all.
 
@@ -134,7 +128,7 @@ def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False
 
     rows, stopped = learn_batches(tables, learn)
     if isinstance(stopped, KeyboardInterrupt) and not tagger.is_fitted:
-        raise Interrupted("Nothing was learned yet, and no file was written.")
+        raise options.Interrupted("Nothing was learned yet, and no file was written.")
     if stopped is not None and not isinstance(stopped, KeyboardInterrupt) and not rows:
         raise stopped
     if not tagger.is_fitted:
@@ -144,18 +138,18 @@ def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False
 
 def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     if stopped is not None:
-        end_early(stopped, text)
-    say(text)
+        options.end_early(stopped, text)
+    options.say(text)
     quality = _quality(tagger)
     if not quality:
         return
-    say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
+    options.say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
     judged = _judged(tagger)
     known = [one for one in judged if one[1].f1() >= _WELL]
     if known:
-        say(f"Predicted well: {_listed(known[:_LISTED])}.")
+        options.say(f"Predicted well: {_listed(known[:_LISTED])}.")
     if len(known) < len(judged):
-        say(f"Not predicted well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
+        options.say(f"Not predicted well: {_listed(judged[len(known) :][::-1][:_LISTED])}.")
 
 
 def _quality(tagger: Tagger) -> str:
@@ -179,9 +173,9 @@ def _say_columns(tagger: Tagger) -> None:
     names = [*(column.name for column in tagger.columns_), *_tag_columns(tagger)]
     width = min(max(map(len, names)), 40)
     for column in tagger.columns_:
-        say(f"{column.name:<{width}}  {column}")
+        options.say(f"{column.name:<{width}}  {column}")
     for name in _tag_columns(tagger)[:_LISTED]:
-        say(f"{name:<{width}}  tags{_separated(tagger)}")
+        options.say(f"{name:<{width}}  tags{_separated(tagger)}")
 
 
 def _tag_columns(tagger: Tagger) -> list[str]:
@@ -222,17 +216,14 @@ def predictions(
 def explain(
     tagger_file: TaggerFile,
     source: Annotated[
-        str,
-        typer.Argument(
-            help="A file with one row: a JSON object, or a table; '-' for standard input.", show_default=False
-        ),
+        str, options.argument(help="A file with one row: a JSON object, or a table; '-' for standard input.")
     ],
     tag: Annotated[
         list[str] | None, typer.Option("--tag", help="A tag to explain; repeatable. By default those predicted.")
     ] = None,
     words: Annotated[int, typer.Option(help="Words and values to list for each tag.")] = 10,
-    delimiter: Delimiter = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    delimiter: options.Delimiter = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show which words and values contributed to each tag.
 
@@ -246,9 +237,9 @@ def explain(
         typer.echo(json.dumps(told_json))
         return
     for name, parts in told.items():
-        say(f"{name} (probability {likely[name]:.2f})")
+        options.say(f"{name} (probability {likely[name]:.2f})")
         for feature, amount in parts:
-            say(f"  {amount:+.3f}  {feature}")
+            options.say(f"  {amount:+.3f}  {feature}")
 
 
 def _one_row(source: str, delimiter: str | None) -> Any:
@@ -262,10 +253,8 @@ def _one_row(source: str, delimiter: str | None) -> Any:
 
 
 def inspect(
-    model_file: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A file written by 'labelrace train'.", show_default=False)
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model_file: Annotated[Path, options.argument(metavar="MODEL", help="A file written by 'labelrace train'.")],
+    as_json: options.AsJson = False,
 ) -> None:
     """Show what a saved tagger or model knows: columns, tags with their frequency and quality, drifts, size.
 
@@ -294,7 +283,7 @@ def inspect(
         typer.echo(json.dumps(told))
         return
     for line in _inspected(told):
-        say(line)
+        options.say(line)
 
 
 def _inspected(told: dict[str, Any]) -> list[str]:

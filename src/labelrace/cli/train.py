@@ -14,44 +14,25 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from labelrace.cli import tagging
-from labelrace.cli.options import (
-    DEFAULT_MODEL,
-    Delimiter,
-    Interrupted,
-    Labels,
-    Scheduler,
-    Seed,
-    Source,
-    TagOptions,
-    Workers,
-    as_labels,
-    as_parameters,
-    end_early,
-    say,
-    takes_tags,
-)
+from labelrace.cli import options, tagging
 from labelrace.cli.progress import learn_batches
 from labelrace.files import check_target, whole_file
 
 
-@takes_tags
+@options.takes_tags
 def train(
-    source: Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.", show_default=False)],
-    labels: Labels = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model, see 'labelrace models'.", show_default=False)
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Rows in a batch.")] = 500,
-    seed: Seed = 0,
+    source: options.Source,
+    out: Annotated[Path, options.option("--out", "-o", help="The model's file.")],
+    labels: options.Labels = None,
+    model: Annotated[str | None, options.option("--model", "-m", help="A model, see 'labelrace models'.")] = None,
+    batch_size: options.BatchSize = 500,
+    seed: options.Seed = 0,
     parameters: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A parameter of the model, name=value; repeatable.", show_default=False),
+        list[str] | None, options.option("--set", help="A parameter of the model, name=value; repeatable.")
     ] = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    table: TagOptions | None = None,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
+    table: options.TagOptions | None = None,
 ) -> None:
     """Train a model on a stream, or on a table with tags, and save it.
 
@@ -78,9 +59,9 @@ def train(
         from labelrace.cli.sharing import train_shared
         from labelrace.models.registry import make_model
 
-        name = model or DEFAULT_MODEL
-        shared = make_model(name, **{"random_state": seed, **as_parameters(parameters)})
-        told = train_shared(shared, name, source, out, as_labels(labels), batch_size, workers, scheduler)
+        name = model or options.DEFAULT_MODEL
+        shared = make_model(name, **{"random_state": seed, **options.as_parameters(parameters)})
+        told = train_shared(shared, name, source, out, options.as_labels(labels), batch_size, workers, scheduler)
         typer.echo(told)
         return
     from labelrace.cli.rows import source_of
@@ -89,9 +70,9 @@ def train(
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
 
-    name = model or DEFAULT_MODEL
-    stream = open_stream(source, as_labels(labels))
-    chosen = {"label_names": list(stream.label_names), **as_parameters(parameters)}
+    name = model or options.DEFAULT_MODEL
+    stream = open_stream(source, options.as_labels(labels))
+    chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
     learner = ModelSpec(name, chosen).make(seed, stream.categorical)
     stopped = None
     if is_online(name):
@@ -105,8 +86,8 @@ def train(
     learner.save(out)
     told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
-        end_early(stopped, told)
-    say(told)
+        options.end_early(stopped, told)
+    options.say(told)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
@@ -119,32 +100,24 @@ def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException
     rows, stopped = learn_batches(stream.batches(batch_size), learn)
     if not rows:
         if isinstance(stopped, KeyboardInterrupt):
-            raise Interrupted("Nothing was learned yet, and no file was written.")
+            raise options.Interrupted("Nothing was learned yet, and no file was written.")
         raise stopped or ValueError("Nothing was learned: the source has no rows.")
     return rows, stopped
 
 
 def predict(
-    model_file: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A file written by 'labelrace train'.", show_default=False)
-    ],
-    source: Annotated[
-        str, typer.Argument(help="A data file; '-' reads JSON lines or CSV from standard input.", show_default=False)
-    ],
+    model_file: Annotated[Path, options.argument(metavar="MODEL", help="A file written by 'labelrace train'.")],
+    source: Annotated[str, options.argument(help="A data file; '-' reads JSON lines or CSV from standard input.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="A .csv or .jsonl file; by default JSON lines to standard output.", show_default=False
-        ),
+        options.option("--out", "-o", help="A .csv or .jsonl file; by default JSON lines to standard output."),
     ] = None,
-    top: Annotated[
-        int | None, typer.Option(help="Write the K most likely labels and their probabilities.", show_default=False)
-    ] = None,
-    labels: Labels = None,
+    top: Annotated[int | None, options.option(help="Write the K most likely labels and their probabilities.")] = None,
+    labels: options.Labels = None,
     batch_size: Annotated[int, typer.Option(help="Rows predicted at once.")] = 500,
-    delimiter: Delimiter = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
+    delimiter: options.Delimiter = None,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
 ) -> None:
     """Predict labels, or tags, with a saved model.
 
@@ -168,7 +141,7 @@ def predict(
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import shared_predictions
 
-        rows = shared_predictions(model, source, as_labels(labels), batch_size, top, as_csv, workers, scheduler)
+        rows = shared_predictions(model, source, options.as_labels(labels), batch_size, top, as_csv, workers, scheduler)
         _write_out(rows, out, as_csv=as_csv)
         return
     if isinstance(model, labelrace.Tagger):
@@ -178,7 +151,7 @@ def predict(
     if source == "-":
         batches = text_rows(sys.stdin, known_features(model), batch_size)
     else:
-        batches = file_rows(known_features(model), source, as_labels(labels), batch_size)
+        batches = file_rows(known_features(model), source, options.as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     _write_out(predictions(model, batches, top), out, as_csv=as_csv)

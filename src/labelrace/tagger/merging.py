@@ -67,16 +67,17 @@ def _with_seen(state: TaggerState, before: TaggerState) -> TaggerState:
 def gained(start: Any, end: Any) -> TaggerGain:
     """Return what a shard has learned since the start."""
     before, after = start.state, end.state
-    counts = {tag: _minus(count, before.counts.get(tag, TagCounts())) for tag, count in after.counts.items()}
+    nothing = TagCounts()
     learned = features.since(before.features, after.features)
-    state = TaggerState(
-        learned,
-        after.separator,
-        after.names,
-        counts,
-        after.n_rows - before.n_rows,
-        after.n_tested - before.n_tested,
-        after.sum_f1 - before.sum_f1,
+    state = after._replace(
+        features=learned,
+        counts={
+            tag: TagCounts(*np.subtract(count, before.counts.get(tag, nothing)).tolist())
+            for tag, count in after.counts.items()
+        },
+        n_rows=after.n_rows - before.n_rows,
+        n_tested=after.n_tested - before.n_tested,
+        sum_f1=after.sum_f1 - before.sum_f1,
     )
     model = shards.gained(start.model_, end.model_, np.flatnonzero(learned.vocabulary.rows > 0))
     return TaggerGain(state, model, end.model_.n_features_in_)
@@ -117,10 +118,6 @@ def _merged(one: TaggerState, other: TaggerState) -> tuple[TaggerState, IntArray
         one.sum_f1 + other.sum_f1,
     )
     return state, places
-
-
-def _minus(count: TagCounts, before: TagCounts) -> TagCounts:
-    return TagCounts(*(one - two for one, two in zip(count, before, strict=True)))
 
 
 def _of_model(places: IntArray, n_features: int) -> IntArray:

@@ -32,22 +32,13 @@ _ROWS = 4096
 class PackedWeights(NamedTuple):
     """A compressed matrix in single precision: its largest entries and the means of the others.
 
-    Attributes
-    ----------
-    is_kept : (m, ceil(l / 8)) array of uint8
-        A bit for each entry: whether it is kept.
-    largest : (m,) array of float32
-        The largest absolute value in each row.
-    others : (m,) array of float32
-        Mean of the entries of each row that are not kept.
-    levels : array of int8
-        The entries that are kept, row by row: the square roots of their ratios to the largest one, in 127ths, with
-        their signs. Square roots, as the entries of a row differ by orders of magnitude.
+    ``levels`` are the entries that are kept, row by row: the square roots of their ratios to the largest one, in
+    127ths, with their signs. Square roots, as the entries of a row differ by orders of magnitude.
     """
 
-    is_kept: npt.NDArray[np.uint8]
-    largest: Singles
-    others: Singles
+    is_kept: npt.NDArray[np.uint8]  # (m, ceil(l / 8)), a bit for each entry
+    largest: Singles  # absolute value in each row
+    others: Singles  # mean of the entries of each row that are not kept
     levels: npt.NDArray[np.int8]
 
 
@@ -69,14 +60,8 @@ def pack(weights: Singles) -> PackedWeights:
         kept, among = part[is_kept], np.repeat(largest, n_kept)
         others = np.where(is_kept, np.float32(0.0), part).sum(axis=1) / np.maximum(part.shape[1] - n_kept, 1)
         levels = np.maximum(np.rint(np.sqrt(np.abs(kept) / among) * _LEVELS), 1.0)
-        parts.append(
-            (
-                np.packbits(is_kept, axis=1),
-                largest,
-                others.astype(np.float32),
-                np.copysign(levels, kept).astype(np.int8),
-            )
-        )
+        signed = np.copysign(levels, kept).astype(np.int8)
+        parts.append((np.packbits(is_kept, axis=1), largest, others.astype(np.float32), signed))
     return PackedWeights(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from labelrace.features import TableFeatures
@@ -18,30 +19,15 @@ _EXPLAINED = 3
 
 
 class TaggerState(NamedTuple):
-    """Everything a tagger has learned apart from its model.
+    """Everything a tagger has learned apart from its model."""
 
-    Attributes
-    ----------
-    features : FeatureState
-        The kinds of the columns, and the words.
-    separator : str or None
-        The separator of tags that are written as one text; None if it is not known yet.
-    names : TagNames
-        The tags that were renamed, merged and retired.
-    counts : dict of TagCounts by tag
-    n_rows, n_tested : int
-        Rows learned, and rows predicted before they were learned.
-    sum_f1 : float
-        Sum of the F measures of the rows predicted before they were learned.
-    """
-
-    features: FeatureState
-    separator: str | None
-    names: TagNames
+    features: FeatureState  # the kinds of the columns, and the words
+    separator: str | None  # of tags that are written as one text; None if it is not known yet
+    names: TagNames = TagNames()  # the tags that were renamed, merged and retired
     counts: Mapping[str, TagCounts] = {}
-    n_rows: int = 0
-    n_tested: int = 0
-    sum_f1: float = 0.0
+    n_rows: int = 0  # learned
+    n_tested: int = 0  # rows predicted before they were learned
+    sum_f1: float = 0.0  # of the F measures of these rows
 
     def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
         """Count how well rows were predicted, and return the new state."""
@@ -65,10 +51,8 @@ class TaggerState(NamedTuple):
         """Return the number of rows that were tested, their example F and their micro F."""
         if not self.n_tested:
             return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
-        totals = TagCounts()
-        for counts in self.counts.values():
-            totals = totals.plus(counts)
-        return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": totals.f1()}
+        micro_f1 = reduce(TagCounts.plus, self.counts.values(), TagCounts()).f1()
+        return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": micro_f1}
 
     def checked_tags(self, tags: Iterable[str]) -> list[str]:
         """Return the tags as a list; raise ValueError if one is not known."""

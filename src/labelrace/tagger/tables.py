@@ -22,7 +22,7 @@ from labelrace.streams import Dataset
 from labelrace.streams.files import chunked
 from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
-from labelrace.tagger.tags import TagSets, as_given, from_table
+from labelrace.tagger.tags import TagNames, TagSets, as_given, from_table
 
 __all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "tagged_dataset", "text_tables", "without_tags"]
 
@@ -171,42 +171,25 @@ def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class TaggedDataset(Dataset):
-    """A dataset that was made from a table with tags.
+    """A dataset that was made from a table with tags."""
 
-    Attributes
-    ----------
-    feature_seconds : float
-        CPU time to turn the table into matrices, which is the same for every model.
-    """
-
-    feature_seconds: float = 0.0
+    feature_seconds: float = 0.0  # CPU time to turn the table into matrices, which is the same for every model
 
 
 def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tuple[TaggedDataset, TableFeatures]:
     """Turn a table into the matrices that a tagger's model would learn, all with the columns of the last batch.
 
-    The table is read once, batch by batch: only the cells of one batch are in memory at a time.
-
-    Parameters
-    ----------
-    tagger : Tagger
-        Its parameters say what the columns are; it is not changed.
-    source : table or path
-    delimiter : str, default=None
-        The delimiter of a CSV file.
-
-    Returns
-    -------
-    dataset, features
+    The table, or its file, is read once, batch by batch: only the cells of one batch are in memory at a time. The
+    tagger's parameters say what the columns are; it is not changed. The transformer is returned, too.
     """
     start, features = time.process_time(), tagger.new_features()
     parts, rows, places = list[Any](), list[list[int]](), dict[str, int]()
     for table, tags, _ in tagger.tagged_batches(source, delimiter=delimiter):
-        known = [row for row, names in enumerate(tags) if names is not None or tagger.untagged == "none"]
+        known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
         parts.append(features.partial_fit_transform(table)[known])
-        rows += [[places.setdefault(tag, len(places)) for tag in sorted(tags[row] or ())] for row in known]
+        rows += [[places.setdefault(tag, len(places)) for tag in sorted(names)] for names in truth]
     if not places:
         raise DataFormatError(f"{source}: no row has tags; name the column that holds them.")
     width = parts[-1].shape[1]

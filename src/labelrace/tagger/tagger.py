@@ -11,6 +11,7 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from labelrace.models.registry import make_model
 from labelrace.models.signature import DeclaredParameters
 from labelrace.tagger import merging, storage, tables
 from labelrace.tagger.state import Known, TaggerState, f1
-from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames, TagSets
+from labelrace.tagger.tags import UNTAGGED, TagCounts, TagSets
 from labelrace.typing import Array, SparseMatrix
 
 __all__ = ["Tagger"]
@@ -179,9 +180,8 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
             return predicted
         features = known.features if known else self.new_features()
         state, X, reused = features.learned(before and before.features, table)
-        names = before.names if before else TagNames({}, frozenset())
-        tagged, truth = names.tagged(tags, self.untagged)
-        tested = TaggerState(state, separator, names) if before is None else before
+        tested = before or TaggerState(state, separator)
+        tagged, truth = tested.names.tagged(tags, self.untagged)
         if test and known is not None:
             predicted = known.predict(X)
             tested = known.state.tested(truth, [predicted[row] for row in tagged])
@@ -197,9 +197,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     def new_features(self) -> TableFeatures:
         """Return an unfitted transformer with the parameters of the tagger."""
-        names = ("text", "category", "number", "date", "id", "drop", "min_rows", "max_features")
-        others = {name: getattr(self, name) for name in (*names, "encoders", "encoders_only")}
-        return TableFeatures(**others)
+        return TableFeatures(**{name: getattr(self, name) for name in signature(TableFeatures).parameters})
 
     def _new_model(self) -> Any:
         model = make_model(self.model) if isinstance(self.model, str) else clone(self.model)

@@ -26,21 +26,12 @@ SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": 
 
 
 class TagCounts(NamedTuple):
-    """How often a tag occurred, and how well it was predicted before its rows were learned.
+    """How often a tag occurred, and how well it was predicted before its rows were learned."""
 
-    Attributes
-    ----------
-    rows : int
-        Learned rows that have the tag.
-    tested, predicted, right : int
-        Of the rows that were predicted before they were learned: those that have the tag, those for which it was
-        predicted, and those for which it was predicted correctly.
-    """
-
-    rows: int = 0
-    tested: int = 0
-    predicted: int = 0
-    right: int = 0
+    rows: int = 0  # learned rows that have the tag
+    tested: int = 0  # of the rows that were predicted before they were learned, those that have the tag
+    predicted: int = 0  # of these rows, those for which it was predicted
+    right: int = 0  # of these rows, those for which it was predicted correctly
 
     def f1(self) -> float:
         """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
@@ -52,18 +43,10 @@ class TagCounts(NamedTuple):
 
 
 class TagNames(NamedTuple):
-    """The tags that are no longer used, and what replaces them.
+    """The tags that are no longer used, and what replaces them."""
 
-    Attributes
-    ----------
-    aliases : mapping from str to str
-        The current names of tags that were renamed or merged into another one.
-    retired : frozenset of str
-        Tags that are ignored.
-    """
-
-    aliases: Mapping[str, str]
-    retired: frozenset[str]
+    aliases: Mapping[str, str] = {}  # the current names of tags that were renamed or merged into another one
+    retired: frozenset[str] = frozenset()  # tags that are ignored
 
     def current(self, tags: Iterable[str]) -> set[str]:
         """Return the current names of tags.
@@ -99,10 +82,7 @@ class TagNames(NamedTuple):
 def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
     """Read the tags of a table: one column of lists or delimited texts, or columns of 0 and 1.
 
-    Returns
-    -------
-    list of sets, and the separator
-        None instead of a set if a row has no tags. The separator is detected if none is given.
+    The separator, which is detected if none is given, is returned, too.
     """
     names = [tags] if isinstance(tags, str) else list(tags)
     gone = [name for name in names if name not in table.columns]
@@ -119,7 +99,7 @@ def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str |
     """Read tags that are given beside a table: sets, lists, texts, or a data frame of 0 and 1."""
     if hasattr(y, "columns") or isinstance(y, Mapping):
         truths = read_table(y)
-        found, n_given = _from_truths(truths.columns, truths.n_rows), truths.n_rows
+        found = _from_truths(truths.columns, truths.n_rows)
     else:
         if isinstance(y, str) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) != 1:
             raise ValueError(
@@ -128,9 +108,8 @@ def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str |
             )
         cells = [None if is_missing(cell) or cell != cell else cell for cell in y]
         found, separator = _from_cells(cells, separator)
-        n_given = len(cells)
-    if n_given != n_rows:
-        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {n_given}.")
+    if len(found) != n_rows:
+        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {len(found)}.")
     return found, separator
 
 
