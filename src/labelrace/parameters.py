@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,6 +24,11 @@ def shown(names: Iterable[str], most: int = 5) -> str:
     """Return up to `most` names, quoted, to list in an error or a warning."""
     listed = list(names)
     return ", ".join(map(repr, listed[:most])) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that are there more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

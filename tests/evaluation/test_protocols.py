@@ -175,7 +175,7 @@ def test_undefined_measures_are_nan(remembers):
     [
         ({"delay": -1}, "delay must be"),
         ({"missing": 1.5}, "missing must be"),
-        ({"batch_size": 0}, "at least 1 row"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ({"measures": "accuracy"}, "measures must be some of"),
     ],
 )
@@ -351,7 +351,7 @@ def test_hidden_labels_are_the_same_in_all_iterations(remembers, batches):
         ({"iterations": 0}, "iterations must be"),
         ({"test_share": 0.0}, "leaves no rows"),
         ({"test_share": 1.0}, "leaves no rows"),
-        ({"batch_size": 0}, "at least 1 row"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ({"missing": -0.1}, "missing must be"),
     ],
 )

@@ -29,7 +29,7 @@ def test_is_the_papers(k):
 
 
 def test_wrong_shapes():
-    with pytest.raises(ValueError, match="top must have a row of labels for each of 2 rows"):
+    with pytest.raises(ValueError, match="top must have a list of labels for each of 2 rows"):
         propensity_scored_precision(np.eye(2), [[1]], [0.5, 0.5])
     with pytest.raises(ValueError, match="propensity must have an entry for each of 2 labels"):
         propensity_scored_precision(np.eye(2), [[1], [0]], [0.5])

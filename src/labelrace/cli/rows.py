@@ -16,10 +16,12 @@ import scipy.sparse
 from labelrace.exceptions import DataFormatError
 from labelrace.models.naming import moved, places_among
 from labelrace.streams import open_stream
+from labelrace.streams.cells import finite_number
 from labelrace.streams.dataset import check_batch_size
 from labelrace.streams.jsonl import with_keys_once
 from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
+from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.typing import AnyMatrix, FloatArray
 
 
@@ -33,21 +35,11 @@ def source_of(stream: Any) -> dict[str, Any]:
 
 
 class Features(NamedTuple):
-    """What a model knows of its features.
-
-    Attributes
-    ----------
-    n_features : int
-        How many there are.
-    names : list of str or None
-        Their names, if they have any.
-    texts : dict from int to list of str
-        For nominal ones, by column, the texts that the codes 0, 1, 2, … stand for.
-    """
+    """What a model knows of its features."""
 
     n_features: int
-    names: list[str] | None
-    texts: dict[int, list[str]]
+    names: list[str] | None  # if they have any
+    texts: dict[int, list[str]]  # for nominal ones, by column, the texts that the codes 0, 1, 2, … stand for
 
 
 def known_features(model: Any) -> Features:
@@ -181,7 +173,7 @@ def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[
     for place, (number, line) in enumerate(numbered):
         try:
             [cells] = csv.reader([line])
-            if place == 0 and not any(map(_is_number, cells)):
+            if place == 0 and all(finite_number(cell or "nan") is None for cell in cells):
                 order = _header_order([cell.strip() for cell in cells], known)
                 if order is not None:
                     continue
@@ -211,14 +203,6 @@ def _header_order(cells: list[str], known: Features) -> list[int] | None:
     return [cells.index(name) for name in known.names]
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True
-
-
 def _json_row(line: str, number: int, places: dict[str, int], texts: dict[int, list[str]]) -> tuple[int, Any]:
     where = f"standard input, line {number}"
     try:
@@ -240,7 +224,7 @@ def _number(value: Any, texts: list[str] | None = None) -> float:
     """Read a finite number; null is a missing one. One of a nominal feature's ``texts`` is read as its code."""
     if value is None:
         return np.nan
-    if texts is not None and (isinstance(value, str) or all(map(_is_number, texts))):
+    if texts is not None and (isinstance(value, str) or all(finite_number(text) is not None for text in texts)):
         text = value if isinstance(value, str) else f"{value:g}"
         if text in texts:
             return float(texts.index(text))
@@ -259,8 +243,5 @@ def _stack(batch: list[tuple[int, Any]], n_features: int) -> AnyMatrix:
             )
     if not any(isinstance(row, dict) for _, row in batch):
         return np.stack([row for _, row in batch])
-    cells = [row if isinstance(row, dict) else dict(enumerate(row)) for _, row in batch]
-    owner = np.repeat(np.arange(len(cells)), [len(row) for row in cells])
-    columns = np.fromiter((place for row in cells for place in row), dtype=np.intp, count=len(owner))
-    values = np.fromiter((value for row in cells for value in row.values()), dtype=float, count=len(owner))
-    return scipy.sparse.csr_array((values, (owner, columns)), shape=(len(cells), n_features))
+    cells = (row if isinstance(row, dict) else dict(enumerate(row)) for _, row in batch)
+    return csr_rows(*entry_arrays(cells), n_features)

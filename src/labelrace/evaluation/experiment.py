@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import platform
@@ -20,11 +21,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import clone
 
-from labelrace import __version__
+from labelrace import __version__, parameters
 from labelrace.evaluation.checkpoint import MANY_LABELS
 from labelrace.evaluation.protocols import changed_options, check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
-from labelrace.evaluation.workers import Progress, ProgressReporter, Task, default_jobs, perform
+from labelrace.evaluation.workers import Progress, Task, default_jobs, perform, progress_of
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.measures.inputs import are_label_sets
 from labelrace.models.registry import make_model
@@ -93,7 +94,8 @@ class ModelSpec:
         if self.estimator is None:
             given, kind = self.parameters, self.name
         else:
-            given, kind = _changed_parameters(self._unseeded()), _path_of(type(self.estimator))
+            known = type(self.estimator)
+            given, kind = _changed_parameters(self._unseeded()), f"{known.__module__}:{known.__qualname__}"
         description = {"name": self.label, "parameters": {key: _jsonable(value) for key, value in given.items()}}
         return description if self.label == kind else {**description, "model": kind}
 
@@ -153,12 +155,9 @@ def _as_spec(model: AnyModel, taken: Sequence[str]) -> ModelSpec:
         raise TypeError(
             f"a model must be a name, (name, parameters), a ModelSpec or an object with predict, got {model!r}"
         )
-    label = stem = type(model).__name__
-    number = 1
-    while label in taken:
-        number += 1
-        label = f"{stem}-{number}"
-    return ModelSpec(estimator=model, label=label)
+    stem = type(model).__name__
+    labels = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return ModelSpec(estimator=model, label=next(label for label in labels if label not in taken))
 
 
 def _parameters(model: Any, *, deep: bool = False) -> dict[str, Any]:
@@ -180,10 +179,6 @@ def _changed_parameters(model: Any) -> dict[str, Any]:
         for name, value in _parameters(model).items()
         if name not in known or repr(known[name].default) != repr(value)
     }
-
-
-def _path_of(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _jsonable(value: Any) -> Any:
@@ -240,7 +235,10 @@ def open_source(source: Any, labels: Any = None) -> Source:
         return Source(source, _describe(source, _rows_digest(source)))
     if not hasattr(source, "batches"):
         raise TypeError(f"source must be a name, a file, a Dataset or a stream with batches(size), got {source!r}")
-    return Source(source, _describe(source, _parameters_digest(source)))
+    if not isinstance(source, SyntheticStream):
+        return Source(source, _describe(source, None))
+    settings = json.dumps(dataclasses.asdict(source), sort_keys=True)
+    return Source(source, _describe(source, f"sha256:{hashlib.sha256(settings.encode()).hexdigest()}"))
 
 
 def _describe(data: Any, checksum: str | None) -> dict[str, Any]:
@@ -281,13 +279,6 @@ def _rows_digest(data: Dataset) -> str:
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
     return f"sha256:{digest.hexdigest()}"
-
-
-def _parameters_digest(stream: Any) -> str | None:
-    if not isinstance(stream, SyntheticStream):
-        return None
-    parameters = json.dumps(dataclasses.asdict(stream), sort_keys=True)
-    return f"sha256:{hashlib.sha256(parameters.encode()).hexdigest()}"
 
 
 def run(
@@ -383,10 +374,8 @@ def run(
     specs = as_specs(models)
     if measures != "auto":
         measures = measure_names(measures)
-    if runs < 1:
-        raise ValueError(f"runs must be at least 1 run, got {runs!r}")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs must be at least 1 job, got {jobs!r}")
+    parameters.check_whole("runs", runs, 1)
+    parameters.check_whole("jobs", 1 if jobs is None else jobs, 1)
     if calibration and protocol != "prequential":
         raise ValueError(f"calibration must be False with protocol {protocol!r}; it is recorded in prequential runs")
     check_options(batch_size=batch_size)
@@ -408,36 +397,30 @@ def run(
         "seed": seed,
         "batch_size": batch_size,
         "measures": list(names),
-        "machine": _machine(),
+        "machine": {
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+            "cpus": os.cpu_count(),
+        },
         **({"options": changed} if changed else {}),
     }
+    # Nothing but the models' own draws depends on the seed then.
+    skip_repeats = skip_repeats and protocol == "prequential" and not options.get("missing")
+    seeds = [int(np.random.SeedSequence(seed, spawn_key=(i,)).generate_state(1)[0]) for i in range(runs)]
     pairs = [
-        Task(spec, number, _run_seed(seed, number), data, protocol, batch_size, names, options, calibration)
+        Task(spec, number, seeds[number], data, protocol, batch_size, names, options, calibration)
         for number in range(runs)
         for spec in specs
-        if number == 0 or not (skip_repeats and _only_repeats(spec, protocol, options))
+        if number == 0 or not skip_repeats or spec.is_random
     ]
     with open_folder(out, manifest, resume=resume) as folder:
         tasks = [task for task in pairs if (task.model.label, task.run) not in folder.done]
-        reporter = ProgressReporter(on_progress, description["rows"], len(tasks))
         performed = perform(tasks, jobs or default_jobs()) if performer is None else performer(tasks)
         with closing(performed) as records:
-            for record in records:
+            for record, progress in progress_of(records, description["rows"], len(tasks)):
                 if record["kind"] != "started":
                     folder.append(record)
-                reporter.report(record)
+                if on_progress is not None and record["kind"] not in ("labels", "calibration"):
+                    on_progress(progress)
     return read_run(out)
-
-
-def _run_seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)[0])
-
-
-def _only_repeats(spec: ModelSpec, protocol: str, options: Mapping[str, Any]) -> bool:
-    return protocol == "prequential" and not options.get("missing") and not spec.is_random
-
-
-def _machine() -> dict[str, Any]:
-    """Describe the machine that the times of a run are from."""
-    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"platform": platform.platform(), "python": platform.python_version(), **libraries, "cpus": os.cpu_count()}

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from labelrace import parameters
 from labelrace.evaluation.checkpoint import BatchTest, Checkpoint, Observer, Stopwatch, memory_meter
 from labelrace.measures.inputs import are_label_sets
-from labelrace.typing import AnyMatrix, BoolArray, IntArray
+from labelrace.streams.cells import canonical_rows
+from labelrace.typing import IntArray
 
 
 def prequential(
@@ -118,13 +120,15 @@ def _test_and_train(
             values = test(model, X, Y, watch) if tested else {}
             pending.append((X, hider.hide(Y)))
             if len(pending) > delay:
-                _learn(model.partial_fit, *pending.popleft(), watch)
+                with watch.timing("learn"):
+                    model.partial_fit(*pending.popleft())
             whole = end - start >= whole_size
             yield Checkpoint(number, start, end, values, watch.seconds, peak(), whole, tested)
         if pending:
             watch = Stopwatch()
-            for X, Y in pending:
-                _learn(model.partial_fit, X, Y, watch)
+            with watch.timing("learn"):
+                for X, Y in pending:
+                    model.partial_fit(X, Y)
             yield Checkpoint(number + 1, end, end, {}, watch.seconds, peak(), whole=False, tested=False)
 
 
@@ -211,19 +215,15 @@ def _train_and_test(
         for number, (X, Y) in enumerate(batches):
             start, end = end, end + _row_count(X)
             shown, watch = hider.hide(Y), Stopwatch()
-            for _ in range(times):
-                _learn(learn, X, shown, watch)
+            with watch.timing("learn"):
+                for _ in range(times):
+                    learn(X, shown)
             values = test(model, *held_out, watch)
             yield Checkpoint(number, start, end, values, watch.seconds, peak())
 
 
 def _is_online(model: Any) -> bool:
     return bool(getattr(model, "is_online", hasattr(model, "partial_fit")))
-
-
-def _learn(learn: Callable[[Any, Any], object], X: Any, Y: Any, watch: Stopwatch) -> None:
-    with watch.timing("learn"):
-        learn(X, Y)
 
 
 def _split(n_rows: int, test_share: float, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -257,18 +257,14 @@ def check_options(
     memory: bool = False,
 ) -> None:
     """Raise ValueError for a parameter of a protocol that cannot be."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1 row, got {batch_size!r}")
-    if delay < 0:
-        raise ValueError(f"delay must be 0 batches or more, got {delay!r}")
-    if not 0 <= missing <= 1:
-        raise ValueError(f"missing must be a share from 0 to 1, got {missing!r}")
+    parameters.check_whole("batch_size", batch_size, 1)
+    parameters.check_whole("delay", delay, 0)
+    parameters.check_number("missing", missing, 0, 1)
+    parameters.check_whole("iterations", iterations, 1)
     if not 0 < test_share < 1:
         raise ValueError(
             f"test_share must be between 0 and 1, got {test_share!r}, which leaves no rows to test or none to learn"
         )
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, got {iterations!r}")
 
 
 def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,19 +302,11 @@ class LabelHider:
         hidden = self._rng.random(np.shape(Y), dtype=np.float32) < self._share
         if scipy.sparse.issparse(Y):
             if self._shown_as == 0:
-                return _without(Y, hidden)
+                return canonical_rows(Y.multiply(~hidden))
             Y = Y.toarray()
         if hasattr(Y, "columns"):  # a data frame, which keeps its names
             return Y.astype(np.float64).mask(hidden, self._shown_as)
         return np.where(hidden, self._shown_as, Y)
-
-
-def _without(Y: AnyMatrix, hidden: BoolArray) -> AnyMatrix:
-    """Leave hidden entries out of a sparse matrix, which stays sparse."""
-    entries = scipy.sparse.coo_array(Y)
-    kept = ~hidden[entries.row, entries.col]
-    where = (entries.row[kept], entries.col[kept])
-    return scipy.sparse.csr_array((entries.data[kept], where), shape=Y.shape)
 
 
 def _batches(data: Any, size: int) -> Iterator[tuple[Any, Any]]:

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -186,42 +186,32 @@ class _Worker:
 
 def process_context() -> Any:
     """Return the way to start processes: not as copies of this one, whose threads and locks they would lack."""
-    methods = multiprocessing.get_all_start_methods()
-    if "forkserver" not in methods:
+    if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     # Imported once, by the server, rather than by each process. "__main__" is what it imports anyway.
     context.set_forkserver_preload(["__main__", __name__])
-    _start_server()
+    if threading.current_thread() is threading.main_thread():
+        from multiprocessing import forkserver
+
+        # Started so that it ignores Ctrl-C, which a terminal sends to all processes.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.signal(signal.SIGINT, before)
     return context
-
-
-def _start_server() -> None:
-    """Start the fork server so that it ignores Ctrl-C, which a terminal sends to all processes."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    from multiprocessing import forkserver
-
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _work(task: Task, pipe: Connection) -> None:
     # Ctrl-C reaches all processes of a terminal, but it is the parent that ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.showwarning = _show_in_a_line
+    warnings.showwarning = lambda message, *_, **__: print(f"Warning: {message}", file=sys.stderr)
     # The pipe is broken when the parent has ended; then there is nothing left to do.
     with pipe, suppress(BrokenPipeError):
         for record in records_of(task):
             pipe.send(record)
-
-
-def _show_in_a_line(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"Warning: {message}", file=sys.stderr)
 
 
 def _end_with_parent() -> None:
@@ -263,38 +253,19 @@ class Progress:
     total: int = 0
 
 
-class ProgressReporter:
-    """Turns records into the progress of a run."""
-
-    def __init__(self, on_progress: Callable[[Progress], object] | None, total_rows: int | None, total: int) -> None:
-        self._on_progress = on_progress
-        self._total_rows = total_rows
-        self._total = total
-        self._finished = 0
-        self._rows: dict[tuple[str, int], int] = {}
-        # For each pair of model and run, and each measure: the weighted sum of values, and their rows.
-        self._sums: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
-
-    def report(self, record: Record) -> None:
-        """Report the progress that a record makes."""
+def progress_of(records: Iterable[Record], total_rows: int | None, total: int) -> Iterator[tuple[Record, Progress]]:
+    """Yield each record with the progress that it makes."""
+    finished, rows = 0, Counter[tuple[str, int]]()
+    # For each pair of model and run, and each measure: the weighted sum of values, and their rows.
+    known: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
+    for record in records:
         kind, pair = record["kind"], (record["model"], record["run"])
-        if self._on_progress is None or kind in ("labels", "calibration"):
-            return
-        sums = self._sums.setdefault(pair, {})
+        sums = known.setdefault(pair, {})
         if kind == "batch":
-            rows, self._rows[pair] = record["end"] - record["start"], record["end"]
+            new, rows[pair] = record["end"] - record["start"], record["end"]
             for name, value in record["measures"].items():
-                total, weight = sums.get(name, (0.0, 0))
-                sums[name] = (total, weight) if value is None else (total + rows * value, weight + rows)
-        self._finished += kind in _LAST
-        progress = Progress(
-            kind,
-            *pair,
-            rows=self._rows.get(pair, 0),
-            total_rows=self._total_rows,
-            measures={name: total / weight if weight else math.nan for name, (total, weight) in sums.items()},
-            error=record.get("error"),
-            finished=self._finished,
-            total=self._total,
-        )
-        self._on_progress(progress)
+                total_value, weight = sums.get(name, (0.0, 0))
+                sums[name] = (total_value, weight) if value is None else (total_value + new * value, weight + new)
+        finished += kind in _LAST
+        means = {name: value / weight if weight else math.nan for name, (value, weight) in sums.items()}
+        yield record, Progress(kind, *pair, rows[pair], total_rows, means, record.get("error"), finished, total)

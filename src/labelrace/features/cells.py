@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labelrace.parameters import repeated
 from labelrace.typing import Array, FloatArray
 
 Cells: TypeAlias = list[Any] | Array
@@ -89,7 +90,7 @@ def read_table(X: Any) -> Table:
     if isinstance(X, Table):
         return X
     if isinstance(X, Mapping):
-        _check_names(X)
+        _check_names(list(X))
         are_columns = all(hasattr(cells, "__len__") and not isinstance(cells, str) for cells in X.values())
         if not are_columns or len(lengths := set(map(len, X.values()))) != 1:
             raise ValueError(
@@ -114,14 +115,12 @@ def read_table(X: Any) -> Table:
     return _from_array(X)
 
 
-def _check_names(names: Iterable[Any]) -> None:
-    seen = set[str]()
+def _check_names(names: Sequence[Any]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise ValueError(f"X must have columns whose names are text, got {name!r}: rename it.")
-        if name in seen:
-            raise ValueError(f"X has two columns called {name!r}: rename one of them.")
-        seen.add(name)
+    if twice := repeated(names):
+        raise ValueError(f"X has two columns called {twice[0]!r}: rename one of them.")
 
 
 def _from_array(X: Any) -> Table:

@@ -10,26 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labelrace import parameters
 from labelrace.measures.inputs import as_labels_with_missing, as_probabilities
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
 class Reliability(NamedTuple):
-    """What is known of the entries in each bin of probability: sums, and what follows from them.
+    """What is known of the entries in each bin of probability: sums, and what follows from them."""
 
-    Parameters
-    ----------
-    entries : array of int
-        How many there are.
-    probability : array of float
-        Sum of their probabilities.
-    present : array of int
-        How many of them are present.
-    """
-
-    entries: IntArray
-    probability: FloatArray
-    present: IntArray
+    entries: IntArray  # how many there are
+    probability: FloatArray  # sum of their probabilities
+    present: IntArray  # how many of them are present
 
     @property
     def edges(self) -> FloatArray:
@@ -136,8 +127,7 @@ def merge(one: Reliability, other: Reliability) -> Reliability:
 
 
 def _edges(n_bins: int) -> FloatArray:
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
-        raise ValueError(f"n_bins must be a whole number, at least 1, got {n_bins!r}")
+    parameters.check_whole("n_bins", n_bins, 1)
     return np.linspace(0, 1, int(n_bins) + 1)
 
 

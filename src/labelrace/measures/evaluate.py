@@ -43,23 +43,14 @@ from labelrace.typing import AnyMatrix, FloatArray
 class Measure:
     """What there is to know of a measure.
 
-    Parameters
-    ----------
-    function : callable
-        Computes it from what `of` names.
-    of : {"counts", "ranks", "scores"}
-        What it is computed from: a `Confusion`; the `RelevantRanks`, and `K` if the name ends in ``_at_K``; or the true
-        labels and the scores.
-    is_loss : bool, default=False
-        Whether lower values are better.
-    in_all : bool, default=True
-        Whether it is one of the measures of the original evaluation, which `"all"` stands for.
+    ``function`` computes it from a `Confusion` ("counts"); from the `RelevantRanks`, and `K` if the name ends in
+    ``_at_K`` ("ranks"); or from the true labels and the scores ("scores").
     """
 
     function: Callable[..., float]
     of: Literal["counts", "ranks", "scores"]
-    is_loss: bool = False
-    in_all: bool = True
+    is_loss: bool = False  # whether lower values are better
+    in_all: bool = True  # whether it is one of the measures of the original evaluation, which "all" stands for
 
     @property
     def needs_scores(self) -> bool:

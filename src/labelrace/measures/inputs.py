@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from labelrace.core.linalg import why_malformed
+from labelrace.core.linalg import sparse_marks, why_malformed
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 
@@ -145,14 +145,12 @@ def as_top(top: Any, shape: tuple[int, int]) -> IntArray:
 def as_probabilities(P: AnyMatrix, name: str, shape: tuple[int, int], other: str) -> FloatArray:
     """Return `P` as a float64 array of the given shape, that of `other`, with values from 0 to 1."""
     values = _as_dense(P, name, "probability", shape, other)
+    low, high = values.min(), values.max()
     # A NaN makes both comparisons false.
-    if not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError(f"{name} must hold probabilities, from 0 to 1, got {_span(values)}")
+    if not (low >= 0 and high <= 1):
+        found = "NaN" if np.isnan(low) else f"values from {low:.6g} to {high:.6g}"
+        raise ValueError(f"{name} must hold probabilities, from 0 to 1, got {found}")
     return values
-
-
-def _span(values: FloatArray) -> str:
-    return "NaN" if np.isnan(values).any() else f"values from {values.min():.6g} to {values.max():.6g}"
 
 
 def _as_dense(values: AnyMatrix, name: str, what: str, shape: tuple[int, int], other: str) -> FloatArray:
@@ -181,7 +179,8 @@ def _from_sparse(Y: SparseMatrix, name: str, shape: tuple[int, int] | None) -> S
     labels = sparse.csr_array(Y, copy=True)
     labels.sum_duplicates()
     labels.eliminate_zeros()
-    _require_labels(bool((labels.data == 1).all()), name)
+    if (labels.data != 1).any():
+        raise ValueError(f"{name} must hold only 0 and 1")
     return _ones_at(labels.indices, labels.indptr, labels.shape)
 
 
@@ -191,12 +190,10 @@ def _from_dense(Y: Array, name: str, shape: tuple[int, int] | None) -> SparseMat
         if Y.dtype.kind not in "iuf":
             Y = _as_float(Y, f"{name} must hold only 0 and 1")
         present = Y == 1
-        _require_labels(bool((present | (Y == 0)).all()), name)
+        if not (present | (Y == 0)).all():
+            raise ValueError(f"{name} must hold only 0 and 1")
         Y = present
-    n_examples, n_labels = Y.shape
-    cells = np.flatnonzero(Y)
-    indptr = np.searchsorted(cells, np.arange(n_examples + 1) * n_labels)
-    return _ones_at(cells % n_labels, indptr, Y.shape)
+    return sparse_marks(np.ascontiguousarray(Y))
 
 
 def _ones_at(indices: Array, indptr: Array, shape: tuple[int, int]) -> SparseMatrix:
@@ -212,8 +209,3 @@ def _as_float(values: Array, message: str) -> FloatArray:
         return values.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{message}: {error}") from error
-
-
-def _require_labels(valid: bool, name: str) -> None:
-    if not valid:
-        raise ValueError(f"{name} must hold only 0 and 1")

@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from labelrace import parameters
+from labelrace.measures.inputs import as_labels, as_top
 from labelrace.typing import AnyMatrix, FloatArray
-
-__all__ = ["propensities", "propensity_scored_precision"]
 
 
 def propensities(counts: Any, n_rows: float, a: float = 0.55, b: float = 1.5) -> FloatArray:
@@ -72,17 +70,15 @@ def propensity_scored_precision(Y_true: AnyMatrix, top: Any, propensity: Any) ->
     >>> propensity_scored_precision(Y, [[2], [0]], [0.9, 0.5, 0.1]).__round__(3)
     0.833
     """
-    Y, best, worth = scipy.sparse.csr_array(Y_true), np.asarray(top), 1.0 / np.asarray(propensity, dtype=float)
-    if best.ndim != 2 or len(best) != Y.shape[0]:
-        raise ValueError(f"top must have a row of labels for each of {Y.shape[0]} rows, got the shape {best.shape}.")
+    Y, worth = as_labels(Y_true, "Y_true"), 1.0 / np.asarray(propensity, dtype=float)
+    best = as_top(top, Y.shape)
     if worth.shape != (Y.shape[1],):
         raise ValueError(f"propensity must have an entry for each of {Y.shape[1]} labels, got {worth.shape}.")
-    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[Y.data != 0]
-    labels = Y.indices[Y.data != 0]
-    asked = (np.arange(len(best))[:, None] * Y.shape[1] + best).ravel()
-    hit = np.isin(asked, rows * Y.shape[1] + labels)
+    rows, labels = Y.nonzero()
+    asked = (np.arange(len(best))[:, None] * Y.shape[1] + best)[best >= 0]
+    hit = np.isin(asked, rows.astype(np.intp) * Y.shape[1] + labels)
     # The best that could be reached: of each row the labels that are worth most.
     order = np.lexsort((-worth[labels], rows))
     rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
     most = worth[labels[order]][rank < best.shape[1]].sum()
-    return float(worth[best.ravel()[hit]].sum() / most) if len(rows) else float("nan")
+    return float(worth[best[best >= 0][hit]].sum() / most) if len(rows) else float("nan")

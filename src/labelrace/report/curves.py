@@ -26,21 +26,24 @@ def curves(runs: Runs, measures: Sequence[str]) -> dict[str, Any]:
     """
     ends = sorted({end for of_model in runs.values() for run in of_model.values() for end in run.tested})
     window = max(2, round(math.sqrt(len(ends))))
-    last = _last_of_buckets(len(ends), _MOST_POINTS)
+    # The last places of even stretches.
+    n_points = min(len(ends), _MOST_POINTS)
+    last = [len(ends) * (point + 1) // n_points - 1 for point in range(n_points)]
+    starts = [0, *(place + 1 for place in last)]
     values: dict[str, dict[str, list[list[float | None]]]] = {}
     for measure in measures:
         values[measure] = {kind: [] for kind in KINDS}
         for of_model in runs.values():
             table, whole = _table(of_model, ends, measure)
             # A partial batch leaves the means of whole batches as they were.
-            counted = np.where(whole, table, np.nan)
-            lines = {
-                "batch": _bucket_means(mean(table), last),
+            counted, line = np.where(whole, table, np.nan), mean(table)
+            lines: dict[str, Any] = {
+                "batch": [mean(line[start : stop + 1]) for start, stop in zip(starts, last, strict=False)],
                 "windowed": mean(_until_the_end(running_means(counted, window=window), table))[last],
                 "cumulative": mean(_until_the_end(running_means(counted), table))[last],
             }
-            for kind, line in lines.items():
-                values[measure][kind].append([plain(value) for value in line])
+            for kind, points in lines.items():
+                values[measure][kind].append([plain(value) for value in points])
     return {"rows": [ends[place] for place in last], "batches": len(ends), "window": window, "values": values}
 
 
@@ -91,17 +94,6 @@ def _until_the_end(means: FloatArray, table: FloatArray) -> FloatArray:
     """Leave out the means beyond the last value of each run."""
     reached = np.cumsum(~np.isnan(table[:, ::-1]), axis=1)[:, ::-1] > 0
     return np.where(reached, means, np.nan)
-
-
-def _last_of_buckets(count: int, most: int) -> list[int]:
-    """Return the last place of each of at most ``most`` even stretches."""
-    buckets = min(count, most)
-    return [count * (bucket + 1) // buckets - 1 for bucket in range(buckets)]
-
-
-def _bucket_means(line: FloatArray, last: Sequence[int]) -> FloatArray:
-    starts = [0, *(place + 1 for place in last)]
-    return np.array([mean(line[start : stop + 1]) for start, stop in zip(starts, last, strict=False)])
 
 
 def _stack(lines: Sequence[Sequence[float | None]], width: int) -> FloatArray:

@@ -195,8 +195,7 @@ def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = 
             on.set_xlabel(panel.x_label)
     for on in axes[len(shown) :]:
         on.remove()
-    handles = _handles(shown, entries)
-    if handles:
+    if handles := _handles(shown, entries):
         _legend(figure, handles, columns)
     return figure
 

@@ -85,6 +85,8 @@ def render_page(document: Document) -> str:
         for number, chart in enumerate(wanted)
         if can_draw()
     }
+    tables = [table for section in document.sections for table in section.tables]
+    colored = [row.color for table in tables for group in table.groups for row in group.rows if row.color is not None]
     interactive = document.chart_data is not None
     scripts = [*_SCRIPTS, *(_CHART_SCRIPTS if interactive else ())]
     library = f"{_static(_UPLOT)}\n" if interactive else ""
@@ -106,7 +108,7 @@ def render_page(document: Document) -> str:
         # The page's policy allows this script and no other, so that script in a name does not run.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=Markup("\n".join(map(_static, _STYLES))),
-        colors=[PALETTE[place % len(PALETTE)] for place in range(_count_colors(document))],
+        colors=[PALETTE[place % len(PALETTE)] for place in range(1 + max(colored, default=-1))],
         palette=PALETTE,
         data=as_json(document.chart_data or {}),
         **document.context,
@@ -134,11 +136,6 @@ def made_by(manifest: Mapping[str, Any]) -> str:
         f"Made by labelrace {manifest['version']} from runs started {manifest['created']} with seed {manifest['seed']} "
         f"on {machine.get('platform', 'an unknown platform')}, {plural(machine.get('cpus') or 1, 'processor')}."
     )
-
-
-def _count_colors(document: Document) -> int:
-    rows = (row for section in document.sections for table in section.tables for g in table.groups for row in g.rows)
-    return 1 + max((row.color for row in rows if row.color is not None), default=-1)
 
 
 def _static(name: str) -> str:

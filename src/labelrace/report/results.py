@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,11 @@ def _results_table(summary: Summary) -> Table:
     measures = summary["measures"]
     rows = []
     for place, model in enumerate(summary["models"]):
-        cells = [_measured(model["measures"][measure["name"]], measure["decimals"]) for measure in measures]
+        cells = []
+        for measure in measures:
+            found, decimals = model["measures"][measure["name"]], measure["decimals"]
+            sd, rank = as_value(found["sd"], decimals, ""), "" if found["rank"] is None else str(found["rank"])
+            cells.append(Cell(as_value(found["mean"], decimals), sd, rank, found["best"], number=found["mean"]))
         rank, seconds = model["average_rank"], model["seconds"]["total"]
         cells.append(Cell(as_value(rank, 2), best=model["best_rank"], number=rank))
         cells.append(Cell(as_significant(seconds), best=model["fastest"], number=seconds))
@@ -127,12 +131,6 @@ def _results_table(summary: Summary) -> Table:
     return Table("results", f"Results on {summary['title']}.", columns, [Group(rows)], sortable=True, overview=2)
 
 
-def _measured(cell: Mapping[str, Any], decimals: int) -> Cell:
-    sd = "" if cell["sd"] is None else as_value(cell["sd"], decimals)
-    rank = "" if cell["rank"] is None else str(cell["rank"])
-    return Cell(as_value(cell["mean"], decimals), sd, rank, cell["best"], number=cell["mean"])
-
-
 def _labels_section(summary: Summary, chart: Chart) -> Section:
     """Return the labels that are known best and least, by name, and F1 of all labels by their frequency."""
     labels, models = summary["labels"], summary["models"][:_COMPARED]
@@ -143,7 +141,7 @@ def _labels_section(summary: Summary, chart: Chart) -> Section:
                 labels["names"][label],
                 [
                     Cell(f"{100 * labels['frequency'][label]:.3g} %", number=labels["frequency"][label]),
-                    *(_number(labels["f1"][place][label], 3) for place in range(len(models))),
+                    *(Cell(as_value(f1[label], 3), number=f1[label]) for f1 in labels["f1"][: len(models)]),
                 ],
             )
             for label in places
@@ -155,10 +153,6 @@ def _labels_section(summary: Summary, chart: Chart) -> Section:
         "Labels that are in very few rows are left out. In the chart, lines are means over labels of similar frequency."
     )
     return Section("Labels", hint, [Table("labels", caption, columns, groups, first="Label")], [chart], "labels.html")
-
-
-def _number(value: float | None, decimals: int) -> Cell:
-    return Cell(as_value(value, decimals), number=value)
 
 
 def _time_section(summary: Summary) -> Section:
@@ -203,28 +197,21 @@ def _bars(summary: Summary) -> dict[str, Any]:
 
 def _curves_figure(summary: Summary) -> Figure:
     """Draw windowed means over the stream, one panel per measure."""
-    rows, values = summary["curves"]["rows"], summary["curves"]["values"]
+    rows, values, events = summary["curves"]["rows"], summary["curves"]["values"], summary["events"]
+    places = {model["name"]: place for place, model in enumerate(summary["models"])}
+    marks = [Mark(row, places[one["model"]]) for one in events["drifts"] for row in one["rows"]]
+    marks += [Mark(one["row"]) for one in events["labels"]]
     shown = [
         Panel(
             f"{measure['label']} {'↓' if measure['lower'] else '↑'}",
-            [
-                Series(model["name"], rows, values[measure["name"]]["windowed"][place], place)
-                for place, model in enumerate(summary["models"])
-            ],
+            [Series(name, rows, values[measure["name"]]["windowed"][place], place) for name, place in places.items()],
             "rows of the stream",
-            marks=_marks(summary),
+            marks=marks,
             end_names=True,
         )
         for measure in summary["measures"]
     ]
     return panels(shown, across=2, size=(5.6, 3.0 + 0.06 * len(summary["models"])))
-
-
-def _marks(summary: Summary) -> list[Mark]:
-    """Return the drifts that were found and the labels that appeared, for the curves."""
-    places = {model["name"]: place for place, model in enumerate(summary["models"])}
-    found = [Mark(row, places[one["model"]]) for one in summary["events"]["drifts"] for row in one["rows"]]
-    return found + [Mark(one["row"]) for one in summary["events"]["labels"]]
 
 
 def _labels_figure(summary: Summary) -> Figure:

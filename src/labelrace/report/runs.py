@@ -31,7 +31,11 @@ class Run:
     @cached_property
     def tested(self) -> dict[int, Mapping[str, Any]]:
         """The batches with any value, by the row they end at; numbers differ where a model learns all at once."""
-        return {batch["end"]: batch for _, batch in sorted(self.batches.items()) if _any_value(batch)}
+        return {
+            batch["end"]: batch
+            for _, batch in sorted(self.batches.items())
+            if any(value is not None for value in (batch.get("measures") or {}).values())
+        }
 
     @cached_property
     def averaged(self) -> dict[int, Mapping[str, Any]]:
@@ -105,8 +109,3 @@ def mean(values: FloatArray, axis: int = 0) -> FloatArray:
 def plain(value: Any) -> float | None:
     """Return a number as JSON can hold it: no NaN, no infinity, no NumPy type."""
     return float(value) if np.isfinite(value) else None
-
-
-def _any_value(batch: Mapping[str, Any]) -> bool:
-    """Return whether the batch was tested: one that was only learned has no value."""
-    return any(value is not None for value in (batch.get("measures") or {}).values())

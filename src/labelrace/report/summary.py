@@ -54,11 +54,18 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     """
     runs = group_records(manifest, records)
     measures = list(manifest["measures"])
-    chosen = {name: _chosen(of_model) for name, of_model in runs.items()}
+    described = {model["name"]: model for model in manifest["models"]}
+    # The finished runs, or if there is none all that left anything.
+    chosen = {
+        name: [run for run in of_model.values() if run.done] or [run for run in of_model.values() if run.batches]
+        for name, of_model in runs.items()
+    }
     once = _run_once(runs, manifest["runs"])
     models = [
         {
-            **_describe(name, manifest),
+            "name": name,
+            "kind": described.get(name, {}).get("model", name),
+            "parameters": described.get(name, {}).get("parameters") or {},
             "runs": _counts(of_model, 1 if name in once else manifest["runs"]),
             "ranked": any(run.done for run in of_model.values()),
             "measures": {measure: _over_runs(chosen[name], measure) for measure in measures},
@@ -81,7 +88,15 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         "complete": all(model["runs"]["finished"] == model["runs"]["expected"] for model in models),
         "notes": _notes(manifest, runs, models, once),
         "failures": _failures(runs),
-        "measures": [_measure(name, models) for name in measures],
+        "measures": [
+            {
+                "name": name,
+                "label": measure_label(name),
+                "lower": is_loss(name),
+                "decimals": decimals_for(model["measures"][name]["mean"] for model in models),
+            }
+            for name in measures
+        ],
         "models": models,
         "reference": reference,
         "curves": lines,
@@ -90,17 +105,6 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
         "extremes": extremes(of_labels, max(tested, default=0)),
         "manifest": dict(manifest),
     }
-
-
-def _describe(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's name, which registered model it is, and its parameters."""
-    described: Mapping[str, Any] = next((model for model in manifest["models"] if model["name"] == name), {})
-    return {"name": name, "kind": described.get("model", name), "parameters": described.get("parameters") or {}}
-
-
-def _chosen(of_model: Mapping[int, Run]) -> list[Run]:
-    """Return the finished runs, or if there is none all that left anything."""
-    return [run for run in of_model.values() if run.done] or [run for run in of_model.values() if run.batches]
 
 
 def _run_once(runs: Runs, asked: int) -> set[str]:
@@ -178,11 +182,10 @@ def _rank(models: list[dict[str, Any]], measures: Sequence[str]) -> None:
     for model in models:
         ranks = [cell["rank"] for cell in model["measures"].values() if cell["rank"] is not None]
         model["average_rank"] = sum(ranks) / len(ranks) if ranks else None
-    for model, place in zip(models, _ranks([model["average_rank"] for model in models], lower=True), strict=True):
-        model["best_rank"] = place == 1
-    times = [model["ms_per_row"]["total"] for model in ranked]
-    for model, place in zip(ranked, _ranks(times, lower=True), strict=True):
-        model["fastest"] = place == 1
+    averages, times = ([model["average_rank"] for model in models], [m["ms_per_row"]["total"] for m in ranked])
+    for key, of, values in (("best_rank", models, averages), ("fastest", ranked, times)):
+        for model, place in zip(of, _ranks(values, lower=True), strict=True):
+            model[key] = place == 1
 
 
 def _ranks(values: Sequence[float | None], lower: bool) -> list[int | None]:
@@ -190,15 +193,6 @@ def _ranks(values: Sequence[float | None], lower: bool) -> list[int | None]:
     numbers = [np.nan if value is None else value for value in values]
     places = rank(numbers, lower_is_better=lower, digits=_TIE_DIGITS)
     return [None if value is None else int(place) for value, place in zip(values, places, strict=True)]
-
-
-def _measure(name: str, models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "label": measure_label(name),
-        "lower": is_loss(name),
-        "decimals": decimals_for(model["measures"][name]["mean"] for model in models),
-    }
 
 
 def _compare_times(models: list[dict[str, Any]]) -> str | None:
@@ -253,7 +247,6 @@ def _notes(
         notes.append("There are runs without a whole test batch; their values are those of the partial one.")
     if repeated := [name for name in runs if name in once]:
         notes.append(f"Run once, without repeats: {listing(repeated)}.")
-    known = {model["name"] for model in manifest["models"]}
-    if unknown := [name for name in runs if name not in known]:
-        notes.append(f"Not in the manifest, but in the records: {listing(unknown)}.")
+    if unknown := runs.keys() - {model["name"] for model in manifest["models"]}:
+        notes.append(f"Not in the manifest, but in the records: {listing(sorted(unknown))}.")
     return notes

@@ -6,7 +6,7 @@ import codecs
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +14,15 @@ from pyarrow import csv
 from scipy.sparse import csr_array
 
 from labelrace.files import write_whole
+from labelrace.parameters import repeated
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, ahead, chunked, new_data, rows_in
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
-Pairs: TypeAlias = Iterable[tuple[int, int]]
 Row = TypeVar("Row")
 Parsed = TypeVar("Parsed")
 
 _PARALLEL_BYTES = 1 << 20
-_MOST_DIGITS = 9
 _NEWLINE, _RETURN = b"\n\r"
 
 
@@ -87,14 +86,11 @@ def canonical_rows(matrix: AnyMatrix) -> SparseMatrix:
 
 def check_distinct(stream: Stream) -> None:
     """Raise ValueError if two columns have the same name, where features and labels share a header."""
-    seen: set[str] = set()
-    for name in (*stream.feature_names, *stream.label_names):
-        if name in seen:
-            raise ValueError(
-                f"two columns are called {name!r}, but this format tells features and labels apart by their names; "
-                "rename one, or write svmlight or .npz"
-            )
-        seen.add(name)
+    if twice := repeated([*stream.feature_names, *stream.label_names]):
+        raise ValueError(
+            f"two columns are called {twice[0]!r}, but this format tells features and labels apart by their names; "
+            "rename one, or write svmlight or .npz"
+        )
 
 
 def read_lines(

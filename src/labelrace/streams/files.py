@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
@@ -63,19 +64,15 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
     if not path.is_file():
         # Opening a pipe may block for ever, and most files are read twice.
         raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
+    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), partial(open, buffering=0))
     try:
-        with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
+        with unpack(path, "rb") as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
             yield file
     except (EOFError, zlib.error, OSError) as error:
         # Errors of the operating system have an errno, those of damaged compressed files do not.
         if getattr(error, "errno", None) is not None:
             raise
         raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
-
-
-def _opened(path: Path) -> Any:
-    unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower())
-    return path.open("rb", buffering=0) if unpack is None else unpack(path, "rb")
 
 
 class _Watched(io.RawIOBase):
@@ -188,20 +185,16 @@ def ahead(
         yield from ((call, function(*call)) for call in calls)
         return
     with ThreadPoolExecutor(threads) as pool:
-        pending, error, waiting = deque[tuple[Arguments, Future[Result]]](), None, iter(calls)
-        while error is None:
-            try:
-                call = next(waiting, None)
-            except Exception as failure:
-                # The results of the calls before it are delivered first.
-                error = failure
-                break
-            if call is None:
-                break
-            pending.append((call, pool.submit(function, *call)))
-            if len(pending) > threads:
-                done, result = pending.popleft()
-                yield done, result.result()
+        pending, error = deque[tuple[Arguments, Future[Result]]](), None
+        try:
+            for call in calls:
+                pending.append((call, pool.submit(function, *call)))
+                if len(pending) > threads:
+                    done, result = pending.popleft()
+                    yield done, result.result()
+        except Exception as failure:
+            # The results of the calls before it are delivered first.
+            error = failure
         for done, result in pending:
             yield done, result.result()
         if error is not None:

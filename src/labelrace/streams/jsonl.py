@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import shown
+from labelrace.parameters import repeated, shown
 from labelrace.streams.cells import arrow_reader
 from labelrace.streams.files import Place, byte_blocks, chunked, open_data, rows_in
 from labelrace.streams.table import Table, TableBatch, Types
@@ -86,7 +86,9 @@ class JsonTable(Table):
         for rows in chunked(self.cells(_object(line, place), types, place, grow=grow) for line, place in placed):
             # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
             names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
-            arrays = [pa.array([row.get(name) for row in rows], _stored(types.get(name))) for name in names]
+            # Of booleans, `cells` has made floats.
+            stored = {name: pa.float64() if pa.types.is_boolean(kind) else kind for name, kind in types.items()}
+            arrays = [pa.array([row.get(name) for row in rows], stored.get(name, pa.null())) for name in names]
             yield TableBatch(pa.table(arrays, names=names), numbers[: len(rows)])
 
     def cells(self, row: _Row, types: dict[str, Any], place: Place, *, grow: bool) -> _Row:
@@ -101,7 +103,9 @@ class JsonTable(Table):
         cells = {}
         for key, cell in row.items():
             if cell is not None and grow and key not in types:
-                types[key] = _LISTS if isinstance(cell, list) else pa.string() if _is_text(cell) else pa.float64()
+                types[key] = (
+                    _LISTS if isinstance(cell, list) else pa.string() if isinstance(cell, str) else pa.float64()
+                )
                 if key in self.nominal:
                     types[key] = pa.string()
             cells[key] = None if cell is None else self._cell(cell, key, types[key], place, grow)
@@ -111,11 +115,11 @@ class JsonTable(Table):
         if pa.types.is_list(kind):
             return _label_list(cell, key, place)
         is_number, wants_text = isinstance(cell, _NUMBERS), pa.types.is_string(kind)
-        if grow and not is_number and not _is_text(cell):
+        if grow and not is_number and not isinstance(cell, str):
             raise not_a_feature(key, cell, place)
         if wants_text and is_number and (key in self.nominal or not grow):
             return json.dumps(cell)
-        if wants_text and _is_text(cell):
+        if wants_text and isinstance(cell, str):
             return cell
         if grow and wants_text == is_number:
             raise place.error(
@@ -219,8 +223,7 @@ def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
     """
     row = dict(pairs)
     if len(row) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        twice = repeated(key for key, _ in pairs)[0]
         raise DataFormatError(f"the key {twice[:40]!r} is there twice in an object; keep one of them")
     return row
 
@@ -239,15 +242,6 @@ def _label_list(cell: Any, key: str, place: Place) -> list[str]:
             f"labels=[{key!r}]"
         )
     return [str(name) for name in cell]
-
-
-def _stored(kind: Any) -> Any:
-    """Return the type of the column that `JsonTable.cells` fills."""
-    return pa.null() if kind is None else pa.float64() if pa.types.is_boolean(kind) else kind
-
-
-def _is_text(cell: Any) -> bool:
-    return isinstance(cell, str)
 
 
 def _repr(cell: Any) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, compress
@@ -20,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import shown
+from labelrace.parameters import repeated, shown
 from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import (
     Place,
@@ -157,7 +156,14 @@ class CsvTable(Table):
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
         with open_data(self.path) as file:
             _, line = self._header(file)
-            options = self._options(types)
+            options = arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[*self.missing],
+                strings_can_be_null=True,
+                true_values=_TRUE,
+                false_values=_FALSE,
+            )
             for block, n_lines in byte_blocks(file, size):
                 batch = self._bulk(block, range(line + 1, line + 1 + n_lines), options)
                 if batch is not None:
@@ -165,16 +171,6 @@ class CsvTable(Table):
                     line += n_lines
                 else:
                     line = yield from self._by_rows(block, file, line, types)
-
-    def _options(self, types: Types) -> Any:
-        return arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[*self.missing],
-            strings_can_be_null=True,
-            true_values=_TRUE,
-            false_values=_FALSE,
-        )
 
     def _bulk(self, block: bytes, numbers: Sequence[int], options: Any) -> TableBatch | None:
         """Return the rows of a block, or None if pyarrow might not read it exactly."""
@@ -218,7 +214,10 @@ class CsvTable(Table):
                 yield TableBatch(batch, lines[: batch.num_rows])
             if misfit is not None:
                 cell = rows[batch.num_rows][positions[misfit]] or ""
-                raise self.place(lines[batch.num_rows]).error(_misfit(misfit, cell, types[misfit]))
+                what = mixed_column(misfit, cell, "numbers")
+                if pa.types.is_boolean(types[misfit]):  # a label
+                    what = f"{cell[:40]!r} is not a finite number, as column {misfit!r} needs"
+                raise self.place(lines[batch.num_rows]).error(what)
         return line + reader.line_num
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
@@ -270,20 +269,17 @@ class ArrowTable(Table):
         """Yield the rows, of their own types; see `Table`."""
         names, first = list(self.schema.names if types is None else types), 1
         with self._opened() as file:
-            for batch in self._record_batches(file, size, names):
-                batch.validate(full=True)
-                yield TableBatch(pa.Table.from_batches([batch]), range(first, first + batch.num_rows))
-                first += batch.num_rows
-
-    def _record_batches(self, file: Any, size: int, names: list[str]) -> Iterator[Any]:
-        if self._is_parquet:
-            yield from file.iter_batches(batch_size=max(size, 1024), columns=names, use_threads=False)
-            return
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number).select(names)
-            # A column of nulls takes no space in the file, however long it is: read a bounded number of rows at once.
-            for start in range(0, batch.num_rows, _ARROW_ROWS):
-                yield batch.slice(start, _ARROW_ROWS)
+            if self._is_parquet:
+                batches = file.iter_batches(batch_size=max(size, 1024), columns=names, use_threads=False)
+            else:
+                batches = (file.get_batch(number).select(names) for number in range(file.num_record_batches))
+            for batch in batches:
+                # A column of nulls takes no space in the file, however long it is: a bounded number of rows at once.
+                for start in range(0, batch.num_rows, _ARROW_ROWS):
+                    part = batch.slice(start, _ARROW_ROWS)
+                    part.validate(full=True)
+                    yield TableBatch(pa.Table.from_batches([part]), range(first, first + part.num_rows))
+                    first += part.num_rows
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -298,9 +294,8 @@ class ArrowTable(Table):
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise DataFormatError(f"{path}: columns have the same name: {shown(twice)}; rename them")
+    if twice := repeated(names):
+        raise DataFormatError(f"{path}: columns have the same name: {shown(sorted(twice))}; rename them")
 
 
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, str | None]:
@@ -316,13 +311,6 @@ def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[A
                 end, misfit = first, name
     kinds = {name: pa.string() if pa.types.is_string(types[name]) else pa.float64() for name in columns}
     return pa.table({name: pa.array(cells[:end], kinds[name]) for name, cells in typed.items()}), misfit
-
-
-def _misfit(name: str, text: str, kind: Any) -> str:
-    """Return what is wrong with a text in a column of numbers; labels are of type ``bool``."""
-    if pa.types.is_boolean(kind):
-        return f"{text[:40]!r} is not a finite number, as column {name!r} needs"
-    return mixed_column(name, text, "numbers")
 
 
 def mixed_column(name: str, text: str, others: str) -> str:
