@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from labelrace.experiments.comparison import Outcome, PaperSummary, compare
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.paper import make_plan
+from labelrace.experiments.paper import Outcome, PaperSummary, compare, make_plan
 from labelrace.experiments.plan import Part
 from labelrace.experiments.published import paper_datasets, published
 from labelrace.measures import measure_names

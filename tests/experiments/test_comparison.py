@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from labelrace.experiments.comparison import compare
+from labelrace.experiments.paper import compare
 from labelrace.experiments.published import paper_datasets
 from labelrace.experiments.ranking import OVERALL
 from labelrace.streams.synthetic import like

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from labelrace.cli.bench import app
 from labelrace.experiments import extreme, run_extreme
 from labelrace.experiments.extreme import zipf_stream
+from labelrace.streams import Dataset, write_dataset
 
 
 @pytest.fixture
@@ -94,11 +95,24 @@ def test_refused():
 
 
 def test_datasets_alone(words, tmp_path, monkeypatch):
-    labels = np.eye(40, dtype=int)[np.arange(1000) % 40]
-    stream = extreme.Stream("tiny", scipy.sparse.csr_array(labels), scipy.sparse.csr_array(labels.astype(float)))
-    monkeypatch.setattr(extreme, "_many_labelled", lambda folders, names: ([("tiny", (None, None))], []))
-    monkeypatch.setattr(extreme, "_dataset", lambda name, file, rows: stream)
-    arguments = ["--no-synthetic", "--budget", "1MB", "--json", "--out", str(tmp_path)]
+    (tmp_path / "data").mkdir()
+    labels = scipy.sparse.csr_array(np.eye(1100, dtype=np.int8)[np.arange(1000) % 40])
+    names = [f"y{label}" for label in range(1100)]
+    X = np.eye(40)[np.arange(1000) % 40]
+    data = Dataset(X, labels, [f"x{i}" for i in range(40)], names, np.zeros(40, dtype=bool), "tiny")
+    write_dataset(data, tmp_path / "data" / "tiny.npz")
+    monkeypatch.setenv("LABELRACE_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments = [
+        "--no-synthetic",
+        "--budget",
+        "1MB",
+        "--json",
+        "--out",
+        str(tmp_path),
+        "--data",
+        str(tmp_path / "data"),
+    ]
     result = CliRunner().invoke(app, ["extreme", *arguments])
     assert result.exit_code == 0, result.output
     assert "tiny" in result.output

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 import labelrace
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
-from labelrace.experiments.comparison import HOLDOUT, Outcome, compare
 from labelrace.experiments.datasets import counted
-from labelrace.experiments.paper import make_plan
+from labelrace.experiments.paper import HOLDOUT, Outcome, compare, make_plan
 from labelrace.experiments.plan import run_plan
 from labelrace.models.base import OnlineClassifier
 from labelrace.report import summarize

@@ -8,7 +8,7 @@ import scipy.sparse
 
 import labelrace
 from labelrace.evaluation import ModelSpec
-from labelrace.experiments.comparison import RELATED, TABLES
+from labelrace.experiments.paper import RELATED, TABLES
 from labelrace.experiments.plan import Part, cost_of, possible, within
 from labelrace.models.registry import model_names
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from labelrace.evaluation import is_loss, rank
-from labelrace.experiments.comparison import BASELINES, HOLDOUT, VARIANTS
+from labelrace.experiments.paper import BASELINES, HOLDOUT, VARIANTS
 from labelrace.experiments.published import (
     Estimate,
     Reference,

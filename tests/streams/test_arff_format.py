@@ -126,5 +126,5 @@ def test_batches_hold_the_same_rows(arff, rows, size):
 
 
 def test_batch_size_is_checked_at_once(arff):
-    with pytest.raises(ValueError, match="at least 1 row"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
         open_stream(arff(["a numeric", "y {0,1}"], []), 1).batches(0)

@@ -36,7 +36,7 @@ def test_one_batch_may_hold_all(data):
 
 @pytest.mark.parametrize("size", [0, -3])
 def test_batch_size_is_checked_at_once(data, size):
-    with pytest.raises(ValueError, match=f"at least 1 row, got a batch size of {size}"):
+    with pytest.raises(ValueError, match=f"size must be a whole number of at least 1, got {size}"):
         data.batches(size)
 
 

@@ -68,7 +68,7 @@ def test_batch_size_is_checked_at_once(tmp_path, small):
     text, labels = SMALL[small]
     path = tmp_path / f"toy{small}"
     path.write_text(text)
-    with pytest.raises(ValueError, match="at least 1 row"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
         open_stream(path, labels).batches(0)
 
 

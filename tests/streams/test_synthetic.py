@@ -288,5 +288,5 @@ def test_cardinality_out_of_reach():
 def test_rows_are_made_as_they_are_asked_for():
     X, Y = next(SyntheticStream(n_rows=10**12).batches(10))
     assert (X.shape, Y.shape) == ((10, 50), (10, 40))
-    with pytest.raises(ValueError, match="batch size of 0"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 1, got 0"):
         SyntheticStream().batches(0)

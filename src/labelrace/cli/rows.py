@@ -15,9 +15,9 @@ import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.models.naming import moved, places_among
+from labelrace.parameters import check_whole
 from labelrace.streams import open_stream
 from labelrace.streams.cells import finite_number
-from labelrace.streams.dataset import check_batch_size
 from labelrace.streams.jsonl import with_keys_once
 from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
@@ -152,7 +152,7 @@ def text_rows(lines: TextIO, known: Features, batch_size: int) -> Iterator[AnyMa
     What the first line begins with tells which. CSV may have a header, whose names are matched with the model's.
     Features that an object does not name are 0. Nominal features may be given by their texts.
     """
-    check_batch_size(batch_size)
+    check_whole("batch_size", batch_size, 1)
     filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(filled, None)
     if first is None:

@@ -65,7 +65,7 @@ def train_tagger(
     source: str,
     out: Path,
     table: options.TagOptions,
-    model: str | None,
+    model: str,
     parameters: list[str] | None,
     batch_size: int,
     seed: int,
@@ -75,19 +75,19 @@ def train_tagger(
     """Learn a table with tags, print the kinds of its columns, and save the tagger."""
     from labelrace.models.registry import make_model
 
-    chosen, name = options.as_parameters(parameters), model or options.DEFAULT_MODEL
-    learner = make_model(name, **chosen) if chosen else name
+    chosen = options.as_parameters(parameters)
+    learner = make_model(model, **chosen) if chosen else model
     tagger = table.tagger(model=learner, batch_size=batch_size, random_state=seed)
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import train_shared
 
         if table.delimiter is not None or source == "-":
             raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
-        typer.echo(train_shared(tagger, name, source, out, None, batch_size, workers, scheduler))
+        typer.echo(train_shared(tagger, model, source, out, None, batch_size, workers, scheduler))
         return
     stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
     tagger.save(out)
-    _end(tagger, f"{name} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
+    _end(tagger, f"{model} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
 
 
 def update(

@@ -24,7 +24,9 @@ def train(
     source: options.Source,
     out: Annotated[Path, options.option("--out", "-o", help="The model's file.")],
     labels: options.Labels = None,
-    model: Annotated[str | None, options.option("--model", "-m", help="A model, see 'labelrace models'.")] = None,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="A model, see 'labelrace models'.")
+    ] = options.DEFAULT_MODEL,
     batch_size: options.BatchSize = 500,
     seed: options.Seed = 0,
     parameters: Annotated[
@@ -59,9 +61,8 @@ def train(
         from labelrace.cli.sharing import train_shared
         from labelrace.models.registry import make_model
 
-        name = model or options.DEFAULT_MODEL
-        shared = make_model(name, **{"random_state": seed, **options.as_parameters(parameters)})
-        told = train_shared(shared, name, source, out, options.as_labels(labels), batch_size, workers, scheduler)
+        shared = make_model(model, **{"random_state": seed, **options.as_parameters(parameters)})
+        told = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
         typer.echo(told)
         return
     from labelrace.cli.rows import source_of
@@ -70,12 +71,11 @@ def train(
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
 
-    name = model or options.DEFAULT_MODEL
     stream = open_stream(source, options.as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
-    learner = ModelSpec(name, chosen).make(seed, stream.categorical)
+    learner = ModelSpec(model, chosen).make(seed, stream.categorical)
     stopped = None
-    if is_online(name):
+    if is_online(model):
         rows, stopped = _learn(learner, stream, batch_size)
     else:
         data = collect(stream)
@@ -84,7 +84,7 @@ def train(
     # Codes of nominal values come from a file; another one must be read with the same.
     learner.source_ = source_of(stream)
     learner.save(out)
-    told = f"{name} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    told = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
         options.end_early(stopped, told)
     options.say(told)

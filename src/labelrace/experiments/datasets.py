@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
-from labelrace.streams import open_stream
+from labelrace.streams import Stream, open_stream
 from labelrace.streams.catalog import catalog, data_folders, find_labels, plain_name
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.files import plain_path
@@ -59,6 +59,10 @@ class Source:
     def drift(self) -> str | None:
         """How it drifts, if that is known."""
         return self.data.drift if isinstance(self.data, SyntheticStream) else None
+
+    def open(self) -> Stream:
+        """Return it as a stream."""
+        return self.data if isinstance(self.data, SyntheticStream) else open_stream(self.data, self.labels)
 
     @property
     def windows(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -139,7 +143,7 @@ def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
 
 def counted(source: Source) -> Source:
     """Read a source and count what Table 1 of the paper has of a dataset, and the values of a row."""
-    stream: Any = source.data if isinstance(source.data, SyntheticStream) else open_stream(source.data, source.labels)
+    stream = source.open()
     rows, ones, values = 0, 0, 0
     label_sets: set[bytes] = set()
     for X, Y in stream.batches(_ROWS_AT_ONCE):
@@ -149,22 +153,20 @@ def counted(source: Source) -> Source:
         rows_of_labels = canonical_rows(Y)
         indices = rows_of_labels.indices.astype(np.int64)
         label_sets.update(indices[start:end].tobytes() for start, end in pairwise(rows_of_labels.indptr))
-    labels = len(stream.label_names)
     cardinality = ones / max(rows, 1)
-    facts = Facts(rows, len(stream.feature_names), labels, cardinality, cardinality / labels, len(label_sets))
+    density = cardinality / stream.n_labels
+    facts = Facts(rows, stream.n_features, stream.n_labels, cardinality, density, len(label_sets))
     return replace(source, facts=facts, row_size=values / max(rows, 1), numeric=not np.all(stream.categorical))
 
 
 def _data_files(given: Iterable[Path]) -> dict[str, Path]:
     """Return the first file of each name; ARFF, the paper's own format, before others of a folder."""
     given = list(given)
-    for folder in given:
-        if not folder.is_dir():
-            raise FileNotFoundError(f"no such folder: {folder}")
+    if gone := [folder for folder in given if not folder.is_dir()]:
+        raise FileNotFoundError(f"no such folder: {gone[0]}")
     found: dict[str, Path] = {}
     for folder in [*given, *data_folders()]:
-        files = sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name))
-        for file in files:
+        for file in sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name)):
             if file.is_file() and has_format(file):
                 found.setdefault(_key(plain_path(file).stem), file)
     return found

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.experiments.baselines import row_dicts, vowpal_rows
-from labelrace.experiments.datasets import find_datasets
+from labelrace.experiments.datasets import Source, find_datasets
 from labelrace.experiments.plan import OnProgress, Step
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
@@ -32,7 +32,6 @@ from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_significant, as_value, plural
-from labelrace.streams import load_dataset
 from labelrace.typing import AnyMatrix, IntArray
 
 if TYPE_CHECKING:
@@ -257,9 +256,10 @@ def run_extreme(
         notes.append("Not installed, and so not compared: vowpalwabbit.")
     sources: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in sorted(set(labels))]
     if datasets is None or datasets:
-        found, unreadable = _many_labelled(data, datasets or ())
-        sources += [partial(_dataset, name, file, rows) for name, file in found]
-        notes += unreadable
+        found = find_datasets(data, datasets or ())
+        many = [s for s in found.sources if datasets or (s.facts is not None and s.facts.labels > _MANY_LABELS)]
+        sources += [partial(_dataset, source, rows) for source in many]
+        notes += found.unreadable
     if not sources:
         raise ValueError("datasets must be some with more than 1,000 labels, or labels some numbers: got no stream.")
     results: list[Measured] = []
@@ -273,16 +273,9 @@ def run_extreme(
     return ExtremeSummary(results, notes)
 
 
-def _many_labelled(folders: Iterable[Path], names: Sequence[str]) -> tuple[list[tuple[str, Any]], list[str]]:
-    """Find datasets that have more than 1,000 labels, or those that are named."""
-    found = find_datasets(folders, names)
-    many = [s for s in found.sources if names or (s.facts is not None and s.facts.labels > _MANY_LABELS)]
-    return [(source.name, (source.data, source.labels)) for source in many], found.unreadable
-
-
-def _dataset(name: str, file: tuple[Path, Path | None], rows: int) -> Stream:
-    loaded = load_dataset(*file)
-    return Stream(name, scipy.sparse.csr_array(loaded.X[:rows]), scipy.sparse.csr_array(loaded.Y[:rows]).astype(float))
+def _dataset(source: Source, rows: int) -> Stream:
+    X, Y = next(source.open().batches(rows))
+    return Stream(source.name, scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y).astype(float))
 
 
 def _measure(stream: Stream, name: str, method: Method) -> Measured:
@@ -320,7 +313,7 @@ def _measure(stream: Stream, name: str, method: Method) -> Measured:
 
 def _quality(method: Method, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
     predicted = method.sets(X)
-    measures = [*_MEASURES, *(() if predicted is None else ("example_f1",))]
+    measures = _MEASURES if predicted is None else (*_MEASURES, "example_f1")
     return evaluate(Y, predicted, top=method.best(X), measures=measures)
 
 
@@ -328,11 +321,6 @@ def _seconds(task: Callable[[], object]) -> float:
     start = time.process_time()
     task()
     return time.process_time() - start
-
-
-def _records(summary: ExtremeSummary) -> dict[str, list[dict[str, Any]]]:
-    """Return what programs read, with all digits: every measurement."""
-    return {"extreme": [measured._asdict() for measured in summary.results]}
 
 
 def extreme_document(summary: ExtremeSummary) -> Document:
@@ -356,7 +344,7 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
-        records=_records(summary),
+        records={"extreme": [measured._asdict() for measured in summary.results]},
         notes=summary.notes,
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from labelrace.evaluation import is_loss
-from labelrace.experiments.comparison import Cell, PaperSummary, PaperTable
 from labelrace.experiments.datasets import Source
+from labelrace.experiments.paper import Cell, PaperSummary, PaperTable
 from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
 from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
 from labelrace.measures import PAPER_MEASURES

@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec, as_reliability, memory_meter, prequential
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
-from labelrace.experiments.comparison import estimate
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
+from labelrace.experiments.paper import estimate
 from labelrace.experiments.plan import OnProgress, Part, possible, run_plan, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
@@ -28,7 +28,6 @@ from labelrace.models.registry import is_online, model_names
 from labelrace.report import summarize
 from labelrace.report.runs import Run, group_records, value_of
 from labelrace.report.text import listing, plural
-from labelrace.streams import open_stream
 from labelrace.streams.synthetic import SyntheticStream
 
 MEASURES = (*PAPER_MEASURES, CALIBRATION)
@@ -199,8 +198,7 @@ def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mappi
 
 def _memory(part: Part) -> dict[str, int | None]:
     """Let each model go through two batches again, and trace what it allocates, which slows it down."""
-    data = part.source.data
-    stream: Any = data if isinstance(data, SyntheticStream) else open_stream(data, part.source.labels)
+    stream = part.source.open()
     batches = list(islice(stream.batches(part.source.batch_size), 2))
     found: dict[str, int | None] = {}
     for spec in part.models:
@@ -224,35 +222,27 @@ def _row(
 ) -> QualityRow:
     finished = {number: run for number, run in runs.items() if run.done}
     bins = [as_reliability(run.calibration) for run in finished.values() if run.calibration]
+    errors = np.array([one.error for one in bins if not np.isnan(one.error)])
+    sd = float(errors.std(ddof=1)) if errors.size > 1 else None
+    calibration = Estimate(float(errors.mean()), sd, errors.size) if errors.size else None
+    # Times are compared run by run, so that what slows the machine down for a while slows both.
+    ratios = [
+        _model_seconds(run) / _model_seconds(reference[number])
+        for number, run in finished.items()
+        if number in reference and reference[number].done
+    ]
     before, after = (_window(finished.values(), span) for span in source.windows or (None, None))
     return QualityRow(
         described["name"],
-        {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: _calibration_error(bins)},
+        {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: calibration},
         reduce(merge, bins) if bins else None,
         described["seconds"]["total"] if finished else None,
-        _ratio(finished, reference),
+        float(np.median(ratios)) if ratios else None,
         memory,
         before,
         after,
         next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
     )
-
-
-def _calibration_error(bins: Sequence[Reliability]) -> Estimate | None:
-    errors = np.array([one.error for one in bins if not np.isnan(one.error)])
-    if not errors.size:
-        return None
-    return Estimate(float(errors.mean()), float(errors.std(ddof=1)) if errors.size > 1 else None, errors.size)
-
-
-def _ratio(runs: Mapping[int, Run], reference: Mapping[int, Run]) -> float | None:
-    """Compare times run by run, so that what slows the machine down for a while slows both."""
-    ratios = [
-        _model_seconds(run) / _model_seconds(reference[number])
-        for number, run in runs.items()
-        if number in reference and reference[number].done
-    ]
-    return float(np.median(ratios)) if ratios else None
 
 
 def _model_seconds(run: Run) -> float:

@@ -149,7 +149,10 @@ def run_speed(
                 done[name, shape] = measure(name, shape, batches, categorical)
             for rival in found if shape in shapes["labels"] else ():
                 tell(rival.name, shape)
-                others.append((rival, _measure_rival(rival, shape, batches)))
+                size = _ROWS_OF_RIVALS if rival.by_row else BATCH_SIZE
+                some = [(X[:size], Y[:size]) for X, Y in batches[:2]]
+                times = _go_through(rival.make(shape.labels), some)
+                others.append((rival, Measurement(rival.name, shape, *times, memory=None)))
     axes = {axis: {name: [done[name, shape] for shape in line] for name in names} for axis, line in shapes.items()}
     return SpeedSummary(axes, sorted(others, key=lambda pair: pair[1].shape.labels), absent)
 
@@ -208,12 +211,6 @@ def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> t
         predict.append(1000 * _seconds(model.predict, X) / X.shape[0])
         learn.append(1000 * _seconds(model.partial_fit, X, Y) / X.shape[0])
     return first, float(np.median(predict)), float(np.median(learn))
-
-
-def _measure_rival(rival: Rival, shape: Shape, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> Measurement:
-    size = _ROWS_OF_RIVALS if rival.by_row else batches[0][0].shape[0]
-    some = [(X[:size], Y[:size]) for X, Y in batches[:2]]
-    return Measurement(rival.name, shape, *_go_through(rival.make(shape.labels), some), memory=None)
 
 
 def _seconds(call: Callable[..., object], *arguments: Any) -> float:
@@ -280,19 +277,6 @@ class _VowpalWabbit:
         return [self._model.predict(f" | {' '.join(map(str, row))}") for row in row_dicts(X)]
 
 
-def _records(summary: SpeedSummary) -> dict[str, list[dict[str, Any]]]:
-    """Return what programs read, with all digits: every measurement."""
-    measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
-    measured += [("labels", m) for _, m in summary.rivals]
-    times = ("first_seconds", "predict_ms", "learn_ms", "memory")
-    return {
-        "speed": [
-            {"axis": axis, "model": m.model, **m.shape._asdict(), **dict(zip(times, m[2:], strict=True))}
-            for axis, m in measured
-        ]
-    }
-
-
 def speed_document(summary: SpeedSummary) -> Document:
     """Return times on the base shape, how they grow, and how other libraries compare, as tables and a chart."""
     base = summary.at_base()
@@ -315,6 +299,13 @@ def speed_document(summary: SpeedSummary) -> Document:
         text_table("growth", "Exponents of the growth of time per row.", [f"By {a}" for a in summary.axes], growth),
         text_table("libraries", compared, [f"{shape.labels} labels" for shape in shapes], others, "Library / model"),
     ]
+    measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
+    measured += [("labels", m) for _, m in summary.rivals]
+    names = ("first_seconds", "predict_ms", "learn_ms", "memory")
+    records = [
+        {"axis": axis, "model": m.model, **m.shape._asdict(), **dict(zip(names, m[2:], strict=True))}
+        for axis, m in measured
+    ]
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
     return Document(
@@ -323,7 +314,7 @@ def speed_document(summary: SpeedSummary) -> Document:
         lead=f"{len(base)} online models on synthetic streams, on one thread.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Time and memory", hint, tables, [chart])],
-        records=_records(summary),
+        records={"speed": records},
         notes=[f"Not installed, and so not compared: {listing(summary.absent)}."] if summary.absent else [],
     )
 

@@ -199,23 +199,19 @@ class TableFeatures(DeclaredParameters, TransformerMixin, BaseEstimator):  # typ
 
     def _begun(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
-        given = self._overrides()
-        unknown = sorted({*given, *(self.encoders or {})} - table.columns.keys())
-        if unknown:
-            kind = "encoders" if unknown[0] in (self.encoders or {}) else given[unknown[0]]
-            parameter = {"identifier": "id", "dropped": "drop"}.get(kind, kind)
+        lists = {name: getattr(self, name) for name in ("text", "category", "number", "date", "id", "drop")}
+        given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
+        if unknown := sorted(given.keys() - table.columns.keys()):
             raise ValueError(
-                f"X has no column {unknown[0]!r}, which {parameter}= names; it has: {shown(table.columns, 20)}."
+                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: {shown(table.columns, 20)}."
             )
-        columns = [column_of(name, cells, given.get(name)) for name, cells in table.columns.items()]
+        # Columns with an encoder are texts.
+        kinds = {"id": "identifier", "drop": "dropped", "encoders": "text"}
+        columns = [
+            column_of(name, cells, kinds.get(given.get(name, ""), given.get(name)))
+            for name, cells in table.columns.items()
+        ]
         return FeatureState(tuple(columns), {}, vocabulary.empty())
-
-    def _overrides(self) -> dict[str, str]:
-        """Return the kinds that the user gave, by column; columns with an encoder are texts."""
-        given = {name: getattr(self, name) for name in ("text", "category", "number", "date", "id", "drop")}
-        kinds = check_overrides(given)
-        kinds |= {name: "text" for name in self.encoders or {} if name not in kinds}
-        return {name: {"id": "identifier", "drop": "dropped"}.get(kind, kind) for name, kind in kinds.items()}
 
     # --- Transforming -------------------------------------------------------------------------------------------------
 

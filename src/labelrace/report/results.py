@@ -13,10 +13,9 @@ from rich.console import Console
 from labelrace.evaluation import read_run
 from labelrace.report.curves import KINDS
 from labelrace.report.figures import Chart, Mark, Panel, Series, bars, dash, panels
-from labelrace.report.findings import MAIN_MEASURE
 from labelrace.report.page import Document, Section, made_by
 from labelrace.report.runs import PHASES
-from labelrace.report.summary import Summary, summarize
+from labelrace.report.summary import MAIN_MEASURE, Summary, summarize
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_signed, as_significant, as_value
 from labelrace.report.write import print_document, write_document

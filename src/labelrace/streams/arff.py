@@ -132,11 +132,20 @@ def _make_layout(header: Header, is_label: BoolArray) -> Layout:
             if len(value) == 1 and value.isascii():
                 row[ord(value)] = code
     column_codes = tuple(codes[number] if number else None for number in domain)
+    # pyarrow reads dense rows: numbers, booleans for values {0,1}, and texts.
+    kinds = [pa.float64() if c is None else pa.bool_() if _is_binary(c) else pa.string() for c in column_codes]
+    options = csv.ConvertOptions(
+        column_types={str(column): kind for column, kind in enumerate(kinds)},
+        null_values=["?"],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        true_values=["1"],
+        false_values=["0"],
+    )
     # An empty value must be quoted and is not read in bulk; a newline, which no value can be, keeps its place.
     texts = tuple(pa.array([value or "\n" for value in known], pa.string()) for known in codes)
     labels = (column_codes[column] for column in np.flatnonzero(is_label))
     inverted: Array = np.array([known["1"] == 0 if known else False for known in labels], dtype=np.int8)
-    options = _csv_options(column_codes)
     return Layout(header, is_label, column_codes, np.array(domain), table, texts, inverted, options)
 
 
@@ -149,32 +158,15 @@ def _batches(layout: Layout, size: int) -> Iterator[Batch]:
             if first[:1] in _NO_ROW:
                 continue
             is_sparse = first.startswith(b"{")
-            bulk, row, join = (partial(parser, layout) for parser in _parsers(is_sparse))
+            parsers: tuple[Callable[..., Any], ...] = (parse_dense, parse_dense_row, _join_dense)
+            if is_sparse:
+                parsers = (parse_sparse, parse_sparse_row, _join_sparse)
+            bulk, row, join = (partial(parser, layout) for parser in parsers)
             rest = byte_blocks(file, size, SPARSE_BLOCK) if is_sparse else byte_blocks(file, size)
             blocks = chain([(first + b"\n", 1)], rest)
             # Several blocks at a time take too much memory unless the caller wants many rows at once.
             threads = 1 if is_sparse or size < _MANY_ROWS else pa.cpu_count()
             yield from rebatch(read_lines(header.path, blocks, line, _NO_ROW, bulk, row, join, threads), size)
-
-
-def _parsers(is_sparse: bool) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that `read_lines` needs, which take the layout first."""
-    if is_sparse:
-        return parse_sparse, parse_sparse_row, _join_sparse
-    return parse_dense, parse_dense_row, _join_dense
-
-
-def _csv_options(codes: Sequence[dict[str, int] | None]) -> Any:
-    """Return how pyarrow reads dense rows: numbers, booleans for values {0,1}, and texts."""
-    kinds = [pa.float64() if known is None else pa.bool_() if _is_binary(known) else pa.string() for known in codes]
-    return csv.ConvertOptions(
-        column_types={str(column): kind for column, kind in enumerate(kinds)},
-        null_values=["?"],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        true_values=["1"],
-        false_values=["0"],
-    )
 
 
 def parse_dense(layout: Layout, text: bytes, n_lines: int) -> Batch | None:
@@ -248,7 +240,8 @@ def parse_sparse(layout: Layout, text: bytes, _: int) -> Batch | None:
 def _values(pieces: Pieces, columns: IntArray, layout: Layout) -> FloatArray | None:
     """Return the numbers that the pieces mean in their columns, or None if one is not plain."""
     # Nearly all values have one byte, which a table turns into a number.
-    values = layout.table[layout.domain[columns], pieces.first_bytes()]
+    first_bytes = np.frombuffer(pieces.text, dtype=np.uint8)[pieces.starts]
+    values = layout.table[layout.domain[columns], first_bytes]
     longer = (pieces.ends - pieces.starts > 1) | np.isnan(values)
     if layout.domain[columns[longer]].any():
         return None

@@ -189,7 +189,9 @@ def fetch(
     """
     entry = entry_of(name)
     if entry is None:
-        raise ValueError(f"There is no dataset {name!r} in the catalog. It has: {', '.join(_near(name))}.")
+        names = [entry.name for entry in ENTRIES]
+        near = [known for known in names if name and known.startswith(name.lower())] or names
+        raise ValueError(f"There is no dataset {name!r} in the catalog. It has: {', '.join(near)}.")
     if not entry.files:
         raise DownloadError(_advice(entry))
     folders = data_folders() if folder is None else [Path(folder)]
@@ -230,12 +232,6 @@ def entry_of(name: str) -> CatalogEntry | None:
 def plain_name(name: str) -> str:
     """Return the name of a dataset without hyphens and in lower case, to compare it."""
     return name.lower().replace("-", "")
-
-
-def _near(name: str) -> list[str]:
-    """Return the names of the catalog that begin like the given one, or all of them."""
-    names = [entry.name for entry in ENTRIES]
-    return [known for known in names if name and known.startswith(name.lower())] or names
 
 
 def _advice(entry: CatalogEntry) -> str:

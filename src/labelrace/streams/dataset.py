@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from labelrace import limits
 from labelrace.core.categorical import CategoricalMask
+from labelrace.parameters import check_whole
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 
@@ -105,15 +106,9 @@ class Dataset(_Columns):
         size : int
             Rows in a batch, at least 1.
         """
-        check_batch_size(size)  # not in the generator, so that this call raises the error
+        check_whole("size", size, 1)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
         return ((self.X[start : start + size], self.Y[start : start + size]) for start in starts)
-
-
-def check_batch_size(size: int) -> None:
-    """Raise ValueError unless a batch would hold at least one row."""
-    if size < 1:
-        raise ValueError(f"a batch needs at least 1 row, got a batch size of {size}")
 
 
 @runtime_checkable
@@ -173,7 +168,7 @@ class FileStream(_Columns):
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
-        check_batch_size(size)
+        check_whole("size", size, 1)
         return self.read(size)
 
 
@@ -208,18 +203,13 @@ def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
     unknown = [column for column in columns if column not in known]
     counts: Any = getattr(stream.categorical, "n_values", None)
     if counts is None:
-        counts = _count_codes(stream, unknown)
-    numbered = {column: tuple(map(str, range(counts[column]))) for column in unknown}
-    return {column: known[column] if column in known else numbered[column] for column in columns}
-
-
-def _count_codes(stream: Stream, columns: list[int]) -> dict[int, int]:
-    """Read the stream for the largest code of each of these features."""
-    largest = np.zeros(len(columns))
-    for X, _ in stream.batches(_SCANNED_ROWS) if columns else ():
-        codes = X[:, columns].toarray() if issparse(X) else X[:, columns]
-        largest = np.fmax(largest, np.fmax.reduce(codes, axis=0))
-    return {column: int(code) + 1 for column, code in zip(columns, largest, strict=True)}
+        # The stream is read for the largest code of each of these features.
+        largest = np.zeros(len(unknown))
+        for X, _ in stream.batches(_SCANNED_ROWS) if unknown else ():
+            codes = X[:, unknown].toarray() if issparse(X) else X[:, unknown]
+            largest = np.fmax(largest, np.fmax.reduce(codes, axis=0))
+        counts = dict(zip(unknown, largest.astype(int) + 1, strict=True))
+    return {column: known.get(column) or tuple(map(str, range(counts[column]))) for column in columns}
 
 
 def collect(stream: Stream) -> Dataset:

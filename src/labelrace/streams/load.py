@@ -12,9 +12,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from labelrace.exceptions import DataFormatError
+from labelrace.parameters import check_whole
 from labelrace.streams.arff import open_arff, write_arff
 from labelrace.streams.catalog import find_dataset, find_labels
-from labelrace.streams.dataset import Batch, Dataset, FileStream, Stream, check_batch_size, collect
+from labelrace.streams.dataset import Batch, Dataset, FileStream, Stream, collect
 from labelrace.streams.files import plain_path
 from labelrace.streams.mat import open_mat
 from labelrace.streams.npz import open_npz, write_npz
@@ -66,11 +67,12 @@ def open_stream(source: str | os.PathLike[str], labels: LabelSource = None, **op
     ...     [X.ravel().tolist() for X, Y in stream.batches(2)]
     [[1.5, 2.0], [3.0]]
     """
-    if _is_path(source):
-        path = Path(source)
-    else:
-        path = find_dataset(os.fspath(source))
-        labels = find_labels(os.fspath(source)) if labels is None else labels
+    path = Path(source)
+    has_folder = path.name != os.fspath(source)
+    # The name of a dataset may contain a dot (rcv1.subset1), and a folder may have the name of a dataset.
+    if isinstance(source, str) and not (has_folder or has_format(path) or path.is_file()):
+        path = find_dataset(source)
+        labels = find_labels(source) if labels is None else labels
     if not path.is_file():
         raise FileNotFoundError(f"no such data file: {path}")
     return format_of(path).open(path, labels, **options)
@@ -137,18 +139,13 @@ def write_dataset(data: Stream, path: str | os.PathLike[str], *, batch_size: int
     <BLANKLINE>
     """
     path = Path(path)
-    check_batch_size(batch_size)
+    check_whole("batch_size", batch_size, 1)
     write = format_of(path).write
     if write is None:
         raise DataFormatError(f"{path}: files of this type can be read only; write .npz, which is as compact")
-    return write(_checked(data), path, batch_size, **options)
-
-
-def _checked(data: Stream) -> Stream:
-    """Return the stream with a check of its numbers."""
-    nominal = getattr(data, "nominal_values", {})
-    read = partial(_finite_batches, data)
-    return FileStream(data.name, data.feature_names, data.label_names, data.categorical, read, nominal)
+    known = data.name, data.feature_names, data.label_names, data.categorical
+    checked = FileStream(*known, partial(_finite_batches, data), getattr(data, "nominal_values", {}))
+    return write(checked, path, batch_size, **options)
 
 
 def _finite_batches(data: Stream, size: int) -> Iterator[Batch]:
@@ -235,10 +232,3 @@ def format_of(path: Path) -> Format:
             "with .gz or .bz2 behind"
         )
     return FORMATS[suffix.lower()]
-
-
-def _is_path(source: str | os.PathLike[str]) -> bool:
-    # The name of a dataset may contain a dot (rcv1.subset1), and a folder may have the name of a dataset.
-    path = Path(source)
-    has_folder = path.name != os.fspath(source)
-    return not isinstance(source, str) or has_folder or has_format(path) or path.is_file()

@@ -48,7 +48,12 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
                 raise DataFormatError(f"{path}: not an .npz file that labelrace wrote; it has no schema in it")
             arrays = dict(content)
         schema = schema_from(_array(arrays, "schema", 1, "u").astype(np.uint8).tobytes(), path)
-        X = _checked(_features(arrays, len(schema.features)), schema.nominal)
+        if "X" in arrays:
+            X: AnyMatrix = _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
+        else:
+            values = _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False)
+            X = _sparse(arrays, "X", values, len(schema.features))
+        _check_values(X, schema.nominal)
         Y = _sparse(arrays, "Y", np.ones(arrays["Y_indices"].size, dtype=np.int8), len(schema.labels))
         mask = nominal_mask(len(schema.features), schema.nominal)
         return Dataset(X, Y, schema.features, schema.labels, mask, plain_path(path).stem, schema.nominal)
@@ -75,13 +80,7 @@ def _array(arrays: dict[str, Array], name: str, ndim: int, kind: str) -> Array:
     return array
 
 
-def _features(arrays: dict[str, Array], n_features: int) -> AnyMatrix:
-    if "X" in arrays:
-        return _array(arrays, "X", 2, "f").astype(np.float64, copy=False)
-    return _sparse(arrays, "X", _array(arrays, "X_data", 1, "f").astype(np.float64, copy=False), n_features)
-
-
-def _checked(X: AnyMatrix, nominal: Mapping[int, tuple[str, ...]]) -> AnyMatrix:
+def _check_values(X: AnyMatrix, nominal: Mapping[int, tuple[str, ...]]) -> None:
     """Refuse infinite numbers, and codes of nominal features that have no value."""
     if np.isinf(X.data if issparse(X) else X).any():
         raise ValueError("X holds infinite numbers")
@@ -90,7 +89,6 @@ def _checked(X: AnyMatrix, nominal: Mapping[int, tuple[str, ...]]) -> AnyMatrix:
         codes = by_column[:, [column]].data if issparse(X) else X[:, column]
         if not (np.isnan(codes) | np.isin(codes, np.arange(len(texts)))).all():
             raise ValueError(f"nominal column {column} holds what is none of its {len(texts)} values")
-    return X
 
 
 def _sparse(arrays: dict[str, Array], name: str, values: Array, width: int) -> SparseMatrix:
@@ -133,11 +131,7 @@ class _Spools:
                 # ZipInfo has a fixed date, so that the same data makes the same file.
                 info = zipfile.ZipInfo(f"{name}.npy")
                 info.compress_type = zipfile.ZIP_DEFLATED
-                header = {
-                    "descr": npy.dtype_to_descr(self._types[name]),
-                    "fortran_order": False,
-                    "shape": shape,
-                }
+                header = {"descr": npy.dtype_to_descr(self._types[name]), "fortran_order": False, "shape": shape}
                 with (self._folder / name).open("rb") as spool, archive.open(info, "w", force_zip64=True) as member:
                     npy.write_array_header_2_0(member, header)
                     shutil.copyfileobj(spool, member)

@@ -68,10 +68,6 @@ class Pieces(NamedTuple):
         """Return some of the pieces, by a mask or a slice."""
         return Pieces(self.text, self.starts[wanted], self.ends[wanted])
 
-    def first_bytes(self) -> Array:
-        """Return the first byte of each piece."""
-        return np.frombuffer(self.text, dtype=np.uint8)[self.starts]
-
 
 class SparseRows(NamedTuple):
     """Parsed rows: row i has ``labels[label_starts[i]:label_starts[i + 1]]``, and likewise its columns and values.
@@ -110,7 +106,12 @@ def cut_rows(text: bytes, grammar: Grammar) -> SparseRows | None:
     label_starts, row_starts = (
         np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
     )
-    if labels is None or columns is None or not _increase_within_rows(columns, row_starts):
+    if labels is None or columns is None:
+        return None
+    # The columns of a row must be in order and distinct.
+    increase = columns[1:] > columns[:-1]
+    increase[row_starts[(row_starts > 0) & (row_starts < len(columns))] - 1] = True
+    if not increase.all():
         return None
     return SparseRows(label_starts, labels, row_starts, columns, value_pieces)
 
@@ -142,14 +143,6 @@ def floats(pieces: Pieces) -> FloatArray | None:
     except pa.ArrowInvalid:
         return None
     return None if np.isinf(numbers).any() else numbers
-
-
-def _increase_within_rows(columns: IntArray, starts: IntArray) -> bool:
-    """Return whether the columns of each row, the i-th from ``starts[i]`` on, are in order and distinct."""
-    increase = columns[1:] > columns[:-1]
-    firsts = starts[(starts > 0) & (starts < len(columns))]
-    increase[firsts - 1] = True
-    return bool(increase.all())
 
 
 def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArray, FloatArray]:

@@ -21,7 +21,7 @@ from scipy.special import ndtri, softmax
 from labelrace.core.categorical import CategoricalMask
 from labelrace.parameters import check_choice, check_whole
 from labelrace.streams.catalog import entry_of, plain_name
-from labelrace.streams.dataset import Batch, Dataset, check_batch_size, collect, rebatch
+from labelrace.streams.dataset import Batch, Dataset, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix
 
 Drift: TypeAlias = Literal["none", "sudden", "gradual", "incremental", "recurring"]
@@ -154,7 +154,7 @@ class SyntheticStream:
 
         The rows are the same for each call and each size; they are generated on demand.
         """
-        check_batch_size(size)  # not in the generator, so that this call raises the error
+        check_whole("size", size, 1)  # not in the generator, so that this call raises the error
         return rebatch(self._chunks(), size)
 
     def load(self) -> Dataset:
@@ -236,10 +236,6 @@ def _check_parameters(stream: SyntheticStream) -> None:
     for name, (what, holds) in ranges.items():
         if not holds:
             raise ValueError(f"{name} must be {what}, got {getattr(stream, name)!r}.")
-    _check_cardinality(stream)
-
-
-def _check_cardinality(stream: SyntheticStream) -> None:
     late = round(stream.new_labels * stream.n_labels)
     most = stream.most_frequent * (stream.n_labels - late * stream.new_labels_at)
     if stream.cardinality >= most:
@@ -316,7 +312,12 @@ def _draw_rows(stream: SyntheticStream, structure: _Structure, rows: IntArray) -
 
 def _concept_shares(stream: SyntheticStream, time: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return the share of each concept, in temporal order, in each row; squares add up to 1."""
-    progress = _drift_progress(time, stream.drifts, stream.drift_takes)
+    # How far the drifts are: 0 before the first, 0.5 in its middle, 1 after it, and so on.
+    if stream.drift_takes == 0:
+        progress = np.searchsorted(stream.drifts, time, side="right").astype(float)
+    else:
+        since = (time[:, None] - np.asarray(stream.drifts)) / stream.drift_takes
+        progress = np.clip(since + 0.5, 0, 1).sum(axis=1)
     if stream.drift == "gradual":
         progress = np.floor(progress) + (rng.random(len(time)) < progress % 1)
     row, concept, share = np.arange(len(time)), progress.astype(np.intp), progress % 1
@@ -357,13 +358,6 @@ def _draw_concepts(rng: np.random.Generator, n_factors: int, n_labels: int, coun
             concept -= before * (before * concept).sum(axis=0)
         concept /= np.linalg.norm(concept, axis=0)
     return concepts
-
-
-def _drift_progress(time: FloatArray, drift_at: tuple[float, ...], width: float) -> FloatArray:
-    """Return the progress of the drifts at each time: 0 before the first, 0.5 in its middle, 1 after it, and so on."""
-    if width == 0:
-        return np.searchsorted(drift_at, time, side="right").astype(float)
-    return np.clip((time[:, None] - np.asarray(drift_at)) / width + 0.5, 0, 1).sum(axis=1)
 
 
 def _make_words(rng: np.random.Generator, n_factors: int, n_features: int, density: float, noise: float) -> _Words:

@@ -32,8 +32,12 @@ def write_csv(
     """
     if any("" in texts for texts in nominal_texts(stream).values()):
         raise ValueError("an empty text is a nominal value, which CSV cannot tell from a missing one; write JSONL")
-    if label_column is not None:
-        _check_separable(stream, separator)
+    for name in stream.label_names if label_column is not None else ():
+        if not name or not separator or separator in name or name != name.strip():
+            raise ValueError(
+                f"the label {name!r} cannot be told from others in a list separated by {separator!r}; give another "
+                "separator=, or write a column per label"
+            )
     return _write_columns(stream, path, batch_size, label_column, separator)
 
 
@@ -99,7 +103,11 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
         for X, Y in stream.batches(batch_size):
             sparse = issparse(X)
             rows += X.shape[0]
-            objects = _sparse_objects(X, values, stream) if sparse else _dense_objects(X, values, stream)
+            if sparse:
+                objects: Any = _sparse_objects(X, values, stream)
+            else:
+                arrays = _feature_columns(X, values, stream)
+                objects = pa.table(arrays, names=list(stream.feature_names)).to_pylist()
             zeros = {} if sparse else dict.fromkeys(stream.label_names, 0)
             for features, names in zip(objects, _label_lists(Y, stream), strict=True):
                 labels = zeros | dict.fromkeys(names, 1) if label_column is None else {label_column: names}
@@ -110,10 +118,6 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
             options["label_column"] = label_column
         write_whole(schema_path(path), schema_text(stream, **options))
     return rows
-
-
-def _dense_objects(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], stream: Stream) -> list[dict[str, Any]]:
-    return pa.table(_feature_columns(X, values, stream), names=list(stream.feature_names)).to_pylist()
 
 
 def _sparse_objects(X: AnyMatrix, values: Mapping[int, tuple[str, ...]], stream: Stream) -> Iterator[dict[str, Any]]:
@@ -150,12 +154,3 @@ def _check_columns(stream: Stream, label_column: str | None) -> None:
         raise ValueError(f"label_column={label_column!r} is empty or a feature's name; give another")
     if label_column is not None and label_column.endswith("*"):
         raise ValueError(f"label_column={label_column!r} would be taken for a prefix when read; give another")
-
-
-def _check_separable(stream: Stream, separator: str) -> None:
-    for name in stream.label_names:
-        if not name or not separator or separator in name or name != name.strip():
-            raise ValueError(
-                f"the label {name!r} cannot be told from others in a list separated by {separator!r}; give another "
-                "separator=, or write a column per label"
-            )

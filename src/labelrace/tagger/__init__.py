@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labelrace.tagger.tables import batches_of, file_tables, tagged_dataset, text_tables
+from labelrace.tagger.state import TagCounts
+from labelrace.tagger.tables import batches_of, file_tables, joined, tagged_dataset, text_tables
 from labelrace.tagger.tagger import Tagger
-from labelrace.tagger.tags import TagCounts, joined
 
 __all__ = ["TagCounts", "Tagger", "batches_of", "file_tables", "joined", "tagged_dataset", "text_tables"]

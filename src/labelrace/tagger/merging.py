@@ -13,12 +13,8 @@ import numpy as np
 
 from labelrace.features import table as features
 from labelrace.models import shards
-from labelrace.tagger.state import Known, TaggerState
-from labelrace.tagger.tags import TagCounts, TagNames
+from labelrace.tagger.state import Known, TagCounts, TaggerState, TagNames
 from labelrace.typing import IntArray
-
-__all__ = ["TaggerGain", "added", "gained", "joined", "merged", "started"]
-
 
 _NOTHING: Any = (None, None, [], [])
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
 
-__all__ = ["EXACT_BYTES", "PackedWeights", "pack", "table_of"]
-
 Singles = npt.NDArray[np.float32]
 
 # Up to this size, weights are saved exactly.

@@ -5,17 +5,73 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.features import TableFeatures
 from labelrace.features.table import FeatureState
-from labelrace.tagger.tags import TagCounts, TagNames
 from labelrace.typing import SparseMatrix
 
-__all__ = ["Known", "TaggerState", "f1"]
+# The tags of each row; None if the row has none.
+TagSets: TypeAlias = list[set[str] | None]
 
+# A row without tags may mean that its tags are not known, or that no tag applies.
+UNTAGGED = ("unknown", "none")
 # Number of tags to explain if none is predicted.
 _EXPLAINED = 3
+
+
+class TagCounts(NamedTuple):
+    """How often a tag occurred, and how well it was predicted before its rows were learned."""
+
+    rows: int = 0  # learned rows that have the tag
+    tested: int = 0  # of the rows that were predicted before they were learned, those that have the tag
+    predicted: int = 0  # of these rows, those for which it was predicted
+    right: int = 0  # of these rows, those for which it was predicted correctly
+
+    def f1(self) -> float:
+        """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
+        return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
+
+    def plus(self, other: TagCounts) -> TagCounts:
+        """Return the sum of both."""
+        return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class TagNames(NamedTuple):
+    """The tags that are no longer used, and what replaces them."""
+
+    aliases: Mapping[str, str] = {}  # the current names of tags that were renamed or merged into another one
+    retired: frozenset[str] = frozenset()  # tags that are ignored
+
+    def current(self, tags: Iterable[str]) -> set[str]:
+        """Return the current names of tags.
+
+        Examples
+        --------
+        >>> sorted(TagNames({"ovens": "oven"}, frozenset({"old"})).current({"ovens", "egg", "old"}))
+        ['egg', 'oven']
+        """
+        return {self.aliases.get(tag, tag) for tag in tags} - self.retired
+
+    def tagged(self, tags: TagSets, untagged: str) -> tuple[list[int], list[set[str]]]:
+        """Return the rows whose tags are known, and their tags; ``untagged`` says what rows without tags mean."""
+        rows = [row for row, names in enumerate(tags) if names is not None or untagged == "none"]
+        return rows, [self.current(tags[row] or ()) for row in rows]
+
+    def of_likely(self, row: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        """Return tags with their current names; merged tags have the largest of their probabilities."""
+        if not self.aliases and not self.retired:
+            return row
+        best: dict[str, float] = {}
+        for label, likely in row:
+            for tag in self.current([label]):
+                best.setdefault(tag, likely)
+        return list(best.items())
+
+    def with_alias(self, old: str, new: str) -> TagNames:
+        """Return the names after a tag, and all that were merged into it, were replaced by another one."""
+        aliases = {name: new if target == old else target for name, target in self.aliases.items() if name != new}
+        return TagNames({**aliases, old: new}, self.retired - {new})
 
 
 class TaggerState(NamedTuple):

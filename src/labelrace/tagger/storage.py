@@ -15,11 +15,8 @@ from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary, checked
 from labelrace.models import model_file, persistence
 from labelrace.tagger import packing
-from labelrace.tagger.state import TaggerState
-from labelrace.tagger.tags import UNTAGGED, TagCounts, TagNames
+from labelrace.tagger.state import UNTAGGED, TagCounts, TaggerState, TagNames
 from labelrace.typing import Array
-
-__all__ = ["packed", "unpacked"]
 
 _MODEL, _PACKED = "model.", "packed."
 # The weights of the default model, which take most of the space in a file.

@@ -1,4 +1,4 @@
-"""Files and tables in batches of a given number of rows, with their tags; or as one dataset, to compare models."""
+"""Files and tables in batches, with their tags in any form; or as one dataset, to compare models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ import scipy.sparse
 
 from labelrace.exceptions import DataFormatError
 from labelrace.features import TableFeatures
-from labelrace.features.cells import Table, read_table
+from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table
+from labelrace.features.kinds import find_separator
+from labelrace.parameters import shown
 from labelrace.streams import Dataset
 from labelrace.streams.files import chunked
 from labelrace.streams.jsonl import JsonTable, with_keys_once
 from labelrace.streams.table import CsvTable, open_table
-from labelrace.tagger.tags import TagNames, TagSets, as_given, from_table
+from labelrace.tagger.state import TagNames, TagSets
 
-__all__ = ["batches_of", "file_tables", "one_row", "tagged_batches", "tagged_dataset", "text_tables", "without_tags"]
+_SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 
 def file_tables(path: str | Path, size: int, delimiter: str | None = None) -> Iterator[Table]:
@@ -167,6 +169,72 @@ def tagged_batches(
 def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
     """Return a table without the columns of tags."""
     return table.without([tags] if isinstance(tags, str) else tags or ())
+
+
+def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
+    """Read the tags of a table: one column of lists or delimited texts, or columns of 0 and 1.
+
+    The separator, which is detected if none is given, is returned, too.
+    """
+    names = [tags] if isinstance(tags, str) else list(tags)
+    gone = [name for name in names if name not in table.columns]
+    if gone:
+        raise ValueError(
+            f"The table must have the column {gone[0]!r}, which tags= names, got columns {shown(table.columns, 20)}."
+        )
+    if isinstance(tags, str):
+        return _from_cells(table.columns[tags], separator)
+    return _from_truths({name: table.columns[name] for name in names}, table.n_rows), separator
+
+
+def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str | None]:
+    """Read tags that are given beside a table: sets, lists, texts, or a data frame of 0 and 1."""
+    if hasattr(y, "columns") or isinstance(y, Mapping):
+        truths = read_table(y)
+        found = _from_truths(truths.columns, truths.n_rows)
+    else:
+        if isinstance(y, str) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) != 1:
+            raise ValueError(
+                "y must be the tags of each row, as sets, lists or texts, or a data frame of 0 and 1 with the tags as "
+                f"its columns, got {type(y).__name__}."
+            )
+        cells = [None if is_missing(cell) or cell != cell else cell for cell in y]
+        found, separator = _from_cells(cells, separator)
+    if len(found) != n_rows:
+        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {len(found)}.")
+    return found, separator
+
+
+def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | None]:
+    separator = _SEPARATORS.get(separator or "", separator)
+    if separator is None and isinstance(cells, list):
+        separator = find_separator([cell for cell in cells if isinstance(cell, str)])
+    return [set(names) or None for names in as_lists(cells, separator)], separator
+
+
+def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
+    """Read columns of 0 and 1; a row without any 1 has no tags."""
+    sets = [set[str]() for _ in range(n_rows)]
+    for name, cells in columns.items():
+        numbers, wrong = as_numbers(cells)
+        others = [*wrong, *np.flatnonzero(~np.isnan(numbers) & (numbers != 0) & (numbers != 1)).tolist()]
+        if others:
+            raise ValueError(f"The column of tags {name!r} must hold 0 and 1, got {cells[others[0]]!r}.")
+        for row in np.flatnonzero(numbers == 1):
+            sets[row].add(name)
+    return [found or None for found in sets]
+
+
+def joined(tags: Iterable[str], separator: str | None) -> str:
+    """Write tags as one text, in their order; as a JSON list if a tag contains the separator.
+
+    Examples
+    --------
+    >>> joined(["oven", "egg"], " "), joined(["a;b", "c"], None)
+    ('oven egg', '["a;b", "c"]')
+    """
+    listed, between = list(tags), separator or ";"
+    return json.dumps(listed) if any(between in tag for tag in listed) else between.join(listed)
 
 
 @dataclass(frozen=True, eq=False)

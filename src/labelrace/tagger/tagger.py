@@ -27,11 +27,8 @@ from labelrace.models import model_file
 from labelrace.models.registry import make_model
 from labelrace.models.signature import DeclaredParameters
 from labelrace.tagger import merging, storage, tables
-from labelrace.tagger.state import Known, TaggerState, f1
-from labelrace.tagger.tags import UNTAGGED, TagCounts, TagSets
+from labelrace.tagger.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
 from labelrace.typing import Array, SparseMatrix
-
-__all__ = ["Tagger"]
 
 
 class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
