@@ -6,19 +6,6 @@ built-in errors that scikit-learn's users already catch.
 
 from __future__ import annotations
 
-__all__ = [
-    "DataFormatError",
-    "DistributedError",
-    "DivergenceError",
-    "DivergenceWarning",
-    "GrowthError",
-    "LabelraceError",
-    "LimitError",
-    "MergeError",
-    "ModelFileError",
-    "UnknownRowError",
-]
-
 
 class LabelraceError(Exception):
     """Base of all the errors below, to catch any of them."""

@@ -49,7 +49,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     part = target.with_name(_part_name(target.name))
     _being_written.add(part.name)
     try:
-        with open(part, "xb", opener=partial(os.open, mode=_first_rights(target))) as file:
+        # The unfinished file is for its owner only if it is to replace another.
+        rights = 0o600 if target.exists() else 0o666
+        with open(part, "xb", opener=partial(os.open, mode=rights)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -144,11 +146,6 @@ def _part_name(name: str) -> str:
 
 def _host() -> str:
     return re.sub(r"[^\w.]", "_", socket.gethostname())[:64]
-
-
-def _first_rights(target: Path) -> int:
-    """Return the permissions of the unfinished file: only for its owner if it is to replace another."""
-    return 0o600 if target.exists() else 0o666
 
 
 def _copy_rights(target: Path, part: Path) -> None:

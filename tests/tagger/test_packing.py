@@ -12,7 +12,7 @@ from labelrace.exceptions import ModelFileError
 from labelrace.learners.table import Table
 from labelrace.models import model_file
 from labelrace.streams.texts import demo_tickets
-from labelrace.tagger import packing
+from labelrace.tagger import storage
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def weights():
 
 
 def test_a_quarter_is_kept_and_the_rest_has_its_mean(weights):
-    packed = packing.pack(weights)
-    again = np.asarray(packing.table_of(packed, 37))
-    kept = np.abs(weights) >= packing._least_kept(weights)
+    packed = storage.pack(weights)
+    again = np.asarray(storage.table_of(packed, 37))
+    kept = np.abs(weights) >= storage._least_kept(weights)
     assert 0.2 < kept.mean() <= 0.25
     assert sum(part.nbytes for part in packed) < 0.8 * weights.size
     np.testing.assert_allclose(np.where(kept, 0, again).sum(axis=1), np.where(kept, 0, weights).sum(axis=1), rtol=1e-4)
@@ -38,8 +38,8 @@ def test_a_quarter_is_kept_and_the_rest_has_its_mean(weights):
 
 
 def test_rows_are_unpacked_when_they_are_asked_for(weights):
-    packed, asked = packing.pack(weights), []
-    whole = np.asarray(packing.table_of(packed, 37))
+    packed, asked = storage.pack(weights), []
+    whole = np.asarray(storage.table_of(packed, 37))
 
     def fill(places):
         asked.extend(places.tolist())
@@ -62,7 +62,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
     rows = demo_tickets(1500)
     tagger = Tagger(tags="tags", random_state=0).fit(rows[:1000])
     tagger.save(tmp_path / "exact")
-    monkeypatch.setattr(packing, "EXACT_BYTES", 0)
+    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
     tagger.save(tmp_path / "packed")
     assert (tmp_path / "packed").stat().st_size < (tmp_path / "exact").stat().st_size
     again = labelrace.load(tmp_path / "packed")
@@ -78,7 +78,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
 
 @pytest.mark.parametrize("part", ["packed.levels", "packed.is_kept", "packed.others"])
 def test_packed_weights_that_do_not_fit_are_refused(tmp_path, monkeypatch, part):
-    monkeypatch.setattr(packing, "EXACT_BYTES", 0)
+    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
     Tagger(tags="tags", random_state=0).fit(demo_tickets(300)).save(tmp_path / "good")
     header, tensors = model_file.read(tmp_path / "good")
     model_file.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})

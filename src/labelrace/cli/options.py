@@ -80,17 +80,14 @@ def _columns(what: str) -> Any:
 _TAGS = "The source is a table: the column of its tags, or columns of 0 and 1, separated by commas."
 _UNTAGGED = "With --tags: the tags of a row without any are 'unknown' (the default; it is not learned) or 'none'."
 _SEPARATOR = "With --tags: what separates tags, such as ';', or 'space'; detected by default."
-_COLUMN_OPTIONS = {
+_TAG_OPTIONS = {
+    "tags": Annotated[str | None, option(help=_TAGS)],
     "text": _columns("texts"),
     "category": _columns("categories"),
     "number": _columns("numbers"),
     "date": _columns("dates or times"),
     "id": _columns("identifiers: not learned from, but written with predictions"),
     "drop": _columns("unused"),
-}
-_TAG_OPTIONS = {
-    "tags": Annotated[str | None, option(help=_TAGS)],
-    **_COLUMN_OPTIONS,
     "separator": Annotated[str | None, option(help=_SEPARATOR)],
     "delimiter": Delimiter,
     "untagged": Annotated[str | None, option(help=_UNTAGGED)],
@@ -181,11 +178,6 @@ def as_labels(text: str | None) -> Any:
     if text.lower().endswith(".xml") or Path(text).is_file():
         return Path(text)
     return text.split(",") if "," in text else text
-
-
-def as_measures(text: str) -> str | list[str]:
-    """Turn the text of ``--measures`` into what `labelrace.evaluation.run` takes."""
-    return text if text in ("auto", "paper", "all") else text.split(",")
 
 
 def as_names(text: str) -> list[str]:

@@ -152,7 +152,7 @@ def text_rows(lines: TextIO, known: Features, batch_size: int) -> Iterator[AnyMa
     What the first line begins with tells which. CSV may have a header, whose names are matched with the model's.
     Features that an object does not name are 0. Nominal features may be given by their texts.
     """
-    check_whole("batch_size", batch_size, 1)
+    check_whole("batch size", batch_size, 1)
     filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(filled, None)
     if first is None:

@@ -104,7 +104,7 @@ def run(
                 batch_size=batch_size,
                 runs=runs,
                 seed=seed,
-                measures=options.as_measures(measures),
+                measures=measures if measures in ("auto", "paper", "all") else measures.split(","),
                 jobs=workers,
                 resume=resume,
                 on_progress=show,

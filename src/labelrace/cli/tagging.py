@@ -144,7 +144,9 @@ def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     if not quality:
         return
     options.say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
-    judged = _judged(tagger)
+    # The tags that were tested often enough, best first.
+    tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _ENOUGH]
+    judged = sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
     known = [one for one in judged if one[1].f1() >= _WELL]
     if known:
         options.say(f"Predicted well: {_listed(known[:_LISTED])}.")
@@ -159,33 +161,18 @@ def _quality(tagger: Tagger) -> str:
     return f"example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
 
 
-def _judged(tagger: Tagger) -> list[tuple[str, TagCounts]]:
-    """List the tags that were tested often enough, best first."""
-    tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _ENOUGH]
-    return sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
-
-
 def _listed(judged: Iterable[tuple[str, TagCounts]]) -> str:
     return ", ".join(f"{tag} ({counts.f1():.2f})" for tag, counts in judged)
 
 
 def _say_columns(tagger: Tagger) -> None:
-    names = [*(column.name for column in tagger.columns_), *_tag_columns(tagger)]
-    width = min(max(map(len, names)), 40)
-    for column in tagger.columns_:
-        options.say(f"{column.name:<{width}}  {column}")
-    for name in _tag_columns(tagger)[:_LISTED]:
-        options.say(f"{name:<{width}}  tags{_separated(tagger)}")
-
-
-def _tag_columns(tagger: Tagger) -> list[str]:
-    return [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or [])
-
-
-def _separated(tagger: Tagger) -> str:
-    if not isinstance(tagger.tags, str) or tagger.separator_ is None:
-        return ""
-    return f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+    tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
+    if isinstance(tagger.tags, str) and tagger.separator_ is not None:
+        what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
+    told = {column.name: str(column) for column in tagger.columns_}
+    width = min(max(map(len, [*told, *tags])), 40)
+    for name, kind in (told | dict.fromkeys(tags[:_LISTED], what)).items():
+        options.say(f"{name:<{width}}  {kind}")
 
 
 def predictions(
@@ -229,7 +216,9 @@ def explain(
 
     [dim]Example:[/dim] labelrace explain tagger.labelrace row.json
     """
-    tagger, row = _loaded(tagger_file), _one_row(source, delimiter)
+    tagger, row = _loaded(tagger_file), next(tables_of(source, 2, delimiter), None)
+    if row is None or row.n_rows != 1:
+        raise ValueError(f"{source} must have one row, got {'none' if row is None else 'more'}.")
     told = tagger.explain(row, tag or None, words)
     likely = tagger.predict_proba(row)[0]
     if as_json:
@@ -240,16 +229,6 @@ def explain(
         options.say(f"{name} (probability {likely[name]:.2f})")
         for feature, amount in parts:
             options.say(f"  {amount:+.3f}  {feature}")
-
-
-def _one_row(source: str, delimiter: str | None) -> Any:
-    """Read the one row of a file."""
-    table = next(tables_of(source, 2, delimiter), None)
-    if table is None:
-        raise ValueError(f"{source} must have one row, got none.")
-    if table.n_rows != 1:
-        raise ValueError(f"{source} must have one row, got more.")
-    return table
 
 
 def inspect(

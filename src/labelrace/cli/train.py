@@ -178,14 +178,14 @@ def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator
             found = (sorted(labels, key=places.__getitem__) for labels in model.predict_labels(X))
             yield [{"row": next(number), "labels": list(map(str, labels))} for labels in found]
         else:
-            yield [{"row": next(number), **_best(pairs)} for pairs in model.predict_top(X, top)]
-
-
-def _best(pairs: list[tuple[Any, float]]) -> dict[str, Any]:
-    return {
-        "labels": [str(label) for label, _ in pairs],
-        "probabilities": [float(f"{likely:.6g}") for _, likely in pairs],
-    }
+            yield [
+                {
+                    "row": next(number),
+                    "labels": [str(label) for label, _ in pairs],
+                    "probabilities": [float(f"{likely:.6g}") for _, likely in pairs],
+                }
+                for pairs in model.predict_top(X, top)
+            ]
 
 
 def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:

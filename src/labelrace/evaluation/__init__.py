@@ -1,7 +1,6 @@
 """Evaluation of online models: protocols, runs of many models, their records, and ranks."""
 
-from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, memory_meter
-from labelrace.evaluation.curves import averages, cumulative, windowed
+from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, averages, cumulative, memory_meter, windowed
 from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, run
 from labelrace.evaluation.protocols import holdout, prequential
 from labelrace.evaluation.ranks import Friedman, critical_difference, friedman, rank

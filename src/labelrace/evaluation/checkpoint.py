@@ -1,4 +1,4 @@
-"""One batch of an evaluation: its test, its time and memory, and what is counted over all tests."""
+"""One batch of an evaluation: its test, its time and memory; what is counted over all tests, means and curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
@@ -17,7 +17,7 @@ from labelrace.measures import evaluate, measure_names, needs_scores, needs_top
 from labelrace.measures.calibration import Reliability, add, empty
 from labelrace.measures.example import Counts, confusion, f1
 from labelrace.measures.inputs import are_label_sets, as_labels, as_labels_with_missing, sorted_names
-from labelrace.typing import AnyMatrix, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 if sys.platform != "win32":
     import resource
@@ -88,6 +88,79 @@ class Checkpoint:
         measures = {name: math.nan if value is None else value for name, value in record["measures"].items()}
         given = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
         return cls(**given | {"measures": measures})
+
+
+def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
+    """Average each measure over the whole test batches, as in the paper's tables.
+
+    A last batch with fewer rows does not count, unless no other was tested. A batch on which a measure is NaN does
+    not count in that measure.
+
+    Examples
+    --------
+    >>> points = [
+    ...     Checkpoint(1, 100, 200, {"micro_f1": 0.4}, {}),
+    ...     Checkpoint(2, 200, 300, {"micro_f1": 0.6}, {}),
+    ...     Checkpoint(3, 300, 302, {"micro_f1": 0.0}, {}, whole=False),
+    ... ]
+    >>> averages(points)
+    {'micro_f1': 0.5}
+    >>> averages(points[2:])
+    {'micro_f1': 0.0}
+    """
+    tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
+    counted = [checkpoint for checkpoint in tested if checkpoint.whole] or tested
+    return {name: float(running_means(line)[-1]) for name, line in _by_measure(counted).items()}
+
+
+def windowed(checkpoints: Iterable[Checkpoint], window: int = 10) -> dict[str, FloatArray]:
+    """Return for each measure the mean over the last `window` test batches, at each of them.
+
+    The first values are means of as many batches as there are. A batch on which a measure is NaN does not count.
+
+    Examples
+    --------
+    >>> points = [Checkpoint(t, 10 * t, 10 * t + 10, {"micro_f1": t / 8}, {}) for t in range(1, 5)]
+    >>> windowed(points, window=2)["micro_f1"].tolist()
+    [0.125, 0.1875, 0.3125, 0.4375]
+    """
+    if window < 1:
+        raise ValueError(f"window must be at least 1 batch, got {window!r}")
+    tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
+    return {name: running_means(line, window=window) for name, line in _by_measure(tested).items()}
+
+
+def cumulative(checkpoints: Iterable[Checkpoint]) -> dict[str, FloatArray]:
+    """Return for each measure the mean over all test batches so far, weighted by their rows, at each of them.
+
+    Examples
+    --------
+    >>> points = [Checkpoint(1, 10, 20, {"micro_f1": 0.3}, {}), Checkpoint(2, 20, 25, {"micro_f1": 0.6}, {})]
+    >>> cumulative(points)["micro_f1"].tolist()
+    [0.3, 0.4]
+    """
+    tested = [checkpoint for checkpoint in checkpoints if checkpoint.tested]
+    rows = np.array([checkpoint.rows for checkpoint in tested], dtype=float)
+    return {name: running_means(line, rows) for name, line in _by_measure(tested).items()}
+
+
+def running_means(values: FloatArray, weights: FloatArray | float = 1.0, window: int | None = None) -> FloatArray:
+    """Return the weighted means of the last `window` values along the last axis, or of all values so far.
+
+    A value that is NaN does not count; where nothing counts the mean is NaN.
+    """
+    defined = ~np.isnan(values)
+    sums = np.cumsum(np.where(defined, values * weights, 0.0), axis=-1)
+    totals = np.cumsum(np.where(defined, weights, 0.0), axis=-1)
+    if window is not None and window < values.shape[-1]:
+        sums[..., window:] -= sums[..., :-window].copy()
+        totals[..., window:] -= totals[..., :-window].copy()
+    return np.divide(sums, totals, out=np.full(values.shape, np.nan), where=totals > 0)
+
+
+def _by_measure(checkpoints: Sequence[Checkpoint]) -> dict[str, FloatArray]:
+    names = checkpoints[0].measures if checkpoints else ()
+    return {name: np.array([checkpoint.measures[name] for checkpoint in checkpoints]) for name in names}
 
 
 class Stopwatch:

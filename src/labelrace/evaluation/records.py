@@ -84,18 +84,17 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         remove_stale_parts(folder)
-        done = _resume(folder, manifest) if resume and any(folder.iterdir()) else _begin(folder, manifest)
+        done, found = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
+        if found and not resume:
+            raise FileExistsError(
+                f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to continue its run"
+            )
+        if found:
+            done = _resume(folder, manifest)
+        else:
+            write_manifest(folder, manifest)
         with appending(folder) as append:
             yield RunFolder(append, done)
-
-
-def _begin(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
-    if found := sorted(entry.name for entry in folder.iterdir()):
-        raise FileExistsError(
-            f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to continue its run"
-        )
-    write_manifest(folder, manifest)
-    return frozenset()
 
 
 def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
@@ -126,13 +125,10 @@ def _differences(there: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
         if isinstance(old, dict) and isinstance(new, dict):
             found += _differences(old, new, f"{prefix}{key}.")
         elif old != new:
-            found.append(f"{prefix}{key} is {_shown(old)} there and {_shown(new)} now")
+            texts = map(json.dumps, (old, new))
+            shown = [text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in texts]
+            found.append(f"{prefix}{key} is {shown[0]} there and {shown[1]} now")
     return found
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
@@ -156,7 +152,8 @@ def appending(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], Non
     path = Path(folder, _RECORDS)
     # Unbuffered: a line goes out at once, in one piece as a rule, and nothing is left to write when a run is cut off.
     with path.open("ab", buffering=0) as file:
-        _cut_torn_line(path)
+        # A last line without its end was cut off while it was written.
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         _, total = _read_records(path, _sum_of(_read_manifest(Path(folder, _MANIFEST))))
 
         def append(record: Record) -> None:
@@ -208,13 +205,6 @@ def _sum_of(manifest: Mapping[str, Any]) -> int:
     """Sum up a manifest, whatever the order of its keys and the spaces between them."""
     as_read = json.loads(json.dumps(manifest, allow_nan=False))
     return zlib.crc32(json.dumps(as_read, sort_keys=True).encode())
-
-
-def _cut_torn_line(path: Path) -> None:
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        os.truncate(path, whole)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

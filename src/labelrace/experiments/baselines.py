@@ -57,7 +57,7 @@ def spec_of(name: str, **given: float) -> ModelSpec:
     >>> spec_of("arow", r=0.3).label
     'arow, r = 0.3'
     """
-    label = ", ".join([name, *(f"{key} = {value:g}" for key, value in given.items())])
+    label = _label(name, given)
     if name not in BASELINES:
         return ModelSpec(name, given, label)
     kind, package = BASELINES[name]
@@ -80,8 +80,9 @@ def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, st
     ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
     """
     kept, chosen = dict(rows), {}
-    for name in _GRIDS:
-        tried = [kept.pop(label) for label in _labels(name) if label in kept]
+    for name, (parameter, values) in _GRIDS.items():
+        labels = [_label(name, {parameter: value}) for value in values]
+        tried = [kept.pop(label) for label in labels if label in kept]
         finished = [row for row in tried if row.values[_JUDGE] is not None]
         if not tried:
             continue
@@ -93,9 +94,8 @@ def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, st
     return kept, chosen
 
 
-def _labels(name: str) -> list[str]:
-    parameter, values = _GRIDS[name]
-    return [f"{name}, {parameter} = {value:g}" for value in values]
+def _label(name: str, given: Mapping[str, float]) -> str:
+    return ", ".join([name, *(f"{key} = {value:g}" for key, value in given.items())])
 
 
 class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]

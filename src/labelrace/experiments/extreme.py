@@ -26,6 +26,7 @@ from labelrace import __version__
 from labelrace.experiments.baselines import row_dicts, vowpal_rows
 from labelrace.experiments.datasets import Source, find_datasets
 from labelrace.experiments.plan import OnProgress, Step
+from labelrace.experiments.speed import seconds_of
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
 from labelrace.report.figures import Chart, Panel, Series, panels
@@ -281,7 +282,8 @@ def _dataset(source: Source, rows: int) -> Stream:
 def _measure(stream: Stream, name: str, method: Method) -> Measured:
     """Test and learn batch by batch; the first is only learned, and the latency is that of the last rows."""
     n, n_labels = stream.Y.shape
-    first = _seconds(lambda: method.learn(stream.X[:_BATCH], stream.Y[:_BATCH]))
+    seconds = partial(seconds_of, time.process_time)
+    first = seconds(method.learn, stream.X[:_BATCH], stream.Y[:_BATCH])
     learned, spent = 0, 0.0
     values: dict[str, list[float]] = {}
     for start in range(_BATCH, n, _BATCH):
@@ -289,11 +291,11 @@ def _measure(stream: Stream, name: str, method: Method) -> Measured:
         X, Y = stream.X[batch], stream.Y[batch]
         for measure, value in _quality(method, X[:_TESTED], Y[:_TESTED]).items():
             values.setdefault(measure, []).append(value)
-        spent += _seconds(partial(method.learn, X, Y))
+        spent += seconds(method.learn, X, Y)
         learned += Y.shape[0]
     last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
     method.best(last[0])
-    latency = _seconds(lambda: [method.best(row) for row in last]) / len(last)
+    latency = sum(seconds(method.best, row) for row in last) / len(last)
     averages = {measure: float(np.mean(of)) for measure, of in values.items()}
     quality: dict[str, Any] = {measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")}
     # Times of a method that does not use the features are not comparable.
@@ -315,12 +317,6 @@ def _quality(method: Method, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
     predicted = method.sets(X)
     measures = _MEASURES if predicted is None else (*_MEASURES, "example_f1")
     return evaluate(Y, predicted, top=method.best(X), measures=measures)
-
-
-def _seconds(task: Callable[[], object]) -> float:
-    start = time.process_time()
-    task()
-    return time.process_time() - start
 
 
 def extreme_document(summary: ExtremeSummary) -> Document:

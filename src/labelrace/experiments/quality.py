@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation import ModelSpec, as_reliability, memory_meter, prequential
+from labelrace.evaluation import ModelSpec, as_reliability, prequential
 from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
 from labelrace.experiments.paper import estimate
 from labelrace.experiments.plan import OnProgress, Part, possible, run_plan, within
 from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
+from labelrace.experiments.speed import traced_memory
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
 from labelrace.models.race import RACEClassifier
@@ -203,13 +204,8 @@ def _memory(part: Part) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for spec in part.models:
         # A failure here has occurred in the run, too, and is recorded there.
-        with suppress(Exception), threadpool_limits(limits=1), memory_meter(trace=True) as peak:
-            model = spec.make(0, stream.categorical)
-            for number, (X, Y) in enumerate(batches):
-                if number:
-                    model.predict(X)
-                model.partial_fit(X, Y)
-            found[spec.label] = peak()
+        with suppress(Exception), threadpool_limits(limits=1):
+            found[spec.label] = traced_memory(spec, batches, stream.categorical)
     return found
 
 

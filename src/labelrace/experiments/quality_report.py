@@ -175,18 +175,17 @@ def _records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
             known = row.reliability
             parts = (known.edges[:-1], known.edges[1:], known.entries, known.mean_probability, known.share_present)
             about = {"dataset": block.source.name, "synthetic": block.source.synthetic, "model": model}
-            for low, high, count, mean, share in zip(*(part.tolist() for part in parts), strict=True):
-                found = {"mean_probability": mean, "share_present": share} if count else {}
-                bins.append(about | {"low": low, "high": high, "entries": count} | _EMPTY_BIN | found)
+            names = ("low", "high", "entries", "mean_probability", "share_present")
+            for found in zip(*(part.tolist() for part in parts), strict=True):
+                # Empty bins have neither a mean nor a share.
+                plain = [None if value != value else value for value in found]
+                bins.append(about | dict(zip(names, plain, strict=True)))
     ranks = [
         {"over": of.title, "datasets": "; ".join(of.datasets), "model": m, "measure": k, "average_rank": value}
         for of in summary.ranks
         for (m, k), value in of.averages.items()
     ]
     return {"quality": values, "ranks": ranks, "reliability": bins}
-
-
-_EMPTY_BIN: dict[str, Any] = {"mean_probability": None, "share_present": None}
 
 
 def _value_record(block: QualityBlock, model: str) -> dict[str, Any]:

@@ -188,9 +188,16 @@ def measure(
     """
     spec = ModelSpec(name)
     times = _go_through(spec.make(0, categorical), batches)
+    return Measurement(name, shape, *times, traced_memory(spec, batches, categorical))
+
+
+def traced_memory(
+    spec: ModelSpec, batches: Sequence[tuple[AnyMatrix, AnyMatrix]], categorical: AnyMatrix
+) -> int | None:
+    """Return what a model allocates at most, in bytes, to learn a batch, and to predict and learn another."""
     with memory_meter(trace=True) as peak:
         _go_through(spec.make(0, categorical), batches[:2])
-        return Measurement(name, shape, *times, peak())
+        return peak()
 
 
 def slope(measurements: Sequence[Measurement], axis: str) -> float:
@@ -205,18 +212,19 @@ def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> t
 
     These are medians over batches: a batch during which the machine did something else does not count.
     """
-    first = _seconds(model.partial_fit, *batches[0])
+    first = seconds_of(time.perf_counter, model.partial_fit, *batches[0])
     predict, learn = [], []
     for X, Y in batches[1:]:
-        predict.append(1000 * _seconds(model.predict, X) / X.shape[0])
-        learn.append(1000 * _seconds(model.partial_fit, X, Y) / X.shape[0])
-    return first, float(np.median(predict)), float(np.median(learn))
+        predict.append(1000 * seconds_of(time.perf_counter, model.predict, X) / X.shape[0])
+        learn.append(1000 * seconds_of(time.perf_counter, model.partial_fit, X, Y) / X.shape[0])
+    return first, float(np.median(predict or [np.nan])), float(np.median(learn or [np.nan]))
 
 
-def _seconds(call: Callable[..., object], *arguments: Any) -> float:
-    start = time.perf_counter()
+def seconds_of(clock: Callable[[], float], call: Callable[..., object], *arguments: Any) -> float:
+    """Return how long a call takes by a clock."""
+    start = clock()
     call(*arguments)
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def rivals() -> tuple[list[Rival], list[str]]:

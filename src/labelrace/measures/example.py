@@ -8,7 +8,7 @@ costs O(nnz + n + l): true negatives are what remains.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,25 +39,17 @@ class Confusion(NamedTuple):
 def confusion(truth: SparseMatrix, predicted: SparseMatrix) -> Confusion:
     """Count agreements and errors of two canonical CSR label matrices."""
     n_examples, n_labels = truth.shape
-    agreed = truth.multiply(predicted).tocsr()
-    per_example = _counts(_row_sizes(agreed), _row_sizes(predicted), _row_sizes(truth), n_labels)
-    per_label = _counts(_column_sizes(agreed), _column_sizes(predicted), _column_sizes(truth), n_examples)
-    pooled = Counts(*(count.sum(keepdims=True) for count in per_example))
-    return Confusion(per_example, per_label, pooled)
-
-
-def _counts(both: IntArray, predicted: IntArray, true: IntArray, total: int) -> Counts:
-    return Counts(tp=both, fp=predicted - both, fn=true - both, tn=total - predicted - true + both)
-
-
-def _row_sizes(labels: SparseMatrix) -> IntArray:
+    matrices = truth.multiply(predicted).tocsr(), predicted, truth
     # SciPy indexes with 32 bits where it can; counts are of one type.
-    sizes: IntArray = np.diff(labels.indptr).astype(np.intp)
-    return sizes
+    row_sizes = [np.diff(labels.indptr).astype(np.intp) for labels in matrices]
+    column_sizes = [np.bincount(labels.indices, minlength=n_labels) for labels in matrices]
+    per_example, per_label = _counts(row_sizes, n_labels), _counts(column_sizes, n_examples)
+    return Confusion(per_example, per_label, Counts(*(count.sum(keepdims=True) for count in per_example)))
 
 
-def _column_sizes(labels: SparseMatrix) -> IntArray:
-    return np.bincount(labels.indices, minlength=labels.shape[1])
+def _counts(sizes: Sequence[IntArray], total: int) -> Counts:
+    both, predicted, true = sizes
+    return Counts(tp=both, fp=predicted - both, fn=true - both, tn=total - predicted - true + both)
 
 
 def precision(counts: Counts) -> FloatArray:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from labelrace.evaluation import read_run
-from labelrace.report.curves import KINDS
 from labelrace.report.figures import Chart, Mark, Panel, Series, bars, dash, panels
 from labelrace.report.page import Document, Section, made_by
-from labelrace.report.runs import PHASES
+from labelrace.report.runs import KINDS, PHASES
 from labelrace.report.summary import MAIN_MEASURE, Summary, summarize
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_signed, as_significant, as_value

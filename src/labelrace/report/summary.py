@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from labelrace.evaluation import is_loss, rank
-from labelrace.report.curves import curves, labels
-from labelrace.report.runs import PHASES, Run, Runs, group_records, mean, plain, value_of
+from labelrace.report.runs import PHASES, Run, Runs, curves, group_records, labels, mean, plain, value_of
 from labelrace.report.text import as_significant, as_value, decimals_for, listing, measure_label, plural
 
 # Values that JSON can hold. The keys are listed in `summarize`.

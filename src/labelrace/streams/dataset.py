@@ -106,7 +106,7 @@ class Dataset(_Columns):
         size : int
             Rows in a batch, at least 1.
         """
-        check_whole("size", size, 1)  # not in the generator, so that this call raises the error
+        check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         starts = range(0, len(self), size)
         return ((self.X[start : start + size], self.Y[start : start + size]) for start in starts)
 
@@ -168,7 +168,7 @@ class FileStream(_Columns):
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Iterate over (X, Y) in batches of `size` rows from the start; the last one may be shorter."""
-        check_whole("size", size, 1)
+        check_whole("batch size", size, 1)
         return self.read(size)
 
 

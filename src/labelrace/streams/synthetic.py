@@ -154,7 +154,7 @@ class SyntheticStream:
 
         The rows are the same for each call and each size; they are generated on demand.
         """
-        check_whole("size", size, 1)  # not in the generator, so that this call raises the error
+        check_whole("batch size", size, 1)  # not in the generator, so that this call raises the error
         return rebatch(self._chunks(), size)
 
     def load(self) -> Dataset:

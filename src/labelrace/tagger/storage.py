@@ -1,11 +1,18 @@
-"""A tagger as one file: the kinds of the columns, the words, the tags and the model."""
+"""A tagger as one file: the kinds of the columns, the words, the tags and the model.
+
+A tagger of 2¹⁸ words and 700 tags has 183 million weights of 734 MB, nearly all of them close to zero. A file holds the
+largest quarter of them in eight bits each, and one bit for each weight that says whether it is among these; the others
+are replaced by their mean, word by word. This takes three bits for a weight instead of 32. A loaded tagger unpacks the
+weights of a word when the word first occurs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from labelrace import parameters
 from labelrace.exceptions import ModelFileError
@@ -13,14 +20,23 @@ from labelrace.features.blocks import Moments
 from labelrace.features.kinds import DATE_PATTERNS, KINDS, Column, check_overrides
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary, checked
+from labelrace.learners.table import Table
 from labelrace.models import model_file, persistence
-from labelrace.tagger import packing
 from labelrace.tagger.state import UNTAGGED, TagCounts, TaggerState, TagNames
-from labelrace.typing import Array
+from labelrace.typing import Array, IntArray
 
 _MODEL, _PACKED = "model.", "packed."
 # The weights of the default model, which take most of the space in a file.
 _WEIGHTS = "state.learners.weights"
+Singles = npt.NDArray[np.float32]
+
+# Up to this size, weights are saved exactly.
+EXACT_BYTES = 1 << 26
+# Share of the weights that are kept above that.
+_KEPT = 0.25
+_LEVELS = 127
+# Number of rows that are packed at a time.
+_ROWS = 4096
 
 
 def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -35,7 +51,7 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
     weights, packed_tensors = model_tensors.get(_WEIGHTS), dict[str, Array]()
     if weights is not None and _is_to_be_packed(weights, model_header["n_labels"]):
         del model_tensors[_WEIGHTS]
-        packed_tensors = {_PACKED + name: part for name, part in packing.pack(np.asarray(weights))._asdict().items()}
+        packed_tensors = {_PACKED + name: part for name, part in pack(np.asarray(weights))._asdict().items()}
     words = state.features.vocabulary
     header = model_file.new_header("Tagger") | {
         "parameters": {name: _plain(value) for name, value in given.items()},
@@ -72,7 +88,7 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
 def _is_to_be_packed(weights: Array, n_labels: int) -> bool:
     """Return whether weights are compressed: many, and of tags, as those of pseudo labels are not close to zero."""
     is_single = weights.dtype == np.float32 and weights.ndim == 2
-    return is_single and weights.shape[1] == n_labels and weights.nbytes > packing.EXACT_BYTES
+    return is_single and weights.shape[1] == n_labels and weights.nbytes > EXACT_BYTES
 
 
 def _name(encoder: Any) -> str:
@@ -92,10 +108,10 @@ def unpacked(
             f"file: give it again, labelrace.load(path, encoders={{{missing[0]!r}: …}})."
         )
     model_tensors = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
-    packed_parts = [tensors[_PACKED + name] for name in packing.PackedWeights._fields if _PACKED + name in tensors]
+    packed_parts = [tensors[_PACKED + name] for name in PackedWeights._fields if _PACKED + name in tensors]
     if packed_parts:
-        packed_weights = packing.PackedWeights(*packed_parts)
-        model_tensors[_WEIGHTS] = packing.table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
+        packed_weights = PackedWeights(*packed_parts)
+        model_tensors[_WEIGHTS] = table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
     model = persistence.restored(header["model"], model_tensors)
     features = FeatureState(
         _columns(header["columns"]),
@@ -180,3 +196,75 @@ def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary
     names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=False)]
     keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
     return checked(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
+
+
+class PackedWeights(NamedTuple):
+    """A compressed matrix in single precision: its largest entries and the means of the others.
+
+    ``levels`` are the entries that are kept, row by row: the square roots of their ratios to the largest one, in
+    127ths, with their signs. Square roots, as the entries of a row differ by orders of magnitude.
+    """
+
+    is_kept: npt.NDArray[np.uint8]  # (m, ceil(l / 8)), a bit for each entry
+    largest: Singles  # absolute value in each row
+    others: Singles  # mean of the entries of each row that are not kept
+    levels: npt.NDArray[np.int8]
+
+
+def pack(weights: Singles) -> PackedWeights:
+    """Compress a matrix: keep the largest quarter of its entries.
+
+    Examples
+    --------
+    >>> weights = np.array([[0, 0.001, -2, 0, 0.01, 0, 0, 1], [0] * 8], np.float32)
+    >>> np.asarray(table_of(pack(weights), 8), float)[0].round(3).tolist()
+    [0.0, 0.001, -2.0, 0.0, 0.01, 0.0, 0.0, 1.004]
+    """
+    least, parts = _least_kept(weights), []
+    for start in range(0, len(weights), _ROWS):
+        part = weights[start : start + _ROWS]
+        sizes = np.abs(part)
+        is_kept = sizes >= least
+        n_kept, largest = is_kept.sum(axis=1), sizes.max(axis=1)
+        kept, among = part[is_kept], np.repeat(largest, n_kept)
+        others = np.where(is_kept, np.float32(0.0), part).sum(axis=1) / np.maximum(part.shape[1] - n_kept, 1)
+        levels = np.maximum(np.rint(np.sqrt(np.abs(kept) / among) * _LEVELS), 1.0)
+        signed = np.copysign(levels, kept).astype(np.int8)
+        parts.append((np.packbits(is_kept, axis=1), largest, others.astype(np.float32), signed))
+    return PackedWeights(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _least_kept(weights: Singles) -> np.float32:
+    """Return the absolute value from which entries are kept, so that they are at most a quarter, and none is 0."""
+    # The bits of positive numbers have the order of the numbers, so the first sixteen bits are bins of a histogram.
+    counts = np.zeros(1 << 16, dtype=np.int64)
+    for start in range(0, len(weights), _ROWS):
+        bins = np.abs(weights[start : start + _ROWS]).view(np.uint32) >> np.uint32(16)
+        counts += np.bincount(bins.ravel(), minlength=len(counts))
+    above = np.cumsum(counts[::-1])[::-1]
+    first = max(1, int(np.searchsorted(-above, -_KEPT * weights.size)))
+    return np.array([first << 16], dtype=np.uint32).view(np.float32)[0]
+
+
+def table_of(packed: PackedWeights, width: int) -> Table:
+    """Return a table of packed weights whose rows are unpacked on first access."""
+    is_kept, largest, others, levels = packed
+    if [part.dtype.str[1:] for part in packed] != ["u1", "f4", "f4", "i1"] or levels.ndim != 1:
+        raise ValueError("its weights are not of the types that weights have")
+    if is_kept.shape != (len(largest), -(-width // 8)) or largest.shape != others.shape:
+        raise ValueError("its weights do not fit its tags")
+    ends = np.cumsum(np.bitwise_count(is_kept).sum(axis=1, dtype=np.int64))
+    if int(ends[-1:].sum()) != len(levels) or not np.isfinite(largest + others).all():
+        raise ValueError("its weights do not fit one another")
+
+    def rows_at(places: IntArray) -> Array:
+        kept = np.unpackbits(is_kept[places], axis=1, count=width).astype(bool)
+        counts = kept.sum(axis=1)
+        # The positions of the levels of each row.
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        level = levels[np.repeat(ends[places] - counts, counts) + within].astype(np.float32) / np.float32(_LEVELS)
+        rows: Any = np.repeat(others[places][:, None], width, axis=1)
+        rows[kept] = level * np.abs(level) * np.repeat(largest[places], counts)
+        return np.asarray(rows)
+
+    return Table.filled_by(rows_at, (len(largest), width), np.float32)
