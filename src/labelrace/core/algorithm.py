@@ -34,6 +34,9 @@ class Algorithm(ABC, Generic[S]):
     learns_missing_labels: ClassVar[bool] = False
     """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
 
+    unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
+    """Why two states cannot be merged, if there is no `merge`."""
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
@@ -86,9 +89,9 @@ class Algorithm(ABC, Generic[S]):
         """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
         return self.scores(derived, X), self.probabilities(derived, X)
 
-    @abstractmethod
     def why_unmergeable(self, one: S, other: S) -> str | None:
         """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""
+        return self.unmergeable if type(self).merge is Algorithm.merge else None
 
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""

@@ -133,10 +133,6 @@ class Reading:
         """Compute ``L⁻¹ C`` with ``L Lᵀ = G + λI``, so that ``Cᵀ(G + λI)⁻¹C`` is its Gram matrix."""
         return self.factor.whiten(C)
 
-    def unwhiten(self, Z: FloatArray) -> FloatArray:
-        """Compute ``L⁻ᵀ Z``."""
-        return self.factor.unwhiten(Z)
-
 
 @dataclass(frozen=True)
 class Regression:

@@ -75,11 +75,14 @@ class Code(NamedTuple):
         Models of the codes.
     decoder : (k, l) array or None
     offset : (l,) array, or 0
+    selected : (k,) array or None
+        The labels that are the codes, where these are labels.
     """
 
     linear: Linear
     decoder: FloatArray | None
     offset: FloatArray | float
+    selected: IntArray | None = None
 
 
 class Derived(NamedTuple):
@@ -263,11 +266,6 @@ class Compression(Algorithm[State]):
     def yy_columns(self, n_targets: int) -> int:
         """Compute the number of columns of ``YᵀY`` that are kept."""
         return self.keeper.yy_columns(n_targets)
-
-    @property
-    def skips_missing(self) -> bool:
-        """Whether a NaN in ``X`` is a missing value to be skipped: it is an error."""
-        return False
 
     @property
     def wanted(self) -> Any:

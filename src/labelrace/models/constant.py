@@ -94,10 +94,6 @@ class Constant(Algorithm[State]):
         """Return the labels' frequencies for every row."""
         return np.tile(derived.frequency, (X.shape[0], 1))
 
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged exactly: they always can."""
-        return None
-
     def merge(self, one: State, other: State) -> State:
         """Add counts; the other one's rows are taken for the later ones."""
         last = other.last_cardinality if other.rows else one.last_cardinality

@@ -24,28 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelrace import parameters
 from labelrace.core import draws
 from labelrace.core.linalg import generalised_inverse
-from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
-from labelrace.models.compression import CODINGS, Compression, CompressionClassifier, Settings, State, View
+from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, State, View
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["CSSP", "CSSPClassifier", "Code"]
-
-
-class Code(NamedTuple):
-    """As `labelrace.models.compression.Code`, with the labels that were chosen."""
-
-    linear: Linear
-    decoder: FloatArray
-    offset: FloatArray
-    selected: IntArray
+__all__ = ["CSSP", "CSSPClassifier"]
 
 
 @dataclass(frozen=True)
@@ -91,8 +81,7 @@ class CSSP(Compression):
         """Choose labels, regress them and find the decoder."""
         coding = view.coding(self.coding)
         chosen = self._choose(view) if self.selected is None else np.array(self.selected, dtype=np.intp)
-        encoder = np.zeros((view.n_labels, len(chosen)))
-        encoder[chosen, np.arange(len(chosen))] = 1.0
+        encoder = np.equal.outer(np.arange(view.n_labels), chosen).astype(float)
         products = view.gram_columns(coding, chosen)
         decoder = generalised_inverse(products[chosen]) @ products.T
         return Code(view.fit(coding, encoder), decoder / coding.scale, coding.centre, chosen)

@@ -82,6 +82,7 @@ class EaHT(Algorithm[State]):
     seed: int
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     @property
     def n_trees(self) -> int:
@@ -116,8 +117,7 @@ class EaHT(Algorithm[State]):
         rng = np.random.default_rng([self.seed, int(state.rows)])
         often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
         rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
-        growing, shared = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
-        forest = self.trees.frozen(growing, shared)
+        forest = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
         errors = np.stack([[np.pad(part, (_KEPT - len(part), 0)) for part in seen] for seen in watched])
         batches = np.array([len(seen.sizes) for seen in watched], dtype=np.intp)
         return State(*forest, state.rows + X.shape[0], errors, batches)
@@ -154,10 +154,6 @@ class EaHT(Algorithm[State]):
     def probabilities(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Bring the average vote into (0, 1)."""
         return soft_clip(self._votes(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""

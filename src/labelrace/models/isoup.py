@@ -25,6 +25,7 @@ Learning 106 (2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -124,6 +125,7 @@ class ISOUPTree(Algorithm[State]):
     as_moa: bool
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make a tree of one leaf that has seen nothing."""
@@ -138,18 +140,12 @@ class ISOUPTree(Algorithm[State]):
         growing = Growing(state.shape, tree.separate(state.leaves))
         inputs = leaf_linear.inputs(state.inputs, X) if self.linear else state.inputs
         Z = leaf_linear.standardised(inputs, X) if self.linear else None
-        waiting = [(int(state.shape.roots[0]), np.arange(X.shape[0]))]
-        while waiting:
-            node, rows = waiting.pop()
-            for leaf, group in growing.groups(node, X, rows):
-                rest = self._learn_leaf(growing, leaf, _Batch(X, Y, Z), group)
-                if len(rest):
-                    waiting.append((leaf, rest))
+        growing.learn(growing.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, growing, _Batch(X, Y, Z)))
         room = max(leaf.cuts.at.shape[1] for leaf in growing.leaves)
         leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in growing.leaves]
         return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves), inputs)
 
-    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
         place = growing.child[node]
         while len(rows):
@@ -242,10 +238,6 @@ class ISOUPTree(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Bring the leaves' values into (0, 1)."""
         return soft_clip(self._values(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""

@@ -197,10 +197,6 @@ class LinearAlgorithm(Algorithm[State]):
         rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
         return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
 
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
-        return "what they have learned depends on the order of the rows"
-
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels of which nothing is known."""
         n_new = n_labels - len(state.intercepts)

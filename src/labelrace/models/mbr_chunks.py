@@ -104,6 +104,7 @@ class Chunks(Algorithm[State]):
     dynamic: bool
 
     state_type = State
+    unmergeable = "each keeps the newest batches, and either's could be newer"
 
     @property
     def skips_missing(self) -> bool:
@@ -181,10 +182,6 @@ class Chunks(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Map the mean vote, -1 to 1, into (0, 1)."""
         return soft_clip(0.5 + 0.5 * self.scores(derived, X) / len(derived.stacks))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's batches could be the newest."""
-        return "each keeps the newest batches, and either's could be newer"
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the tables would be too large."""

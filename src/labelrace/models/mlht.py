@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -107,6 +108,7 @@ class HoeffdingTree(Algorithm[State]):
     n_trees: int = 1
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     @property
     def by_rows(self) -> bool:
@@ -132,42 +134,29 @@ class HoeffdingTree(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
         Y = scipy.sparse.csr_array(Y)
-        return self.frozen(*self.learned(state, X, Y, [np.arange(X.shape[0])]))
+        return self.learned(state, X, Y, [np.arange(X.shape[0])])
 
     def learned(
         self, state: State, X: AnyMatrix, Y: AnyMatrix, rows: list[IntArray], restarted: Sequence[int] = ()
-    ) -> tuple[Growing, Any]:
-        """Let each tree learn some rows, in their order, some after they begin anew.
-
-        Returns the nodes and what leaf learners share.
-        """
+    ) -> State:
+        """Let each tree learn some rows, in their order, some after they begin anew."""
         n_values = columns.widest_values(state.n_values, X)
         leaves = [
             leaf._replace(statistics=label_statistics.widen(leaf.statistics, state.n_values, n_values))
             for leaf in tree.separate(state.leaves)
         ]
-        shared, learners = self.leaf_learner.unpacked(state.learners, X, Y)
+        shared, learners = self.leaf_learner.unpacked(state.learners, n_values, Y)
         growing = Growing(state.shape, list(zip(leaves, learners, strict=True)))
         for each in restarted:
             growing.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.fresh(shared)))
         batch = _Batch(X, Y, n_values, shared)
         for root, chosen in zip(growing.roots, rows, strict=True):
-            waiting = [(root, chosen)] if len(chosen) else []
-            while waiting:
-                node, some = waiting.pop()
-                for leaf, group in growing.groups(node, X, some):
-                    rest = self._learn_leaf(growing, leaf, batch, group)
-                    if len(rest):
-                        waiting.append((leaf, rest))
-        return growing, shared
-
-    def frozen(self, growing: Growing, shared: Any) -> State:
-        """Turn nodes and leaves into a state."""
+            growing.learn(root, X, chosen, partial(self._learn_leaf, growing, batch))
         leaves, learners = zip(*growing.leaves, strict=True)
         packed = self.leaf_learner.packed(shared, list(learners))
-        return State(self.leaf_learner.n_values(shared), growing.shape(), tree.stacked(list(leaves)), packed)
+        return State(n_values, growing.shape(), tree.stacked(list(leaves)), packed)
 
-    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
         place = growing.child[node]
         steps = np.ones(len(rows)) if self.by_rows else np.diff(batch.Y.indptr)[rows]
@@ -176,7 +165,7 @@ class HoeffdingTree(Algorithm[State]):
             due = self._due(leaf, batch.Y, rows, steps)
             stop = len(rows) if due is None else due + 1
             X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
-            learner = self.leaf_learner.learned(learner, leaf.mass, leaf.rows, X, Y, rows[:stop], batch.shared)
+            learner = self.leaf_learner.learned(learner, leaf, X, Y, rows[:stop], batch.shared)
             leaf = self._with_rows(leaf, X, Y, batch.n_values)
             rows, steps = rows[stop:], steps[stop:]
             if due is not None:
@@ -283,10 +272,6 @@ class HoeffdingTree(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn scores into probabilities, as the leaf learner has them."""
         return self.leaf_learner.probabilities(self.scores(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: no leaf has a row of them."""

@@ -114,6 +114,7 @@ class MLkNN(Algorithm[State]):
     newest_first: bool
 
     state_type = State
+    unmergeable = "each keeps the newest rows, and either's could be newer"
 
     @property
     def neighbour_lists(self) -> NeighbourLists:
@@ -250,10 +251,6 @@ class MLkNN(Algorithm[State]):
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are more likely than not."""
         return self._looked_up(derived.confidence > 0.5, self._counts_of(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's rows could be the newest."""
-        return "each keeps the newest rows, and either's could be newer"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: no row, and no neighbour, has them."""

@@ -95,6 +95,7 @@ class MWC(Algorithm[State]):
     adapts: bool
 
     state_type = State
+    unmergeable = "each keeps the newest rows, and either's could be newer"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
@@ -173,10 +174,6 @@ class MWC(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Bring the shares into (0, 1)."""
         return soft_clip(self.scores(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's rows could be the newest."""
-        return "each keeps the newest rows, and either's could be newer"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far; the newest rows are their windows."""
