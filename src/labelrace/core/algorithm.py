@@ -18,8 +18,6 @@ from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Algorithm"]
-
 S = TypeVar("S")
 
 _START = "it has to know all of them from the start"

@@ -17,8 +17,6 @@ import numpy as np
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["candidates", "encode", "greedy_basis", "local_basis", "product"]
-
 
 def candidates(gram: FloatArray, threshold: float) -> FloatArray:
     """Make a candidate of each label: the labels that are there in more than a share of its rows, (l, l).

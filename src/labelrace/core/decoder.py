@@ -25,18 +25,6 @@ import scipy.sparse
 from labelrace.core.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "State",
-    "first_range",
-    "fold",
-    "grow",
-    "init",
-    "merge",
-    "solve",
-    "solve_labels",
-    "update",
-]
-
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
 _SMALLEST_SCALE = 1e-100
 

@@ -16,8 +16,6 @@ import scipy.special
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["normal", "of_keys", "signs", "uniform"]
-
 _WORD = 2**64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

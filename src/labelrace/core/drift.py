@@ -14,8 +14,6 @@ import numpy as np
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["KEPT", "DriftState", "add", "clipped_errors", "empty", "found"]
-
 # Share of the past that models keep when there was a drift.
 KEPT = 0.02
 

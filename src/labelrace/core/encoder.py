@@ -21,8 +21,6 @@ import numpy as np
 from labelrace.core import draws
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow"]
-
 
 class State(NamedTuple):
     """The hyperplanes.

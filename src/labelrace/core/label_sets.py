@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from labelrace.core import draws
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["LabelSets", "add", "empty", "matrix", "merge", "of_rows", "scaled"]
-
 
 class LabelSets(NamedTuple):
     """The table.

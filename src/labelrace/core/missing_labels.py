@@ -9,8 +9,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out", "without_zeros"]
-
 
 class Places(NamedTuple):
     """Rows and labels of what is not known, row by row."""

@@ -33,8 +33,6 @@ from labelrace.core.linalg import bounded_product
 from labelrace.core.sums import State, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Factor", "Linear", "Reading", "Regression", "penalised"]
-
 # Candidates for the penalty, relative to the mean of the Gram matrix's diagonal.
 _GRID = 10.0 ** np.arange(-5.0, 2.25, 0.5)
 # Labels whose products with the features are looked at together.

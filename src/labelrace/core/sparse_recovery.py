@@ -21,8 +21,6 @@ from sklearn.linear_model import lars_path
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["cosamp", "lasso", "matching_pursuit"]
-
 # A direction of which less than this is left beside those chosen before is a combination of them.
 _DEPENDENT = 1e-10
 _MOST_ROUNDS = 20

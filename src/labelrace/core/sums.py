@@ -31,8 +31,6 @@ from labelrace.core import draws
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["MOST_COLUMNS", "LabelGram", "State", "Sums", "Table", "matrix_of"]
-
 # Tables of up to so many cells are dense, 64 MB; larger ones hold what is not zero.
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.

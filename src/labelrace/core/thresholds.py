@@ -43,31 +43,6 @@ from scipy.optimize import isotonic_regression
 from labelrace.core import score_kernels
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "AIMS",
-    "BINNING",
-    "OF_BEST",
-    "LabelHistograms",
-    "Rule",
-    "ScoreHistogram",
-    "add_label_scores",
-    "add_scores",
-    "added_histograms",
-    "adjusted",
-    "calibration",
-    "cardinality_threshold",
-    "choose",
-    "compiled_bounds",
-    "empty_row_floor",
-    "grow_label_histograms",
-    "make_rule",
-    "new_histogram",
-    "new_label_histograms",
-    "probabilities",
-    "soft_clip",
-    "with_counts",
-]
-
 AIMS = (
     "cardinality", "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1", "example_f1", "example_accuracy",
 )  # fmt: skip

@@ -23,22 +23,6 @@ from labelrace.models.naming import NamedRows
 from labelrace.tagger import Tagger, merging
 from labelrace.typing import IntArray
 
-__all__ = [
-    "Begun",
-    "Joined",
-    "Settings",
-    "Share",
-    "add",
-    "begin",
-    "first_rows",
-    "is_exact",
-    "itself",
-    "join",
-    "learn",
-    "n_rows",
-    "unlearned",
-]
-
 
 class Settings(NamedTuple):
     """How a source is read and shared.

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from labelrace.exceptions import DataFormatError
 from labelrace.features.cells import Table, read_table
 
-__all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches", "unshared"]
-
 # Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
 _WANTED = 192
 # Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.

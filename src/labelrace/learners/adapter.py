@@ -21,8 +21,6 @@ from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Adapter", "AdapterState", "as_bank"]
-
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
 # No prediction is larger.

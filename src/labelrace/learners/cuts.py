@@ -16,8 +16,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["MOST_CUTS", "Cuts", "empty", "grow_features", "grow_labels", "update", "with_room"]
-
 MOST_CUTS = 51
 # Comparisons done at once.
 _CELLS = 2**23

@@ -16,8 +16,6 @@ import scipy.sparse
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Inputs", "Linear", "empty", "grow_features", "grow_labels", "inputs", "learned", "standardised", "values"]
-
 # What is left of an error when the next row has come.
 _FADING = 0.95
 # Rows learned at once, at the most: what is inverted is as large.

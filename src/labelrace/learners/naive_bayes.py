@@ -17,8 +17,6 @@ from labelrace.learners.bank import Bank, Task
 from labelrace.learners.numeric import NumericOdds
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["NaiveBayes", "NaiveBayesState"]
-
 
 class NaiveBayesState(NamedTuple):
     """The sums of a bank of ``k`` classifiers.

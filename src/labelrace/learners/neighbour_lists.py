@@ -21,8 +21,6 @@ import numpy as np
 from labelrace.learners import neighbours
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Lists", "NeighbourLists"]
-
 
 class Lists(NamedTuple):
     """What is known of the neighbours of a window's rows.

@@ -18,34 +18,6 @@ import scipy.sparse
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Rows",
-    "Scale",
-    "Single",
-    "as_marks",
-    "as_matrix",
-    "as_rows",
-    "blocks",
-    "candidates",
-    "empty_scale",
-    "first_scale",
-    "grown_scale",
-    "in_single",
-    "in_window",
-    "joined",
-    "nearest",
-    "newest",
-    "norms",
-    "points",
-    "ranks",
-    "selection",
-    "settled",
-    "slack",
-    "squared_distances",
-    "stored",
-    "taken",
-]
-
 # Distances computed at once: 2¹⁸ are 2 MB, which stay in the processor's cache.
 _CELLS = 2**18
 # The smallest of 2³ distances stands for all of them, while the nearest rows are looked for.

@@ -14,20 +14,6 @@ import numpy as np
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "Counts",
-    "LogOdds",
-    "grow",
-    "grow_components",
-    "grow_features",
-    "init",
-    "log_odds",
-    "merge",
-    "predict",
-    "reordered",
-    "update",
-]
-
 # Numbers worked on at once: intermediate results of this size stay in the processor's cache.
 _BLOCK = 1 << 15
 # Pseudo labels that are few.

@@ -30,26 +30,6 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "DEFAULT_PRECISION",
-    "BinnedOdds",
-    "DensityOdds",
-    "Moments",
-    "NumericOdds",
-    "binned_odds",
-    "density_odds",
-    "grow_components",
-    "grow_features",
-    "init",
-    "merge",
-    "precision",
-    "predict",
-    "reordered",
-    "rounded",
-    "update",
-    "with_shift",
-]
-
 # Width of the bins of a feature that has one value in the first batch.
 DEFAULT_PRECISION = 0.01
 

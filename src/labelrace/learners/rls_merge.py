@@ -36,8 +36,6 @@ from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved", "why_apart"]
-
 
 class Fading(NamedTuple):
     """How far the start has faded for shards.

@@ -34,32 +34,6 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = [
-    "CLIP",
-    "CONSTANT",
-    "MEAN_ABSOLUTE",
-    "MIN_ROWS",
-    "OUTLIER",
-    "ScalingState",
-    "check_finite",
-    "counted",
-    "grow",
-    "has_become_dense",
-    "init",
-    "is_sparse",
-    "n_columns",
-    "reordered",
-    "rescale",
-    "reset",
-    "revised",
-    "scale",
-    "start",
-    "stored",
-    "transform",
-    "transform_row",
-    "update",
-]
-
 # Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
 _SPARSE, _DENSE = 0.3, 0.5
 # Standard deviations at which a dense column is clipped.

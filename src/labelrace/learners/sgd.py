@@ -36,8 +36,6 @@ from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["SGD", "SGDState", "java_shuffle"]
-
 # Rows that are solved for at once: large enough for BLAS, small enough that the b² system stays cheap.
 _BLOCK = 64
 # An error this many times the targets' size cannot come from learning.

@@ -15,8 +15,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Growing", "Shape", "Split", "bound", "route", "separate", "single", "stacked"]
-
 LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
 
 

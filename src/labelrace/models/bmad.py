@@ -39,8 +39,6 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["BMaD", "BMaDClassifier", "State"]
-
 # Cells of the rows that are coded at once: 2²² are 32 MB.
 _CELLS = 2**22
 

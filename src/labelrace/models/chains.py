@@ -52,8 +52,6 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Chains", "ClassifierChainsClassifier", "Links", "State", "decisions", "log_odds"]
-
 # Labels at the most: 20,000 make a table of co-occurrences of 3.2 GB.
 _MOST_LABELS = 20_000
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.

@@ -43,8 +43,6 @@ from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["CompressedLabeling", "CompressedLabelingClassifier", "State", "distil"]
-
 # Distinct label sets that are counted exactly, and those, the most frequent, that are distilled from.
 _CAPACITY, _MOST_DISTILLED = 10_000, 2000
 # Probabilities of agreement are kept this far from 0 and 1.

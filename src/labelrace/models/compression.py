@@ -39,8 +39,6 @@ from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["CODINGS", "Code", "Coding", "Compression", "CompressionClassifier", "Derived", "Settings", "State", "View"]
-
 SCALINGS = ("auto", "rows", "columns", "none")
 CODINGS = ("centred", "signs", "binary")
 

@@ -17,8 +17,6 @@ from labelrace.core.schema import Schema
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Constant", "ConstantClassifier", "State"]
-
 
 class State(NamedTuple):
     """How frequent labels are.

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from labelrace.core.linalg import right_singular
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["CPLST", "CPLSTClassifier"]
-
 
 @dataclass(frozen=True)
 class CPLST(Compression):

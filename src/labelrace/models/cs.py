@@ -33,8 +33,6 @@ from labelrace.core.sparse_recovery import cosamp, lasso, matching_pursuit
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, State, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["CompressedSensing", "CompressedSensingClassifier"]
-
 _DECODERS: dict[str, Callable[[FloatArray, FloatArray, int], FloatArray]] = {
     "omp": matching_pursuit,
     "cosamp": cosamp,

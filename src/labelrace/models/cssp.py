@@ -35,8 +35,6 @@ from labelrace.core.schema import Schema
 from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, State, View
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["CSSP", "CSSPClassifier"]
-
 
 @dataclass(frozen=True)
 class CSSP(Compression):

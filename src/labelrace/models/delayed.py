@@ -26,8 +26,6 @@ from labelrace.models.fitted import Fitted
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 
-__all__ = ["DelayedLabels", "PendingRows"]
-
 
 class _Learning(NamedTuple):
     """Rows that are being learned, and what the model knew before; None of a model that is not labelrace's."""

@@ -36,8 +36,6 @@ from labelrace.models import mlht
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["EaHT", "EaHTClassifier", "State"]
-
 # Batches that a detector keeps, at the most.
 _KEPT = 32
 

@@ -30,8 +30,6 @@ from labelrace import parameters
 from labelrace.core.linalg import top_eigenpairs
 from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["FaIE", "FaIEClassifier"]
-
 
 @dataclass(frozen=True)
 class FaIE(Compression):

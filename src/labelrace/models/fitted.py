@@ -20,8 +20,6 @@ from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Fitted", "aligned", "joint_schema"]
-
 # What comes of sums that no rows can have: a file may hold any.
 _BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 # What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.

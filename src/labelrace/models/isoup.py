@@ -43,8 +43,6 @@ from labelrace.learners.tree import AT_MOST, Growing, Shape, Split
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["ISOUPTree", "ISOUPTreeClassifier", "Leaf", "State"]
-
 # Each side of a cut must have this share of the rows.
 _LEAST_SHARE = 0.05
 

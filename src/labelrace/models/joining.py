@@ -21,8 +21,6 @@ from labelrace.models.default import LabelRace, State
 from labelrace.models.fitted import Fitted, aligned, joint_schema
 from labelrace.typing import AnyMatrix, IntArray
 
-__all__ = ["SHARES", "Gain", "added", "gain", "joined", "merged", "widened"]
-
 SHARES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 """Points between the mean and the sum that are tried, for columns that all shards have met."""
 

@@ -43,8 +43,6 @@ from labelrace.models import compression
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["KCCA", "KCCAClassifier", "State"]
-
 # Penalty of the decoder: codes have about unit length.
 _DECODER_PENALTY = 1e-6
 

@@ -44,8 +44,6 @@ from labelrace.models.inputs import Owner
 from labelrace.models.relevance import Relevance
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Monitored", "Part", "Watched", "assembled", "learned", "refuse", "taken", "watched"]
-
 # Never new, nor young by itself: the target that stands for the labels of other shares.
 _OTHERS = 0.0
 

@@ -22,9 +22,6 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.learners.neighbours import Rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["BayesLeaves", "LabelSets", "LeafLearner", "Majority", "MajorityLeaves", "SetLeaves"]
-
-
 # Log odds beyond which probabilities are no longer told apart.
 _SURE = 30.0
 

@@ -29,8 +29,6 @@ from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["LinearAlgorithm", "LinearClassifier", "State"]
-
 
 class State(NamedTuple):
     """Weights, what was gained for each of them, and what monitored rows have shown.

@@ -38,8 +38,6 @@ from labelrace.learners import columns
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MANIAC", "Layer", "MANIACClassifier", "State", "layer_sizes", "outputs", "trained"]
-
 _PENALTY = 1e-6  # of the decoder, relative to the codes
 _ADAM = 0.9, 0.999, 1e-8
 _RANK = 1e-9  # share of the largest eigenvalue up to which others are zero

@@ -35,8 +35,6 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Derived", "MBRClassifier", "Stack", "State", "checked_learner", "too_many_labels"]
-
 # Labels at the most: 20,000 make a table of 3.2 GB.
 _MOST_LABELS = 20_000
 

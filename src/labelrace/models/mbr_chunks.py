@@ -34,8 +34,6 @@ from labelrace.models import mbr
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Chunks", "MBRChunksClassifier", "State"]
-
 # What all stacks have in common.
 _SHARED = ("n_values",)
 

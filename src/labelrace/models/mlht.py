@@ -45,8 +45,6 @@ from labelrace.models.leaf_learners import BayesLeaves, LeafLearner, MajorityLea
 from labelrace.models.pruned_sets import ClassLeaves, PrunedSetLeaves
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Derived", "HoeffdingTree", "MLHTClassifier", "State", "checked_tree"]
-
 # What children begin with is no whole number, and sums of it are rounded.
 _ROUNDING = 1e-9
 
@@ -152,9 +150,9 @@ class HoeffdingTree(Algorithm[State]):
         batch = _Batch(X, Y, n_values, shared)
         for root, chosen in zip(growing.roots, rows, strict=True):
             growing.learn(root, X, chosen, partial(self._learn_leaf, growing, batch))
-        leaves, learners = zip(*growing.leaves, strict=True)
-        packed = self.leaf_learner.packed(shared, list(learners))
-        return State(n_values, growing.shape(), tree.stacked(list(leaves)), packed)
+        grown, taught = zip(*growing.leaves, strict=True)
+        packed = self.leaf_learner.packed(shared, list(taught))
+        return State(n_values, growing.shape(), tree.stacked(list(grown)), packed)
 
     def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""

@@ -37,9 +37,6 @@ from labelrace.learners.neighbours import Rows, Scale, Single
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MLkNN", "MLkNNClassifier", "State", "count_tables"]
-
-
 # Labels of a window, or of a batch, that are dense while they are counted: 2²⁰ are 8 MB.
 _DENSE_CELLS = 2**20
 

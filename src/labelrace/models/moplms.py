@@ -34,8 +34,6 @@ from labelrace.core.linalg import generalised_inverse, top_eigenpairs
 from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["MOPLMS", "MOPLMSClassifier", "landmark_weights"]
-
 _MOST_STEPS = 20_000
 _BISECTIONS = 15
 

@@ -32,8 +32,6 @@ from labelrace.learners.neighbours import Rows, Scale
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MWC", "MWCClassifier", "State", "chosen_thresholds"]
-
 # The threshold of a label that is predicted nowhere: shares are at most 1.
 NOWHERE = 1.0 + 1e-9
 _FIRST_THRESHOLD = 0.5

@@ -33,8 +33,6 @@ from labelrace.models.shapes import Shapes
 from labelrace.parameters import check_flag, check_whole
 from labelrace.typing import Array
 
-__all__ = ["load", "packed", "restored"]
-
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 

@@ -26,8 +26,6 @@ from typing import Any, Self
 from labelrace import parameters
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["PLST", "PLSTClassifier"]
-
 
 @dataclass(frozen=True)
 class PLST(Compression):

@@ -34,8 +34,6 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 if TYPE_CHECKING:
     from labelrace.models.mlht import HoeffdingTree
 
-__all__ = ["ClassLeaves", "PrunedSetLeaves", "PrunedSets"]
-
 
 class Tree(NamedTuple):
     """The tree of classes of one leaf, as `mlht.State` has it, without learners."""

@@ -33,8 +33,6 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["RBMClassifier", "RBMFeatures", "State", "hidden", "trained"]
-
 _MOMENTUM = 0.1
 _DECAY = 0.0002
 _SPREAD = 0.2

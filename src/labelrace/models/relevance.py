@@ -22,8 +22,6 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["BinaryRelevanceClassifier", "Relevance", "State"]
-
 
 class State(NamedTuple):
     """What the learners remember."""

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["RidgeClassifier", "RidgeRelevance"]
-
 
 @dataclass(frozen=True)
 class RidgeRelevance(Compression):

@@ -57,8 +57,6 @@ from labelrace.learners import columns, tree
 from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
 
-__all__ = ["Shapes"]
-
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
 # What every model has at least one of: pseudo labels and codes, hidden units, leaves, trees, chunks, slots of a table.
