@@ -22,24 +22,13 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
 class LabelSets(NamedTuple):
-    """The table.
+    """The table."""
 
-    Attributes
-    ----------
-    keys : (d,) array of int64
-        A hash of each set: the sum of 64 random bits a label. Rising.
-    counts : (d,) array
-        Rows with the set.
-    ends : (d,) array
-        Where each set ends in ``labels``.
-    labels : array
-        The sets' labels, one set after the other.
-    """
-
+    # A hash of each set: the sum of 64 random bits a label. Rising.
     keys: Annotated[NDArray[np.int64], "_d"]
-    counts: Annotated[FloatArray, "_d", ">=0"]
-    ends: Annotated[IntArray, "_d", "ends _z"]
-    labels: Annotated[IntArray, "_z", "<l", "sets ends"]
+    counts: Annotated[FloatArray, "_d", ">=0"]  # rows with the set
+    ends: Annotated[IntArray, "_d", "ends _z"]  # where each set ends in ``labels``
+    labels: Annotated[IntArray, "_z", "<l", "sets ends"]  # the sets' labels, one set after the other
 
 
 def empty() -> LabelSets:

@@ -79,39 +79,19 @@ class Reading:
 
     Products of features and targets, ``C``, are those of the columns as the regression has them: centred and scaled, or
     unchanged. `cross` makes them of sums.
-
-    Parameters
-    ----------
-    rows : float
-        ``N``.
-    gram : (m, m) array
-        ``G``, without a column of ones.
-    totals : (m,) array
-        Sums of the columns: 0 where they are centred.
-    scale : (m,) array
-        What columns are divided by; infinite for one that is constant.
-    origin : (m,) array
-        Means of the columns; 0 where the intercept is penalised.
-    shift, sum_x : (m,) arrays
-        Of the sums.
-    factor : Factor
-        Of ``G + λI``.
-    with_ones : Factor or None, default=None
-        Of the same with a column of ones before it, where the intercept is penalised.
-    penalty : float, default=0.0
-        ``λ``.
     """
 
-    rows: float
-    gram: FloatArray
-    totals: FloatArray
-    scale: FloatArray
-    origin: FloatArray
+    rows: float  # ``N``
+    gram: FloatArray  # (m, m): ``G``, without a column of ones
+    totals: FloatArray  # (m,): sums of the columns: 0 where they are centred
+    scale: FloatArray  # (m,): what columns are divided by; infinite for one that is constant
+    origin: FloatArray  # (m,): means of the columns; 0 where the intercept is penalised
+    # (m,), those of the sums.
     shift: FloatArray
     sum_x: FloatArray
-    factor: Factor
-    with_ones: Factor | None = None
-    penalty: float = 0.0
+    factor: Factor  # of ``G + λI``
+    with_ones: Factor | None = None  # of the same with a column of ones before it, where the intercept is penalised
+    penalty: float = 0.0  # ``λ``
 
     def cross(self, products: AnyMatrix, total: FloatArray) -> FloatArray:
         """Make ``C`` of ``Σ (x - shift) zᵀ`` and ``Σz``."""

@@ -49,30 +49,16 @@ class Table(NamedTuple):
 
 
 class State(NamedTuple):
-    """The sums.
+    """The sums."""
 
-    Attributes
-    ----------
-    rows : float
-        Rows learned, ``N``; forgotten ones count less.
-    shift : (m,) array
-        What is subtracted from each feature before it is summed.
-    sum_x, sum_y : (m,) and (l,) arrays
-        ``Σx`` and ``Σy``.
-    xx : (m, m) array
-        ``XᵀX``.
-    xy : Table
-        ``XᵀY``, m × l.
-    yy : Table
-        ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
-    """
-
-    rows: Annotated[float, ">=0"]
-    shift: Annotated[FloatArray, "f"]
+    rows: Annotated[float, ">=0"]  # rows learned, ``N``; forgotten ones count less
+    shift: Annotated[FloatArray, "f"]  # what is subtracted from each feature before it is summed
+    # ``Σx`` and ``Σy``.
     sum_x: Annotated[FloatArray, "f"]
     sum_y: Annotated[FloatArray, "y"]
-    xx: Annotated[FloatArray, "f f"]
-    xy: Annotated[Table, "_r=f", "_c=y"]
+    xx: Annotated[FloatArray, "f f"]  # ``XᵀX``
+    xy: Annotated[Table, "_r=f", "_c=y"]  # ``XᵀY``, m × l
+    # ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
     yy: Annotated[Table, "_r=y", "_c=@yy_columns(y)"]
 
 

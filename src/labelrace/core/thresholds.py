@@ -74,21 +74,13 @@ BINNING = (_LOW, _WIDTH, _BINS)
 
 
 class ScoreHistogram(NamedTuple):
-    """Counts over recent rows.
+    """Counts over recent rows."""
 
-    Attributes
-    ----------
-    seen, present : (bins,) arrays
-        Scores in each bin, and those of labels that were present.
-    best : (bins,) array
-        Rows by the best of their scores.
-    rows, empty_rows : float
-        Rows, and rows without a label.
-    """
-
+    # Scores in each bin, and those of labels that were present.
     seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
     present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]  # rows by the best of their scores
+    # Rows, and rows without a label.
     rows: Annotated[float, ">=0"]
     empty_rows: Annotated[float, ">=0"]
 
@@ -250,29 +242,14 @@ class LabelHistograms(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a rule needs.
-
-    Attributes
-    ----------
-    aim : str
-    threshold : float
-        The common threshold; decision scores are taken from it.
-    thresholds : (l,) array or float
-        The same, or each label's.
-    floor : float
-        Best score below which a row is left without labels.
-    empty_row_trust : float
-        How far rows without labels are believed in, from 0, as none was seen, to 1.
-    counts : ScoreHistogram
-        What the probabilities are read off.
-    """
+    """What a rule needs."""
 
     aim: str
-    threshold: float
-    thresholds: FloatArray | float
-    floor: float
-    empty_row_trust: float
-    counts: ScoreHistogram
+    threshold: float  # the common threshold; decision scores are taken from it
+    thresholds: FloatArray | float  # (l,) or float: the same, or each label's
+    floor: float  # best score below which a row is left without labels
+    empty_row_trust: float  # how far rows without labels are believed in, from 0, as none was seen, to 1
+    counts: ScoreHistogram  # what the probabilities are read off
 
     @cached_property
     def probabilities(self) -> FloatArray:

@@ -25,21 +25,11 @@ from labelrace.typing import IntArray
 
 
 class Settings(NamedTuple):
-    """How a source is read and shared.
+    """How a source is read and shared."""
 
-    Attributes
-    ----------
-    batch_size : int
-        Rows learned at once.
-    labels : label source
-        As for `labelrace.streams.open_stream`.
-    held : int
-        Rows of a share that are set aside.
-    """
-
-    batch_size: int
-    labels: Any
-    held: int
+    batch_size: int  # rows learned at once
+    labels: Any  # as for `labelrace.streams.open_stream`
+    held: int  # rows of a share that are set aside
 
 
 class Begun(NamedTuple):
@@ -51,22 +41,12 @@ class Begun(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a share has become.
+    """What a share has become."""
 
-    Attributes
-    ----------
-    gain : what `shards.gained` returns, or None where there was nothing to learn
-    held : list of batches
-        Rows that were set aside.
-    rows : int
-        Rows learned.
-    sum_f1, tested : float
-        Sum of the F measures of rows that the start predicted before they were learned, and how many.
-    """
-
-    gain: Any
-    held: tuple[Any, ...]
-    rows: int
+    gain: Any  # what `shards.gained` returns, or None where there was nothing to learn
+    held: tuple[Any, ...]  # batches of rows that were set aside
+    rows: int  # rows learned
+    # Sum of the F measures of rows that the start predicted before they were learned, and how many.
     sum_f1: float
     tested: int
 

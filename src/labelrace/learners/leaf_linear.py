@@ -25,37 +25,20 @@ _PENALTY = 10.0
 
 
 class Inputs(NamedTuple):
-    """Statistics of the features over all rows.
-
-    Attributes
-    ----------
-    rows : float
-        Rows.
-    mean, spread : (m,) arrays
-        Mean and sum of squared deviations.
-    """
+    """Statistics of the features over all rows."""
 
     rows: Annotated[FloatArray, ""]
+    # Mean and sum of squared deviations.
     mean: Annotated[FloatArray, "m|0"]
     spread: Annotated[FloatArray, "m|0", "with mean"]
 
 
 class Linear(NamedTuple):
-    """The model of a leaf.
+    """The model of a leaf."""
 
-    Attributes
-    ----------
-    weights : (m + 1, l) array
-        The intercepts are last.
-    precision : (m + 1,) array
-        ``diag(ZᵀZ)`` so far.
-    errors : (2, l) array
-        Faded absolute errors of the mean and of the model.
-    """
-
-    weights: Annotated[FloatArray, "m+1 l|0 l"]
-    precision: Annotated[FloatArray, "m+1|0", "with weights"]
-    errors: Annotated[FloatArray, "2 l"]
+    weights: Annotated[FloatArray, "m+1 l|0 l"]  # the intercepts are last
+    precision: Annotated[FloatArray, "m+1|0", "with weights"]  # ``diag(ZᵀZ)`` so far
+    errors: Annotated[FloatArray, "2 l"]  # faded absolute errors of the mean and of the model
 
 
 def empty(n_features: int, n_labels: int) -> Linear:

@@ -37,17 +37,10 @@ _FARTHEST = 1e100
 
 
 class Rows(NamedTuple):
-    """A matrix as arrays that can be saved: dense, or in compressed rows.
+    """A matrix as arrays that can be saved: dense, or in compressed rows."""
 
-    Attributes
-    ----------
-    dense : (n, m) array or None
-        The matrix, if it is dense.
-    data, indices, indptr : arrays or None
-        Its compressed rows, if it is sparse.
-    """
-
-    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]
+    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]  # the matrix, if it is dense
+    # Its compressed rows, if it is sparse.
     data: Annotated[FloatArray | None, "_z", "<=_top"]
     indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
     indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
@@ -123,17 +116,10 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
 
 
 class Scale(NamedTuple):
-    """How features become coordinates.
+    """How features become coordinates."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    low, width : (m,) arrays
-        What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
-    """
-
-    n_values: Annotated[IntArray, "m", ">=0"]
+    n_values: Annotated[IntArray, "m", ">=0"]  # number of values of each nominal feature, 0 for a numeric one
+    # What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
     low: Annotated[FloatArray, "m"]
     width: Annotated[FloatArray, "m", ">=0"]
 
@@ -237,20 +223,11 @@ def slack(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
 
 
 class Single(NamedTuple):
-    """Rows in single precision, about their mean, which makes rounding errors smaller.
+    """Rows in single precision, about their mean, which makes rounding errors smaller."""
 
-    Attributes
-    ----------
-    P : (w, d) array
-        The rows less the origin, in single precision.
-    lengths : (w,) array
-        Their squared lengths.
-    origin : (d,) array or None
-        What was subtracted; None if all coordinates are small whole numbers, whose distances are exact.
-    """
-
-    P: Any
-    lengths: Any
+    P: Any  # (w, d): the rows less the origin, in single precision
+    lengths: Any  # (w,): their squared lengths
+    # (d,) or None: what was subtracted; None if all coordinates are small whole numbers, whose distances are exact.
     origin: FloatArray | None
 
 

@@ -50,39 +50,24 @@ MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 
 
 class ScalingState(NamedTuple):
-    """How columns are scaled.
+    """How columns are scaled."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    rows : (M,) array
-        Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
-        the next ones.
-    mean, square : (M,) arrays
-        Running mean, and sum of squared deviations.
-    recent_rows : float
-        Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
-    recent_mean, recent_square : (M,) arrays
-        Their moments.
-    recent_filled : float
-        Their non-zeros, of sparse data.
-    directions : (M, D) array
-        Directions of the random features, in single or double precision. Empty for sparse data.
-    length : float
-        Root of the number of columns at the start; 0 for sparse data.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
+    # the next ones.
     rows: Annotated[FloatArray, "M|0", ">=0"]
+    # Running mean, and sum of squared deviations.
     mean: Annotated[FloatArray, "M|0", "with rows"]
     square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
+    # Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
     recent_rows: Annotated[float, ">=0"]
+    # Their moments.
     recent_mean: Annotated[FloatArray, "M|0", "with rows"]
     recent_square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
-    recent_filled: Annotated[float, ">=0"]
+    recent_filled: Annotated[float, ">=0"]  # their non-zeros, of sparse data
+    # Directions of the random features, in single or double precision. Empty for sparse data.
     directions: Annotated[Array, "M r|0 r", "float", "with rows"]
-    length: Annotated[float, ">=0", "with rows"]
+    length: Annotated[float, ">=0", "with rows"]  # root of the number of columns at the start; 0 for sparse data
 
 
 def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:

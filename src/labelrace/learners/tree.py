@@ -19,27 +19,14 @@ LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
 
 
 class Shape(NamedTuple):
-    """The nodes of one or more trees.
+    """The nodes of one or more trees."""
 
-    Attributes
-    ----------
-    kind : (N,) array
-        Leaf, or how a node asks.
-    feature : (N,) array
-        The feature that it asks about.
-    threshold : (N,) array
-        The threshold, or the value, or the number of values.
-    child : (N,) array
-        The first of a node's children, or the place of a leaf among the leaves.
-    roots : (T,) array
-        The root of each tree.
-    """
-
-    kind: Annotated[FloatArray, "_n"]
-    feature: Annotated[IntArray, "_n"]
-    threshold: Annotated[FloatArray, "_n"]
+    kind: Annotated[FloatArray, "_n"]  # leaf, or how a node asks
+    feature: Annotated[IntArray, "_n"]  # the feature that it asks about
+    threshold: Annotated[FloatArray, "_n"]  # the threshold, or the value, or the number of values
+    # The first of a node's children, or the place of a leaf among the leaves.
     child: Annotated[IntArray, "_n", "tree L"]
-    roots: Annotated[IntArray, "T"]
+    roots: Annotated[IntArray, "T"]  # the root of each tree
 
 
 class Split(NamedTuple):

@@ -52,28 +52,15 @@ class Rows(NamedTuple):
 
 
 class State(NamedTuple):
-    """What was learned.
+    """What was learned."""
 
-    Attributes
-    ----------
-    rows : float
-        Rows learned.
-    basis : (k, l) array
-        The basis sets; all zero until the warm-up is over.
-    features, labels : Rows
-        The rows of the warm-up; none when it is over.
-    n_features : float
-        Number of features.
-    learners
-        The bank's state; empty until the warm-up is over.
-    """
-
-    rows: Annotated[float, ">=0"]
-    basis: Annotated[FloatArray, "k l", ">=0"]
+    rows: Annotated[float, ">=0"]  # rows learned
+    basis: Annotated[FloatArray, "k l", ">=0"]  # the basis sets; all zero until the warm-up is over
+    # The rows of the warm-up; none when it is over.
     features: Annotated[Rows, "_m=m"]
     labels: Annotated[Rows, "_m=l"]
-    n_features: Annotated[float, "=m"]
-    learners: Annotated[Any, "t=k"]
+    n_features: Annotated[float, "=m"]  # number of features
+    learners: Annotated[Any, "t=k"]  # the bank's state; empty until the warm-up is over
 
 
 class Derived(NamedTuple):
@@ -85,30 +72,15 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class BMaD(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : Bank
-        Classifiers, for the codes.
-    n_components : {"log2", "log2_squared"} or int
-        Number of basis sets; as many as there are labels, if those are fewer.
-    threshold : float
-        Share of a label's rows in which a member of its candidate is there.
-    search : {"greedy", "local"}
-        How the basis is chosen.
-    warm_up : int
-        Rows after which the basis stays.
-    seed : int
-        What the local search starts from.
-    """
-
-    bank: Bank[Any]
+    bank: Bank[Any]  # classifiers, for the codes
+    # "log2", "log2_squared" or int: number of basis sets; as many as there are labels, if those are fewer.
     n_components: str | int
-    threshold: float
-    search: str
-    warm_up: int
-    seed: int = 0
+    threshold: float  # share of a label's rows in which a member of its candidate is there
+    search: str  # "greedy" or "local": how the basis is chosen
+    warm_up: int  # rows after which the basis stays
+    seed: int = 0  # what the local search starts from
 
     state_type = State
 

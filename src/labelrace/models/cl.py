@@ -61,53 +61,27 @@ class State(NamedTuple):
 
 
 class Code(NamedTuple):
-    """The bits' models and the tests.
+    """The bits' models and the tests."""
 
-    Attributes
-    ----------
-    linear : Linear
-        Models of the bits, coded -1 and 1.
-    distilled : (d, l) array
-        The sets that are tested for.
-    bits : (d, k) array
-        Their codes, -1 and 1.
-    agree, differ : (d,) arrays
-        What a bit that agrees, and one that does not, adds to the log likelihood ratio.
-    prior : (d,) array
-        Log odds of a set before its test; 0 where they are left out.
-    """
-
-    linear: Linear
-    distilled: FloatArray
-    bits: FloatArray
+    linear: Linear  # models of the bits, coded -1 and 1
+    distilled: FloatArray  # (d, l): the sets that are tested for
+    bits: FloatArray  # (d, k): their codes, -1 and 1
+    # (d,): what a bit that agrees, and one that does not, adds to the log likelihood ratio.
     agree: FloatArray
     differ: FloatArray
-    prior: FloatArray
+    prior: FloatArray  # (d,): log odds of a set before its test; 0 where they are left out
 
 
 @dataclass(frozen=True)
 class CompressedLabeling(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of bits; those of the labels at the start, if not given as a number.
-    prior : bool
-        Whether the prior odds of a set count.
-    encoder : tuple of rows, or None
-        The encoder, where it is given.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the encoder is drawn from.
-    """
-
+    # "log2", "log2_squared" or int: number of bits; those of the labels at the start, if not given as a number.
     n_components: str | int
-    prior: bool
-    encoder: tuple[tuple[float, ...], ...] | None
-    settings: Settings
-    seed: int = 0
+    prior: bool  # whether the prior odds of a set count
+    encoder: tuple[tuple[float, ...], ...] | None  # the encoder, where it is given
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the encoder is drawn from
 
     state_type = State
     keeps_yy = False

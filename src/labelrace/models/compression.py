@@ -44,43 +44,23 @@ CODINGS = ("centred", "signs", "binary")
 
 
 class State(NamedTuple):
-    """What was learned.
+    """What was learned."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    by_rows : float
-        1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
-    first_labels : float
-        Number of labels that there were at first, from which the number of codes follows if it is not given.
-    sums : sums.State
-        The sums.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # 1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
     by_rows: Annotated[float, ">=0"]
+    # Number of labels that there were at first, from which the number of codes follows if it is not given.
     first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l"]
 
 
 class Code(NamedTuple):
-    """How labels are read: ``ŷ = (x W + b) D + offset``, or without ``D`` where nothing is compressed.
+    """How labels are read: ``ŷ = (x W + b) D + offset``, or without ``D`` where nothing is compressed."""
 
-    Attributes
-    ----------
-    linear : Linear
-        Models of the codes.
-    decoder : (k, l) array or None
-    offset : (l,) array, or 0
-    selected : (k,) array or None
-        The labels that are the codes, where these are labels.
-    """
-
-    linear: Linear
-    decoder: FloatArray | None
-    offset: FloatArray | float
-    selected: IntArray | None = None
+    linear: Linear  # models of the codes
+    decoder: FloatArray | None  # (k, l) or None
+    offset: FloatArray | float  # (l,), or 0
+    selected: IntArray | None = None  # (k,) or None: the labels that are the codes, where these are labels
 
 
 class Derived(NamedTuple):
@@ -93,24 +73,12 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all methods can be set to.
+    """What all methods can be set to."""
 
-    Parameters
-    ----------
-    penalty : float or None, default=None
-        Ridge penalty; None chooses it.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        How features are scaled.
-    penalises_intercept : bool, default=False
-        The regression of the published programs.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    """
-
-    penalty: float | None = None
-    scaling: str = "auto"
-    penalises_intercept: bool = False
-    forgetting: float = 1.0
+    penalty: float | None = None  # ridge penalty; None chooses it
+    scaling: str = "auto"  # "auto", "rows", "columns", "none": how features are scaled
+    penalises_intercept: bool = False  # the regression of the published programs
+    forgetting: float = 1.0  # weight that what was learned keeps with each batch
 
 
 class Coding(NamedTuple):
@@ -122,30 +90,14 @@ class Coding(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """The sums as methods read them.
+    """The sums as methods read them."""
 
-    Parameters
-    ----------
-    keeper : Sums
-        How the sums are kept.
-    state : sums.State
-        The sums.
-    regression : Regression
-        How features are read.
-    k : int
-        Number of codes.
-    n_extra : int, default=0
-        Columns that are summed before the labels.
-    learned : State or None, default=None
-        All that was learned, for methods that keep more than the sums.
-    """
-
-    keeper: Sums
+    keeper: Sums  # how the sums are kept
     state: sums.State
-    regression: Regression
-    k: int
-    n_extra: int = 0
-    learned: Any = None
+    regression: Regression  # how features are read
+    k: int  # number of codes
+    n_extra: int = 0  # columns that are summed before the labels
+    learned: Any = None  # all that was learned, for methods that keep more than the sums
 
     @cached_property
     def reading(self) -> Reading:

@@ -19,21 +19,11 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 
 class State(NamedTuple):
-    """How frequent labels are.
+    """How frequent labels are."""
 
-    Attributes
-    ----------
-    counts : (l,) array
-        Rows with each label.
-    rows : float
-        Rows learned.
-    last_cardinality : float
-        Mean number of labels of a row in the last batch.
-    """
-
-    counts: Annotated[FloatArray, "l", ">=0"]
-    rows: Annotated[float, ">0"]
-    last_cardinality: Annotated[float, ">=0"]
+    counts: Annotated[FloatArray, "l", ">=0"]  # rows with each label
+    rows: Annotated[float, ">0"]  # rows learned
+    last_cardinality: Annotated[float, ">=0"]  # mean number of labels of a row in the last batch
 
 
 class Derived(NamedTuple):
@@ -45,15 +35,9 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class Constant(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    majority : bool
-        Whether the most frequent labels are predicted, or none.
-    """
-
-    majority: bool
+    majority: bool  # whether the most frequent labels are predicted, or none
 
     state_type = State
 

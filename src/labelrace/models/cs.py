@@ -53,30 +53,15 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class CompressedSensing(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of projections.
-    encoder : {"signs", "gaussian", "hadamard"}, or tuple of rows
-        How projections are drawn, or the encoder itself.
-    decoder : {"omp", "cosamp", "lasso", "pinv"}
-        How labels are recovered.
-    skip_unseen : bool
-        Whether labels that have never occurred are left out of the search.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the encoder is drawn from.
-    """
-
-    n_components: str | int
+    n_components: str | int  # "log2", "log2_squared" or int: number of projections
+    # "signs", "gaussian", "hadamard", or tuple of rows: how projections are drawn, or the encoder itself.
     encoder: str | tuple[tuple[float, ...], ...]
-    decoder: str
-    skip_unseen: bool
-    settings: Settings
-    seed: int = 0
+    decoder: str  # "omp", "cosamp", "lasso", "pinv": how labels are recovered
+    skip_unseen: bool  # whether labels that have never occurred are left out of the search
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the encoder is drawn from
 
     keeps_yy = False
 

@@ -38,30 +38,14 @@ from labelrace.typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class CSSP(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of labels that are learned.
-    coding : {"centred", "signs", "binary"}
-        Labels as numbers.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the labels' uniform numbers are drawn from.
-    uniforms : tuple of float or None
-        The uniform numbers, where they are given.
-    selected : tuple of int or None
-        The labels, where they are given.
-    """
-
-    n_components: str | int
-    coding: str
-    settings: Settings
-    seed: int = 0
-    uniforms: tuple[float, ...] | None = None
-    selected: tuple[int, ...] | None = None
+    n_components: str | int  # "log2", "log2_squared" or int: number of labels that are learned
+    coding: str  # "centred", "signs", "binary": labels as numbers
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the labels' uniform numbers are drawn from
+    uniforms: tuple[float, ...] | None = None  # the uniform numbers, where they are given
+    selected: tuple[int, ...] | None = None  # the labels, where they are given
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; what is given must fit the labels."""

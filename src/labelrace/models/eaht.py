@@ -41,43 +41,25 @@ _KEPT = 32
 
 
 class State(NamedTuple):
-    """The forest, and what watches its trees.
+    """The forest, and what watches its trees."""
 
-    Attributes
-    ----------
-    n_values, shape, leaves, learners
-        The forest, as `mlht.State` has it.
-    rows : float
-        Rows seen.
-    errors : (T, 3, 32) array
-        Of each tree the detector's means, variances and sizes of recent batches, the newest last.
-    batches : (T,) array
-        How many of these there are.
-    """
-
+    # The forest, as `mlht.State` has it.
     n_values: Annotated[IntArray, "m", "values"]
     shape: Annotated[Shape, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
-    rows: Annotated[float, ">=0"]
+    rows: Annotated[float, ">=0"]  # rows seen
+    # Of each tree the detector's means, variances and sizes of recent batches, the newest last.
     errors: Annotated[FloatArray, "T 3 32"]
-    batches: Annotated[IntArray, "T", "<33"]
+    batches: Annotated[IntArray, "T", "<33"]  # how many of these there are
 
 
 @dataclass(frozen=True)
 class EaHT(Algorithm[State]):
-    """The algorithm.
-
-    Parameters
-    ----------
-    trees : mlht.HoeffdingTree
-        The trees.
-    seed : int
-        What the rows' weights are drawn from.
-    """
+    """The algorithm."""
 
     trees: mlht.HoeffdingTree
-    seed: int
+    seed: int  # what the rows' weights are drawn from
 
     state_type = State
     unmergeable = "each tree has splits of its own"

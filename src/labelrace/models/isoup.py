@@ -48,45 +48,26 @@ _LEAST_SHARE = 0.05
 
 
 class Leaf(NamedTuple):
-    """A leaf; in a state, all leaves, stacked.
+    """A leaf; in a state, all leaves, stacked."""
 
-    Attributes
-    ----------
-    rows, sums : float and (l,) array
-        Rows since the leaf began, and those with each label.
-    old_rows, old_sums : float and (l,) array
-        The same of the rows that the split gave it.
-    cuts : Cuts
-        The rows since the leaf began, by feature and value.
-    linear : Linear
-        The linear model; of no features, if leaves have none.
-    """
-
+    # Rows since the leaf began, and those with each label.
     rows: Annotated[FloatArray, ""]
     sums: Annotated[FloatArray, "l"]
+    # The same of the rows that the split gave it.
     old_rows: Annotated[FloatArray, ""]
     old_sums: Annotated[FloatArray, "l"]
-    cuts: Cuts
-    linear: Linear
+    cuts: Cuts  # the rows since the leaf began, by feature and value
+    linear: Linear  # the linear model; of no features, if leaves have none
 
 
 class State(NamedTuple):
-    """The tree.
+    """The tree."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    shape, leaves
-        The nodes, and the leaves among them.
-    inputs : Inputs
-        Statistics of the features, for linear models.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # The nodes, and the leaves among them.
     shape: Annotated[Shape, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
-    inputs: Inputs
+    inputs: Inputs  # statistics of the features, for linear models
 
 
 class Derived(NamedTuple):
@@ -100,27 +81,13 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class ISOUPTree(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    grace : int
-        Rows of a leaf between two attempts to split it.
-    delta : float
-        Probability with which a split may be the wrong one.
-    tau : float
-        A bound from which on features count as equal.
-    linear : bool
-        Whether leaves have linear models.
-    as_moa : bool
-        Whether constant labels and inherited rows count as in MOA's program.
-    """
-
-    grace: int
-    delta: float
-    tau: float
-    linear: bool
-    as_moa: bool
+    grace: int  # rows of a leaf between two attempts to split it
+    delta: float  # probability with which a split may be the wrong one
+    tau: float  # a bound from which on features count as equal
+    linear: bool  # whether leaves have linear models
+    as_moa: bool  # whether constant labels and inherited rows count as in MOA's program
 
     state_type = State
     unmergeable = "each tree has splits of its own"

@@ -29,21 +29,11 @@ _WITHOUT_ROWS = 0.5
 
 
 class Gain(NamedTuple):
-    """What shards have learned since their start.
+    """What shards have learned since their start."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Names of labels and features; those of the start are first.
-    learners : Gains
-        Of the linear models.
-    n_drifts : float
-        Drifts found, in the shard that found most.
-    """
-
-    schema: Schema
-    learners: Gains
-    n_drifts: float
+    schema: Schema  # names of labels and features; those of the start are first
+    learners: Gains  # of the linear models
+    n_drifts: float  # drifts found, in the shard that found most
 
 
 def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:

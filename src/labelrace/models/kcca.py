@@ -61,33 +61,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class KCCA(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of codes.
-    n_random_features : int
-        Random features of the labels, ``D``.
-    width : float or None
-        Squared width ``σ²``; None takes it from the first batch.
-    label_penalty : float
-        ``κ``.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the random features are drawn from.
-    given : (frequencies, phases) or None
-        ``Ω`` (l rows of D) and ``p``, where they are given.
-    """
-
-    n_components: str | int
-    n_random_features: int
-    width: float | None
-    label_penalty: float
-    settings: Settings
-    seed: int = 0
-    given: tuple[Rows, tuple[float, ...]] | None = None
+    n_components: str | int  # "log2", "log2_squared" or int: number of codes
+    n_random_features: int  # random features of the labels, ``D``
+    width: float | None  # squared width ``σ²``; None takes it from the first batch
+    label_penalty: float  # ``κ``
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the random features are drawn from
+    given: tuple[Rows, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
 
     state_type = State
     needs_exact_yy = True

@@ -49,23 +49,12 @@ _OTHERS = 0.0
 
 
 class Part(NamedTuple):
-    """A share of a model's labels.
+    """A share of a model's labels."""
 
-    Attributes
-    ----------
-    owner : Owner
-        The model's class and algorithm.
-    schema : Schema
-        Of all labels.
-    state : RaceShare, or the state of the algorithm
-        Of the share's own labels.
-    share, shares : int
-        Which share, and of how many.
-    """
-
-    owner: Owner
-    schema: Schema
-    state: Any
+    owner: Owner  # the model's class and algorithm
+    schema: Schema  # of all labels
+    state: Any  # of the share's own labels: a `RaceShare`, or the state of the algorithm
+    # Which share, and of how many.
     share: int
     shares: int
 

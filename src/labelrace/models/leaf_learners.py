@@ -77,27 +77,13 @@ class LeafLearner(ABC):
 
 
 class Majority(NamedTuple):
-    """Label sets, and how often each leaf saw them.
+    """Label sets, and how often each leaf saw them."""
 
-    Attributes
-    ----------
-    sets : Rows
-        The distinct label sets, in the order in which they came.
-    n_labels : float
-        Number of labels.
-    seen : (L, S) array
-        Rows of each leaf with each label set.
-    leader : (L,) array
-        The most frequent set of each leaf, -1 if it has none.
-    began : (L,) array
-        Whether the leaf, or one that it comes from, has had a row.
-    """
-
-    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]
-    n_labels: Annotated[float, "=l"]
-    seen: Annotated[FloatArray, "L S", ">=0"]
-    leader: Annotated[IntArray, "L", "-1<S"]
-    began: Annotated[FloatArray, "L"]
+    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
+    n_labels: Annotated[float, "=l"]  # number of labels
+    seen: Annotated[FloatArray, "L S", ">=0"]  # rows of each leaf with each label set
+    leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none
+    began: Annotated[FloatArray, "L"]  # whether the leaf, or one that it comes from, has had a row
 
 
 class LabelSets(NamedTuple):
@@ -122,15 +108,10 @@ class SetLeaves(LeafLearner):
 
 @dataclass(frozen=True)
 class MajorityLeaves(SetLeaves):
-    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent.
+    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent."""
 
-    Parameters
-    ----------
-    as_meka : bool, default=False
-        Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
-        MEKA's.
-    """
-
+    # Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
+    # MEKA's.
     as_meka: bool = False
 
     state_type = Majority
@@ -198,17 +179,10 @@ class MajorityLeaves(SetLeaves):
 
 
 class Bayes(NamedTuple):
-    """Naive Bayes for each label in every leaf, and how it has done.
+    """Naive Bayes for each label in every leaf, and how it has done."""
 
-    Attributes
-    ----------
-    learners : NaiveBayesState
-        Sums, of all leaves, stacked.
-    right : (L, 2, l) array
-        Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
-    """
-
-    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]
+    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]  # sums, of all leaves, stacked
+    # Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
     right: Annotated[FloatArray, "L 2 l"]
 
 

@@ -31,28 +31,17 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 
 class State(NamedTuple):
-    """Weights, what was gained for each of them, and what monitored rows have shown.
+    """Weights, what was gained for each of them, and what monitored rows have shown."""
 
-    Attributes
-    ----------
-    scaling : ScalingState
-        How columns are scaled.
-    weights, gained : (M, l) arrays, or Tables for sparse data
-    intercepts, intercept_gained : (l,) arrays
-        The same for the feature that is always 1.
-    rows : float
-        Rows learned so far.
-    watch : Watch
-        What rows have shown before they were learned.
-    """
-
-    scaling: ScalingState
+    scaling: ScalingState  # how columns are scaled
+    # Of sparse data, Tables.
     weights: Annotated[Array, "M+r l", "float"]
     gained: Annotated[Array, "M+r l", "float"]
+    # The same for the feature that is always 1.
     intercepts: Annotated[FloatArray, "l"]
     intercept_gained: Annotated[FloatArray, "l"]
-    rows: Annotated[float, ">=0"]
-    watch: Annotated[Watch, "o=l"]
+    rows: Annotated[float, ">=0"]  # rows learned so far
+    watch: Annotated[Watch, "o=l"]  # what rows have shown before they were learned
 
 
 class Derived(NamedTuple):

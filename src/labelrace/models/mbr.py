@@ -40,52 +40,27 @@ _MOST_LABELS = 20_000
 
 
 class State(NamedTuple):
-    """What both levels remember.
+    """What both levels remember."""
 
-    Attributes
-    ----------
-    learners : NaiveBayesState
-        Binary relevance's sums.
-    together : (l, l) array
-        Rows for which the first level predicted label i, a row, while label j, a column, was there.
-    predicted : (l,) array
-        Rows for which the first level predicted each label.
-    """
-
-    learners: Annotated[NaiveBayesState, "t=l"]
+    learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
+    # Rows for which the first level predicted label i, a row, while label j, a column, was there.
     together: Annotated[FloatArray, "l l", ">=0"]
-    predicted: Annotated[FloatArray, "l", ">=0"]
+    predicted: Annotated[FloatArray, "l", ">=0"]  # rows for which the first level predicted each label
 
 
 class Derived(NamedTuple):
-    """What predicting needs.
+    """What predicting needs."""
 
-    Attributes
-    ----------
-    learners
-        The first level.
-    constant : (l,) array
-        What the second level adds where the first predicts nothing.
-    weights : (l, l) array
-        What the prediction of a label, a row, adds to that for another, a column.
-    """
-
-    learners: Any
-    constant: FloatArray
-    weights: FloatArray
+    learners: Any  # the first level
+    constant: FloatArray  # (l,): what the second level adds where the first predicts nothing
+    weights: FloatArray  # (l, l): what the prediction of a label, a row, adds to that for another, a column
 
 
 @dataclass(frozen=True)
 class Stack(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : NaiveBayes
-        The learners of the first level.
-    """
-
-    bank: NaiveBayes
+    bank: NaiveBayes  # the learners of the first level
 
     state_type = State
 

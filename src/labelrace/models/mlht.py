@@ -50,24 +50,12 @@ _ROUNDING = 1e-9
 
 
 class State(NamedTuple):
-    """The tree, or trees.
+    """The tree, or trees."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    shape : Shape
-        The nodes.
-    leaves : Leaf
-        The leaves.
-    learners
-        Their learners.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    shape: Annotated[Shape, "T=@n_trees"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    shape: Annotated[Shape, "T=@n_trees"]  # the nodes
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
-    learners: Any
+    learners: Any  # of the leaves
 
 
 class Derived(NamedTuple):
@@ -79,31 +67,16 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class HoeffdingTree(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    leaf_learner : LeafLearner
-        What leaves predict by.
-    entropy : {"rows", "occurrences", "intended"}
-        Of which shares entropy is taken: each label's of the rows; or of the label occurrences, as a distribution, or
-        each label's.
-    grace : float
-        Weight that must come between two attempts to split a leaf.
-    delta : float
-        Probability with which a split may be the wrong one.
-    tau : float
-        A bound from which on features count as equal.
-    n_trees : int
-        Roots in the state, for ensembles.
-    """
-
-    leaf_learner: LeafLearner
+    leaf_learner: LeafLearner  # what leaves predict by
+    # "rows", "occurrences", "intended": of which shares entropy is taken: each label's of the rows; or of the label
+    # occurrences, as a distribution, or each label's.
     entropy: str
-    grace: float
-    delta: float
-    tau: float
-    n_trees: int = 1
+    grace: float  # weight that must come between two attempts to split a leaf
+    delta: float  # probability with which a split may be the wrong one
+    tau: float  # a bound from which on features count as equal
+    n_trees: int = 1  # roots in the state, for ensembles
 
     state_type = State
     unmergeable = "each tree has splits of its own"

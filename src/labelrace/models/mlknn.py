@@ -42,32 +42,18 @@ _DENSE_CELLS = 2**20
 
 
 class State(NamedTuple):
-    """The window, and the tables if they are kept.
+    """The window, and the tables if they are kept."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    scale : Scale
-        How features become coordinates, from the first batch.
-    X, Y : Rows
-        Features and labels of the window's rows, the oldest first.
-    rows : float
-        Rows learned, not only those of the window.
-    present, absent : (l, k + 1) arrays
-        Rows with and without each label, by the number of neighbours that have it; prequential tables only.
-    lists : Lists
-        Neighbours of the rows of a full window; for tables of the window only.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    scale: Scale
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    scale: Scale  # how features become coordinates, from the first batch
+    # Features and labels of the window's rows, the oldest first.
     X: Annotated[Rows, "_n=w", "_m=m"]
     Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
-    rows: Annotated[float, ">=0"]
+    rows: Annotated[float, ">=0"]  # rows learned, not only those of the window
+    # Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     present: Annotated[FloatArray, "l @k+1", ">=0"]
     absent: Annotated[FloatArray, "l @k+1", ">=0"]
-    lists: Annotated[Lists, "_n=@listed(w)"]
+    lists: Annotated[Lists, "_n=@listed(w)"]  # neighbours of the rows of a full window; for tables of the window only
 
 
 class Derived(NamedTuple):
@@ -85,30 +71,14 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class MLkNN(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    k : int
-        Number of neighbours.
-    window : int
-        Rows that are kept, the newest.
-    smoothing : float
-        Rows that each cell of the tables starts with.
-    prequential : bool
-        Whether tables are sums over the stream, or those of the window.
-    scaled : bool
-        Whether numeric features are divided by their range in the first batch.
-    newest_first : bool
-        Whether of rows at the same distance the newest is nearer.
-    """
-
-    k: int
-    window: int
-    smoothing: float
-    prequential: bool
-    scaled: bool
-    newest_first: bool
+    k: int  # number of neighbours
+    window: int  # rows that are kept, the newest
+    smoothing: float  # rows that each cell of the tables starts with
+    prequential: bool  # whether tables are sums over the stream, or those of the window
+    scaled: bool  # whether numeric features are divided by their range in the first batch
+    newest_first: bool  # whether of rows at the same distance the newest is nearer
 
     state_type = State
     unmergeable = "each keeps the newest rows, and either's could be newer"

@@ -40,31 +40,16 @@ _BISECTIONS = 15
 
 @dataclass(frozen=True)
 class MOPLMS(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : int or None
-        Number of landmarks at the most; None leaves it to the penalties.
-    lambda1, lambda2 : float
-        Penalties of rows and of cells, as shares of those that leave no landmark.
-    refit : bool
-        Whether the decoder is refitted on the landmarks.
-    coding : {"centred", "signs", "binary"}
-        Labels as numbers.
-    tol : float
-        Largest change of a weight at which the solution is taken for found.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    n_components: int | None
+    n_components: int | None  # number of landmarks at the most; None leaves it to the penalties
+    # Penalties of rows and of cells, as shares of those that leave no landmark.
     lambda1: float
     lambda2: float
-    refit: bool
-    coding: str
-    tol: float
-    settings: Settings
+    refit: bool  # whether the decoder is refitted on the landmarks
+    coding: str  # "centred", "signs", "binary": labels as numbers
+    tol: float  # largest change of a weight at which the solution is taken for found
+    settings: Settings  # penalty, scaling and forgetting
 
     needs_exact_yy = True
 

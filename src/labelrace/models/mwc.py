@@ -40,28 +40,15 @@ _STEPS = 8
 
 
 class State(NamedTuple):
-    """The rows of all windows.
+    """The rows of all windows."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    scale : Scale
-        How features become coordinates, from the first batch.
-    X, Y : Rows
-        Features and labels of the rows that some window holds, the oldest first.
-    thresholds : (l,) array
-        From which score on each label is predicted.
-    batches : float
-        Batches learned.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    scale: Scale
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    scale: Scale  # how features become coordinates, from the first batch
+    # Features and labels of the rows that some window holds, the oldest first.
     X: Annotated[Rows, "_n=w", "_m=m"]
     Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
-    thresholds: Annotated[FloatArray, "l", "inf"]
-    batches: Annotated[float, ">=0"]
+    thresholds: Annotated[FloatArray, "l", "inf"]  # from which score on each label is predicted
+    batches: Annotated[float, ">=0"]  # batches learned
 
 
 class Derived(NamedTuple):
@@ -75,22 +62,13 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class MWC(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    k : int
-        Number of neighbours.
-    n_present, n_absent : int
-        Sizes of a label's windows, of rows with it and of rows without it.
-    adapts : bool
-        Whether thresholds follow the stream, or stay.
-    """
-
-    k: int
+    k: int  # number of neighbours
+    # Sizes of a label's windows, of rows with it and of rows without it.
     n_present: int
     n_absent: int
-    adapts: bool
+    adapts: bool  # whether thresholds follow the stream, or stay
 
     state_type = State
     unmergeable = "each keeps the newest rows, and either's could be newer"

@@ -44,30 +44,16 @@ class Tree(NamedTuple):
 
 
 class PrunedSets(NamedTuple):
-    """What leaves know of label sets, and their trees of classes.
+    """What leaves know of label sets, and their trees of classes."""
 
-    Attributes
-    ----------
-    majority : Majority
-        The distinct label sets, and how often each leaf saw them.
-    X : Rows
-        The rows that leaves keep until they have classes, one leaf's after the other's.
-    sets : (b,) array
-        The label set of each row that is kept.
-    starts : (L + 1,) array
-        Where each leaf's rows start.
-    classes : (L, C) array
-        The label sets that are classes of each leaf, -1 where there are fewer.
-    trees : tuple of Tree
-        The tree of classes of each leaf.
-    """
-
-    majority: Majority
+    majority: Majority  # the distinct label sets, and how often each leaf saw them
+    # The rows that leaves keep until they have classes, one leaf's after the other's.
     X: Annotated[Rows, "_n=b", "_m=m"]
-    sets: Annotated[IntArray, "b", "<S"]
-    starts: Annotated[IntArray, "L+1", "starts b"]
+    sets: Annotated[IntArray, "b", "<S"]  # the label set of each row that is kept
+    starts: Annotated[IntArray, "L+1", "starts b"]  # where each leaf's rows start
+    # The label sets that are classes of each leaf, -1 where there are fewer.
     classes: Annotated[IntArray, "L C", "-1<S"]
-    trees: Annotated[tuple[Tree, ...], "each L", "own m C"]
+    trees: Annotated[tuple[Tree, ...], "each L", "own m C"]  # the tree of classes of each leaf
 
 
 class _Part(NamedTuple):
@@ -92,21 +78,11 @@ class _Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class PrunedSetLeaves(SetLeaves):
-    """Predict the most frequent label set at first, then one of few by a Hoeffding tree of classes.
+    """Predict the most frequent label set at first, then one of few by a Hoeffding tree of classes."""
 
-    Parameters
-    ----------
-    trees : HoeffdingTree
-        The trees of classes, whose leaves are `ClassLeaves`.
-    warm_up : int, default=1000
-        Rows of a leaf before it has classes.
-    most : int, default=10
-        Classes at the most.
-    """
-
-    trees: HoeffdingTree
-    warm_up: int = 1000
-    most: int = 10
+    trees: HoeffdingTree  # the trees of classes, whose leaves are `ClassLeaves`
+    warm_up: int = 1000  # rows of a leaf before it has classes
+    most: int = 10  # classes at the most
 
     counter: ClassVar[MajorityLeaves] = MajorityLeaves()
     state_type = PrunedSets

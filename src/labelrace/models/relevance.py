@@ -31,15 +31,9 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Relevance(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : Bank
-        The learners.
-    """
-
-    bank: Bank[Any]
+    bank: Bank[Any]  # the learners
 
     state_type = State
 

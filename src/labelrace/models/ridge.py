@@ -22,15 +22,9 @@ from labelrace.models.compression import Code, Compression, CompressionClassifie
 
 @dataclass(frozen=True)
 class RidgeRelevance(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    settings: Settings
+    settings: Settings  # penalty, scaling and forgetting
 
     keeps_yy = False
 
