@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from labelrace.core import draws
+from labelrace.core import draws, missing_labels
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
@@ -46,11 +46,7 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     >>> sorted(zip(matrix(sets, 3).sum(axis=1).tolist(), sets.counts.tolist()))
     [(0.0, 1.0), (2.0, 2.0)]
     """
-    Y = scipy.sparse.csr_array(Y)
-    if not Y.data.all():
-        # Not in place: the arrays may be the caller's.
-        Y = Y.copy()
-        Y.eliminate_zeros()
+    Y = missing_labels.without_zeros(Y)
     words = (draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
     with np.errstate(over="ignore"):
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words

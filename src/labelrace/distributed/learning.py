@@ -11,7 +11,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -62,20 +62,6 @@ class Joined(NamedTuple):
     sum_f1: float
     tested: float
     batches: tuple[int, ...]
-
-
-class _Kind(Protocol):
-    """What a model and a tagger do differently."""
-
-    def n_rows(self, batch: Any) -> int: ...
-    def are_alike(self, one: Any, other: Any) -> bool: ...
-    def stacked(self, batches: list[Any]) -> Any: ...
-    def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]: ...
-    def learn(self, model: Any, batch: Any) -> IntArray | None: ...
-    def f1(self, model: Any, batch: Any) -> list[float]: ...
-    def started(self, model: Any) -> Any: ...
-    def gained(self, start: Any, end: Any, touched: IntArray | None) -> Any: ...
-    def joined(self, start: Any, total: Any, held: list[Any]) -> Any: ...
 
 
 class _ModelKind:
@@ -152,6 +138,9 @@ class _TaggerKind:
             return merging.joined(start, total)
         [(table, tags, _)] = _one_batch(start, stacked(held))
         return merging.joined(start, total, table, tags)
+
+
+_Kind: TypeAlias = _ModelKind | _TaggerKind
 
 
 def _kind(model: Any) -> _Kind:

@@ -87,13 +87,8 @@ def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
     return np.vstack([before, X])
 
 
-def taken(matrix: AnyMatrix, chosen: IntArray | slice) -> Rows:
-    """Store some of the rows of a matrix."""
-    return stored(matrix[chosen])
-
-
 def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
-    """Put further rows behind stored ones, and keep the newest; as `joined` and `taken`, without a detour by matrices.
+    """Put further rows behind stored ones, and keep the newest; as `joined` and `stored`, without a detour by matrices.
 
     Examples
     --------
@@ -106,7 +101,7 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
         before, X = as_matrix(rows, X.shape[1]), X[-count:]
         return Rows(np.concatenate([before[max(0, len(before) + len(X) - count) :], X], dtype=float), None, None, None)
     if rows.dense is not None or not scipy.sparse.issparse(X):
-        return taken(joined(rows, X), slice(-count, None))
+        return stored(joined(rows, X)[-count:])
     X = as_rows(X)
     first = max(0, len(rows.indptr) - 1 + X.shape[0] - count)  # type: ignore[arg-type]
     indptr = np.concatenate([rows.indptr, X.indptr[1:] + rows.indptr[-1]])[first:]  # type: ignore[index]

@@ -24,6 +24,7 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any, NamedTuple
 
@@ -357,29 +358,25 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     return scaled
 
 
-def reset(state: ScalingState, features: IntArray) -> ScalingState:
-    """Forget the moments of numeric features: they have been zero for as long as others are known."""
-    if not state.length:
-        return state
+def _with_moments(state: ScalingState, change: Callable[[FloatArray, float], FloatArray]) -> ScalingState:
+    """Change the moments of dense columns, given what new ones have: they were zero for as long as others are known."""
     parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
     fills = (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)
-    is_reset = np.isin(np.arange(len(state.rows)), features)
-    rows, mean, square, recent_mean, recent_square = (
-        np.where(is_reset, fill, part) for fill, part in zip(fills, parts, strict=True)
-    )
+    rows, mean, square, recent_mean, recent_square = map(change, parts, fills)
     return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+
+
+def reset(state: ScalingState, features: IntArray) -> ScalingState:
+    """Forget the moments of numeric features."""
+    if not state.length:
+        return state
+    is_reset = np.isin(np.arange(len(state.rows)), features)
+    return _with_moments(state, lambda part, fill: np.where(is_reset, fill, part))
 
 
 def reordered(state: ScalingState, design: IntArray) -> ScalingState:
     """Put the columns of dense data in another order; what features they come from is left to the caller."""
-    return state._replace(
-        rows=state.rows[design],
-        mean=state.mean[design],
-        square=state.square[design],
-        recent_mean=state.recent_mean[design],
-        recent_square=state.recent_square[design],
-        directions=state.directions[design],
-    )
+    return _with_moments(state, lambda part, _: part[design])._replace(directions=state.directions[design])
 
 
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
@@ -393,11 +390,10 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     m = columns.width(n_values)
     directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
     directions[kept] = state.directions
-    grown = state._replace(n_values=n_values, directions=directions)
-    # New columns have been zero for as long as others are known.
-    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
-    wider = [np.full(m, fill) for fill in (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)]
-    for array, part in zip(wider, parts, strict=True):
+
+    def widened(part: FloatArray, fill: float) -> FloatArray:
+        array = np.full(m, fill)
         array[kept] = part
-    rows, mean, square, recent_mean, recent_square = wider
-    return grown._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+        return array
+
+    return _with_moments(state, widened)._replace(n_values=n_values, directions=directions)

@@ -37,7 +37,6 @@ from labelrace.core import draws, label_sets, sums
 from labelrace.core.label_sets import LabelSets
 from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
-from labelrace.exceptions import MergeError
 from labelrace.learners import columns
 from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
@@ -97,10 +96,7 @@ class CompressedLabeling(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; an encoder that is given must fit the labels."""
-        if self.encoder is not None and len(self.encoder) != schema.n_labels:
-            raise ValueError(
-                f"encoder must have a row for each of the {schema.n_labels} labels, got {len(self.encoder)} rows."
-            )
+        compression.check_given("encoder", self.encoder, schema.n_labels)
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
         bits = self.keeper.init(columns.width(schema.n_values), k)
         return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
@@ -180,7 +176,7 @@ class CompressedLabeling(Compression):
 
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put features in another order; labels must stay, as their random bits belong to their places."""
-        _refuse_other_order(labels)
+        compression.refuse_other_order(labels, "bits")
         design = columns.order_of(state.n_values, features).design
         sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
         return state._replace(n_values=state.n_values[features], sums=sums)
@@ -192,11 +188,6 @@ class CompressedLabeling(Compression):
     def grow_labels(self, state: Any, n_labels: int, rng: np.random.Generator) -> Any:
         """Add labels that were absent so far: no past bit changes."""
         return state._replace(n_labels=float(n_labels))
-
-
-def _refuse_other_order(labels: IntArray) -> None:
-    if not np.array_equal(labels, np.arange(len(labels))):
-        raise MergeError("The models must have their labels in the same order, which settles their random bits.")
 
 
 def _mean_agreement(agreement: FloatArray, rows: FloatArray) -> FloatArray:
@@ -316,7 +307,4 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        given = parameters.numbers("encoder", self.encoder, 2)
-        if not given.size:
-            raise ValueError(f"encoder must be a matrix of finite numbers, got {self.encoder!r}.")
-        return CompressedLabeling(k, how[0], tuple(tuple(row) for row in given.tolist()), how[1])
+        return CompressedLabeling(k, how[0], compression.given_rows("encoder", self.encoder), how[1])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -34,6 +34,7 @@ from labelrace.core.regression import Linear, Reading, Regression
 from labelrace.core.schema import Schema
 from labelrace.core.sums import LabelGram, Sums, matrix_of
 from labelrace.core.thresholds import soft_clip
+from labelrace.exceptions import MergeError
 from labelrace.learners import columns, scaling
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
@@ -329,6 +330,26 @@ class Compression(Algorithm[State]):
         kept = columns.places(state.n_values, n_values)
         grown = self.keeper.grow_columns(state.sums, columns.width(n_values), kept)
         return state._replace(n_values=n_values, sums=grown)
+
+
+def given_rows(name: str, given: Any) -> tuple[tuple[float, ...], ...]:
+    """Check an encoder that is given, a row for each label, and make it a setting that can be compared."""
+    matrix = parameters.numbers(name, given, 2)
+    if not matrix.size:
+        raise ValueError(f"{name} must be a matrix of finite numbers, got {given!r}.")
+    return tuple(map(tuple, matrix.tolist()))
+
+
+def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
+    """Refuse an encoder that is given and has not a row for each label."""
+    if rows is not None and len(rows) != n_labels:
+        raise ValueError(f"{name} must have a row for each of the {n_labels} labels, got {len(rows)} rows.")
+
+
+def refuse_other_order(labels: IntArray, what: str) -> None:
+    """Refuse to put labels in another order, where random numbers belong to their places."""
+    if not np.array_equal(labels, np.arange(len(labels))):
+        raise MergeError(f"The models must have their labels in the same order, which settles their random {what}.")
 
 
 def _scaled(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:

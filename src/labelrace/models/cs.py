@@ -30,6 +30,7 @@ from labelrace.core import draws
 from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
 from labelrace.core.sparse_recovery import cosamp, lasso, matching_pursuit
+from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, State, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -67,10 +68,7 @@ class CompressedSensing(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; an encoder that is given must fit the labels."""
-        if not isinstance(self.encoder, str) and len(self.encoder) != schema.n_labels:
-            raise ValueError(
-                f"encoder must have a row for each of the {schema.n_labels} labels, got {len(self.encoder)} rows."
-            )
+        compression.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
         return super().init(schema, rng)
 
     def count(self, n_labels: int) -> int:
@@ -168,8 +166,4 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        given = parameters.numbers("encoder", self.encoder, 2)
-        if not given.size:
-            raise ValueError(f"encoder must be a name or a matrix of finite numbers, got {self.encoder!r}.")
-        rows = tuple(tuple(row) for row in given.tolist())
-        return CompressedSensing(self.n_components, rows, *how)
+        return CompressedSensing(self.n_components, compression.given_rows("encoder", self.encoder), *how)

@@ -124,21 +124,16 @@ class Stack(BankAlgorithm[State]):
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table would be too large."""
-        return too_many_labels(n_labels)
+        if n_labels <= _MOST_LABELS:
+            return None
+        size = f"which would be {8e-9 * n_labels**2:.0f} GB"
+        return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, and never predicted."""
         new = n_labels - len(state.predicted)
         learners = self.bank.grow_components(state.learners, n_labels)
         return State(learners, np.pad(state.together, (0, new)), columns.pad_rows(state.predicted, n_labels))
-
-
-def too_many_labels(n_labels: int) -> str | None:
-    """Return why there is no room for so many labels; None if there is."""
-    if n_labels <= _MOST_LABELS:
-        return None
-    size = f"which would be {8e-9 * n_labels**2:.0f} GB"
-    return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
 
 
 def checked_learner(learner: Any) -> NaiveBayes:

@@ -152,7 +152,7 @@ class Chunks(Algorithm[State]):
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the tables would be too large."""
-        return mbr.too_many_labels(n_labels)
+        return self.stack.why_too_many_labels(n_labels)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far to every stack."""

@@ -97,8 +97,8 @@ class MWC(Algorithm[State]):
         return State(
             n_values,
             state.scale,
-            neighbours.taken(rows, kept),
-            neighbours.taken(labels, kept),
+            neighbours.stored(rows[kept]),
+            neighbours.stored(labels[kept]),
             thresholds,
             state.batches + 1.0,
         )
