@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -33,7 +33,6 @@ from labelrace.learners import columns
 from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Shape
 from labelrace.models import mlht
-from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 # Batches that a detector keeps, at the most.
@@ -144,23 +143,13 @@ class EaHT(Algorithm[State]):
         return State(*self.trees.grow_features(mlht.State(*state[:4]), n_values), *state[4:])
 
 
-class EaHTClassifier(OnlineClassifier):
+class EaHTClassifier(mlht.TreeClassifier):
     """Ensemble of multi-label Hoeffding trees: online bagging, with a new tree where one's errors grow.
 
     Parameters
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
-        What leaves predict: see `MLHTClassifier`.
-    entropy : {"rows", "occurrences", "intended"}, default="rows"
-        Of which shares entropy is taken: see `MLHTClassifier`.
-    grace_period : float, default=200
-        Rows, or label occurrences, that must come between two attempts to split a leaf.
-    delta : float, default=1e-7
-        Probability with which a split may be the wrong one.
-    tau : float, default=0.05
-        Bound from which on features count as equally good, and the best is taken.
     random_state : int, Generator, RandomState or None, default=None
         What the rows' weights are drawn from.
 
@@ -179,11 +168,6 @@ class EaHTClassifier(OnlineClassifier):
     """
 
     n_trees: int = 10
-    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
-    entropy: Literal["rows", "occurrences", "intended"] = "rows"
-    grace_period: float = 200
-    delta: float = 1e-7
-    tau: float = 0.05
     random_state: Any = None
 
     @classmethod
@@ -193,5 +177,4 @@ class EaHTClassifier(OnlineClassifier):
 
     def _algorithm(self, seed: int) -> EaHT:
         parameters.check_whole("n_trees", self.n_trees, 1)
-        n_trees = int(self.n_trees)
-        return EaHT(mlht.checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau, n_trees), seed)
+        return EaHT(self._trees(int(self.n_trees)), seed)

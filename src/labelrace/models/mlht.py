@@ -288,8 +288,8 @@ class _Batch(NamedTuple):
     shared: Any
 
 
-class MLHTClassifier(OnlineClassifier):
-    """Multi-label Hoeffding tree: splits where the rows so far have shown which feature is best.
+class TreeClassifier(OnlineClassifier):
+    """What the classes of one tree and of several have in common.
 
     Parameters
     ----------
@@ -307,6 +307,30 @@ class MLHTClassifier(OnlineClassifier):
         Probability with which a split may be the wrong one.
     tau : float, default=0.05
         Bound from which on features count as equally good, and the best is taken.
+    """
+
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
+    entropy: Literal["rows", "occurrences", "intended"] = "rows"
+    grace_period: float = 200
+    delta: float = 1e-7
+    tau: float = 0.05
+
+    def _trees(self, n_trees: int) -> HoeffdingTree:
+        """Check the parameters, and make the algorithm of so many trees."""
+        parameters.check_choice("leaf", self.leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
+        parameters.check_choice("entropy", self.entropy, ("rows", "occurrences", "intended"))
+        parameters.check_number("grace_period", self.grace_period, 0, open_low=True)
+        parameters.check_number("delta", self.delta, 0, 1, open_low=True)
+        parameters.check_number("tau", self.tau, 0)
+        numbers = float(self.grace_period), float(self.delta), float(self.tau)
+        learner: LeafLearner = BayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves(self.leaf == "meka")
+        if self.leaf == "pruned_sets":
+            learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
+        return HoeffdingTree(learner, self.entropy, *numbers, n_trees)
+
+
+class MLHTClassifier(TreeClassifier):
+    """Multi-label Hoeffding tree: splits where the rows so far have shown which feature is best.
 
     See Also
     --------
@@ -323,30 +347,10 @@ class MLHTClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
-    entropy: Literal["rows", "occurrences", "intended"] = "rows"
-    grace_period: float = 200
-    delta: float = 1e-7
-    tau: float = 0.05
-
     @classmethod
     def moa(cls, **others: Any) -> Self:
         """Make the tree as MOA has it, with its majority label set in the leaves."""
         return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> HoeffdingTree:
-        return checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau)
-
-
-def checked_tree(leaf: Any, entropy: Any, grace_period: Any, delta: Any, tau: Any, n_trees: int = 1) -> HoeffdingTree:
-    """Check the parameters of a tree and make its algorithm."""
-    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
-    parameters.check_choice("entropy", entropy, ("rows", "occurrences", "intended"))
-    parameters.check_number("grace_period", grace_period, 0, open_low=True)
-    parameters.check_number("delta", delta, 0, 1, open_low=True)
-    parameters.check_number("tau", tau, 0)
-    numbers = float(grace_period), float(delta), float(tau)
-    learner: LeafLearner = BayesLeaves() if leaf == "naive_bayes" else MajorityLeaves(leaf == "meka")
-    if leaf == "pruned_sets":
-        learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
-    return HoeffdingTree(learner, entropy, *numbers, n_trees)
+        return self._trees(1)
