@@ -85,19 +85,3 @@ def test_pseudo_label_that_is_never_one_again():
         state = decoder.update(state, H, Y, 0.5)
         if age > 60:
             np.testing.assert_allclose(H @ decoder.solve(state), fitted, atol=1e-9, err_msg=f"after {age} batches")
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.7, 1e-30]), st.sampled_from([1, 3, 6]))
-def test_labels_as_their_own_pseudo_labels(seed, factor, n_batches):
-    """As learned from rows with one label each; values between 0 and 1 are guesses at what is not known."""
-    rng = np.random.default_rng(seed)
-    plain, single = decoder.init(4, 4), decoder.init(4, 4)
-    for _ in range(n_batches):
-        Y = np.where(rng.random((5, 4)) < 0.3, rng.random((5, 4)), rng.random((5, 4)) < 0.4)
-        rows = np.vstack([np.diag(y) for y in Y])
-        plain, single = decoder.update_uncompressed(plain, Y, factor), decoder.update(single, rows, rows, factor)
-    for name in ("gram", "cross", "total"):
-        got, expected = (getattr(state, name) * state.scale for state in (plain, single))
-        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12, err_msg=name)
-    np.testing.assert_allclose(4 * plain.rows * plain.scale, single.rows * single.scale)

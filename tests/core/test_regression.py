@@ -54,7 +54,7 @@ def test_a_penalised_intercept(state):
     hat = C.T @ np.linalg.solve(X.T @ X + 0.1 * np.eye(6), C)
     white = reading.whiten(C)
     np.testing.assert_allclose(white.T @ white, hat, rtol=1e-8)
-    np.testing.assert_allclose(reading.unwhiten(white), np.linalg.solve(X.T @ X + 0.1 * np.eye(6), C), rtol=1e-6)
+    np.testing.assert_allclose(reading.factor.unwhiten(white), np.linalg.solve(X.T @ X + 0.1 * np.eye(6), C), rtol=1e-6)
 
 
 def test_the_penalty_is_that_of_generalised_cross_validation(state):

@@ -26,13 +26,12 @@ from labelrace import (
     PLSTClassifier,
     RidgeClassifier,
 )
-from labelrace.core import boolean
 from labelrace.core.linalg import right_singular, top_eigenpairs
-from labelrace.core.sparse_recovery import matching_pursuit
 from labelrace.learners import columns
 from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.models import faie
+from labelrace.models import bmad, faie
 from labelrace.models.cl import distil
+from labelrace.models.cs import matching_pursuit
 from labelrace.models.inputs import categorical_values
 from labelrace.models.moplms import landmark_weights
 
@@ -249,22 +248,22 @@ def test_a_greedy_boolean_basis(reference, dataset, k):
     golden, X, Y = reference(f"bmad_greedy_{dataset}_k{k}", dataset)
     train = golden["train"]
     sets, counts = golden["label_sets"].astype(float), golden["label_set_counts"].astype(float)
-    options = boolean.candidates(Y[train].T @ Y[train], float(golden["threshold"]))
-    chosen = boolean.greedy_basis(sets, counts, options, k)
+    options = bmad.candidates(Y[train].T @ Y[train], float(golden["threshold"]))
+    chosen = bmad.greedy_basis(sets, counts, options, k)
     np.testing.assert_array_equal(chosen, golden["chosen"])
     np.testing.assert_array_equal(options[chosen], golden["basis"])
-    codes = boolean.encode(sets, options[chosen], by_density=False)
+    codes = bmad.encode(sets, options[chosen], by_density=False)
     np.testing.assert_array_equal(codes, golden["codes"])
-    assert counts @ (boolean.product(codes, options[chosen]) != sets).sum(axis=1) == golden["error"]
+    assert counts @ (bmad.product(codes, options[chosen]) != sets).sum(axis=1) == golden["error"]
     model = in_batches(BMaDClassifier(n_components=k, warm_up=2000), X[train], Y[train])
     np.testing.assert_array_equal(model.basis_, golden["basis"])
     # The local search, from any start, is about as good as three runs of MEKA's, which have no seed.
     meka, _, _ = reference(f"meka_bmad_{dataset}_k{k}", dataset)
     errors = []
     for seed in range(3):
-        basis = options[boolean.local_basis(sets, counts, options, k, np.random.default_rng(seed))]
-        codes = boolean.encode(sets, basis, by_density=True)
-        errors.append(counts @ (boolean.product(codes, basis) != sets).sum(axis=1))
+        basis = options[bmad.local_basis(sets, counts, options, k, np.random.default_rng(seed))]
+        codes = bmad.encode(sets, basis, by_density=True)
+        errors.append(counts @ (bmad.product(codes, basis) != sets).sum(axis=1))
     assert min(errors) <= 1.03 * meka["error"].max()
 
 
@@ -272,17 +271,17 @@ def test_a_greedy_boolean_basis(reference, dataset, k):
 def test_mekas_codes_and_predictions_given_its_basis(reference, dataset, k):
     golden, X, Y = reference(f"meka_bmad_{dataset}_k{k}", dataset)
     train, test = golden["train"], golden["test"]
-    np.testing.assert_array_equal(boolean.candidates(Y[train].T @ Y[train], 0.5), golden["candidates"])
+    np.testing.assert_array_equal(bmad.candidates(Y[train].T @ Y[train], 0.5), golden["candidates"])
     categorical = labelrace.load_dataset(dataset.lower()).categorical
     n_values = columns.widest_values(categorical_values(categorical, X.shape[1], None), X)
     bank = NaiveBayes(numeric="binned")
     for run, basis in enumerate(golden["basis"].astype(float)):
-        codes = boolean.encode(Y[train], basis, by_density=True)
+        codes = bmad.encode(Y[train], basis, by_density=True)
         np.testing.assert_array_equal(codes, golden["codes"][run])
-        assert (boolean.product(codes, basis) != Y[train]).sum() == golden["error"][run]
+        assert (bmad.product(codes, basis) != Y[train]).sum() == golden["error"][run]
         state = bank.update(bank.init(n_values, k), X[train], codes)
         predicted = (bank.predict(bank.derive(state), X[test]) >= 0).astype(float)
-        np.testing.assert_array_equal(boolean.product(predicted, basis), golden["predicted"][run])
+        np.testing.assert_array_equal(bmad.product(predicted, basis), golden["predicted"][run])
 
 
 @pytest.mark.parametrize(("dataset", "k"), [("emotions", 6), ("CAL500", 87), ("enron", 53)])

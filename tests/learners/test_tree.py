@@ -127,7 +127,13 @@ def test_rows_find_their_leaves():
     expected = ["is two", "is not", "first", "second", "third", "first"]
     for form in (np.asarray, scipy.sparse.csr_array):
         assert [growing.leaves[shape.child[node]] for node in tree.route(shape, form(X), 0)] == expected
-    groups = {growing.leaves[growing.child[node]]: rows.tolist() for node, rows in growing.groups(0, X, np.arange(6))}
+    groups = {}
+
+    def learn_leaf(node, rows):
+        groups[growing.leaves[growing.child[node]]] = rows.tolist()
+        return rows[:0]
+
+    growing.learn(0, X, np.arange(6), learn_leaf)
     assert groups == {"is two": [0], "is not": [1], "first": [2, 5], "second": [3], "third": [4]}
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from labelrace import BinaryRelevanceClassifier, BMaDClassifier
-from labelrace.core import boolean
+from labelrace.models import bmad
 
 
 def as_sets(Y):
@@ -77,7 +77,7 @@ def test_basis_codes_and_predictions_by_definition(odd_rows, seed, k):
     basis = [options[label] for label in naive_basis(rows[:30], options, min(k, n_labels))]
     codes = {density: [naive_code(row, basis, density) for row in rows] for density in (False, True)}
     for density, expected in codes.items():
-        found = boolean.encode(Y[:40], as_array(basis, n_labels), by_density=density)
+        found = bmad.encode(Y[:40], as_array(basis, n_labels), by_density=density)
         np.testing.assert_array_equal(found, expected)
     learners = BinaryRelevanceClassifier().fit(X[:40], np.array(codes[False], dtype=float))
     united = [frozenset().union(*(basis[i] for i in each)) for each in as_sets(learners.predict(X[40:]))]

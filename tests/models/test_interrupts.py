@@ -150,7 +150,7 @@ def test_predicting_with_ids():
             assert any(np.array_equal(row, one) for one in (old, new) if one is not None)
         delayed.learn(ids, Y[: len(ids)])
         assert delayed.pending_ids == []
-        assert not delayed._rows._batches
+        assert not delayed._rows._places
 
     assert interrupts.each_line(waiting, call, check) > 50
 

@@ -18,8 +18,6 @@ from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Algorithm"]
-
 S = TypeVar("S")
 
 _START = "it has to know all of them from the start"
@@ -33,6 +31,9 @@ class Algorithm(ABC, Generic[S]):
 
     learns_missing_labels: ClassVar[bool] = False
     """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
+
+    unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
+    """Why two states cannot be merged, if there is no `merge`."""
 
     @property
     def skips_missing(self) -> bool:
@@ -86,9 +87,9 @@ class Algorithm(ABC, Generic[S]):
         """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
         return self.scores(derived, X), self.probabilities(derived, X)
 
-    @abstractmethod
     def why_unmergeable(self, one: S, other: S) -> str | None:
         """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""
+        return self.unmergeable if type(self).merge is Algorithm.merge else None
 
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""

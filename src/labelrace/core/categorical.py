@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from labelrace.typing import IntArray
 
-__all__ = ["CategoricalMask"]
-
 
 class CategoricalMask(np.ndarray[Any, np.dtype[np.bool_]]):
     """Boolean mask of the nominal features, with the number of values each of them declares.

@@ -19,8 +19,6 @@ from importlib.util import find_spec
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["Kernel", "is_available", "kernel"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

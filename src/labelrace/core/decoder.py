@@ -25,21 +25,6 @@ import scipy.sparse
 from labelrace.core.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "State",
-    "first_range",
-    "fold",
-    "forget",
-    "grow",
-    "grow_components",
-    "init",
-    "merge",
-    "solve",
-    "solve_labels",
-    "update",
-    "update_uncompressed",
-]
-
 # Sums are rescaled before the running scale of forgetting comes near the end of the floating-point range.
 _SMALLEST_SCALE = 1e-100
 
@@ -52,7 +37,7 @@ class Pending(NamedTuple):
 
 
 class State(NamedTuple):
-    """The sums, each to be multiplied by ``scale``; of those of `update_uncompressed`, only the diagonals.
+    """The sums, each to be multiplied by ``scale``.
 
     Attributes
     ----------
@@ -105,21 +90,6 @@ def update(decoder: State, H: FloatArray, Y: AnyMatrix, forgetting: float = 1.0)
     return fold(updated) if waiting >= len(decoder.cross) else updated
 
 
-def update_uncompressed(decoder: State, Y: FloatArray, forgetting: float = 1.0) -> State:
-    """Learn from labels that are their own pseudo labels.
-
-    Only the diagonals of ``gram`` and ``cross`` are summed, as if each label of a row had been in a row of its own:
-    such rows, too, say that a label is its pseudo label.
-    """
-    decoder = forget(decoder, forgetting)
-    squares = np.einsum("ij,ij->j", Y, Y) / decoder.scale
-    gram, cross = decoder.gram.copy(), decoder.cross.copy()
-    for sums in (gram, cross):
-        sums[np.diag_indices_from(sums)] += squares
-    total, rows = decoder.total + Y.sum(axis=0) / decoder.scale, decoder.rows + len(Y) / decoder.scale
-    return decoder._replace(gram=gram, cross=cross, total=total, rows=rows)
-
-
 def _occurring(Y: AnyMatrix, H: FloatArray) -> Pending:
     """Compute the rows of ``YᵀH`` for the labels that occur, in ``O(nnz(Y) k)``."""
     Y = scipy.sparse.csr_array(Y)
@@ -157,21 +127,6 @@ def _rescaled(decoder: State) -> State:
     """Multiply the scale into the sums."""
     d = fold(decoder)
     return State(d.gram * d.scale, d.cross * d.scale, d.total * d.scale, d.rows * d.scale, (), 1.0, d.basis)
-
-
-def forget(decoder: State, keep: float) -> State:
-    """Let all that was learned count for less."""
-    faded = decoder._replace(scale=decoder.scale * keep)
-    return faded if faded.scale >= _SMALLEST_SCALE else _rescaled(faded)
-
-
-def grow_components(decoder: State, n_components: int) -> State:
-    """Add pseudo labels that were 0 in all rows so far."""
-    d = fold(decoder)
-    n_new = n_components - len(d.gram)
-    return d._replace(
-        gram=np.pad(d.gram, (0, n_new)), cross=np.pad(d.cross, ((0, 0), (0, n_new))), total=np.pad(d.total, (0, n_new))
-    )
 
 
 def merge(one: State, other: State) -> State:

@@ -16,8 +16,6 @@ import scipy.special
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["normal", "of_keys", "signs", "uniform"]
-
 _WORD = 2**64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -32,14 +30,12 @@ def uniform(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     >>> bool((few == more[:2]).all())
     True
     """
-    return (_words(seed, n_rows, n_columns) >> np.uint64(12)).astype(np.float64) * 2.0**-52 + 2.0**-53
+    return of_keys(seed, np.arange(n_rows), n_columns)
 
 
 def of_keys(seed: int, keys: Array, n_columns: int) -> FloatArray:
     """Draw numbers uniform in (0, 1) for rows that have keys, (len(keys), n_columns): those of a key stay the same."""
-    return (_words_of(seed, keys.astype(np.uint64), n_columns) >> np.uint64(12)).astype(
-        np.float64
-    ) * 2.0**-52 + 2.0**-53
+    return (_words(seed, keys, n_columns) >> np.uint64(12)).astype(np.float64) * 2.0**-52 + 2.0**-53
 
 
 def normal(seed: int, n_rows: int, n_columns: int) -> FloatArray:
@@ -49,17 +45,13 @@ def normal(seed: int, n_rows: int, n_columns: int) -> FloatArray:
 
 def signs(seed: int, n_rows: int, n_columns: int) -> FloatArray:
     """Draw -1 or 1 with equal chances, (n_rows, n_columns)."""
-    return 1.0 - 2.0 * (_words(seed, n_rows, n_columns) >> np.uint64(63)).astype(np.float64)
+    return 1.0 - 2.0 * (_words(seed, np.arange(n_rows), n_columns) >> np.uint64(63)).astype(np.float64)
 
 
-def _words(seed: int, n_rows: int, n_columns: int) -> Array:
+def _words(seed: int, keys: Array, n_columns: int) -> Array:
     """Hash seed, row and column to 64 bits."""
-    return _words_of(seed, np.arange(n_rows, dtype=np.uint64), n_columns)
-
-
-def _words_of(seed: int, keys: Array, n_columns: int) -> Array:
     start = _mixed(np.array([seed % _WORD, seed // _WORD % _WORD], dtype=np.uint64))
-    rows = _mixed(keys ^ start[0])
+    rows = _mixed(keys.astype(np.uint64) ^ start[0])
     return _mixed(rows[:, None] + _mixed(np.arange(n_columns, dtype=np.uint64) + start[1]))
 
 

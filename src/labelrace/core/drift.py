@@ -14,8 +14,6 @@ import numpy as np
 
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["KEPT", "DriftState", "add", "clipped_errors", "empty", "found"]
-
 # Share of the past that models keep when there was a drift.
 KEPT = 0.02
 
@@ -29,14 +27,9 @@ _SURE = 5.0
 
 
 class DriftState(NamedTuple):
-    """Recent batches, the newest last.
+    """Recent batches, the newest last."""
 
-    Attributes
-    ----------
-    means, variances, sizes : (n,) arrays
-        Mean error of each batch, variance of that mean, and rows.
-    """
-
+    # Mean error of each batch, variance of that mean, and rows.
     means: Annotated[FloatArray, "_n"]
     variances: Annotated[FloatArray, "_n", ">=0"]
     sizes: Annotated[FloatArray, "_n", ">0"]

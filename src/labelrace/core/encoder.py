@@ -21,8 +21,6 @@ import numpy as np
 from labelrace.core import draws
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["State", "adapt", "draw", "draw_rows", "encode", "given", "grow", "identity"]
-
 
 class State(NamedTuple):
     """The hyperplanes.
@@ -48,11 +46,6 @@ class State(NamedTuple):
 def given(A: FloatArray, bias: FloatArray) -> State:
     """Make an encoder of a given projection."""
     return State(A, bias, A.sum(axis=0))
-
-
-def identity(n_labels: int) -> State:
-    """Make the encoder that leaves labels as they are."""
-    return given(np.eye(n_labels), np.zeros(n_labels))
 
 
 def draw(n_labels: int, n_components: int, rng: np.random.Generator) -> State:

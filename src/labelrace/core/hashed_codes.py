@@ -13,8 +13,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["encode", "matrix", "mixed"]
-
 _HALVES = 2
 
 

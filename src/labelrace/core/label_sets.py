@@ -17,31 +17,18 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from labelrace.core import draws
+from labelrace.core import draws, missing_labels
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
-
-__all__ = ["LabelSets", "add", "empty", "matrix", "merge", "of_rows", "scaled"]
 
 
 class LabelSets(NamedTuple):
-    """The table.
+    """The table."""
 
-    Attributes
-    ----------
-    keys : (d,) array of int64
-        A hash of each set: the sum of 64 random bits a label. Rising.
-    counts : (d,) array
-        Rows with the set.
-    ends : (d,) array
-        Where each set ends in ``labels``.
-    labels : array
-        The sets' labels, one set after the other.
-    """
-
+    # A hash of each set: the sum of 64 random bits a label. Rising.
     keys: Annotated[NDArray[np.int64], "_d"]
-    counts: Annotated[FloatArray, "_d", ">=0"]
-    ends: Annotated[IntArray, "_d", "ends _z"]
-    labels: Annotated[IntArray, "_z", "<l", "sets ends"]
+    counts: Annotated[FloatArray, "_d", ">=0"]  # rows with the set
+    ends: Annotated[IntArray, "_d", "ends _z"]  # where each set ends in ``labels``
+    labels: Annotated[IntArray, "_z", "<l", "sets ends"]  # the sets' labels, one set after the other
 
 
 def empty() -> LabelSets:
@@ -59,11 +46,7 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
     >>> sorted(zip(matrix(sets, 3).sum(axis=1).tolist(), sets.counts.tolist()))
     [(0.0, 1.0), (2.0, 2.0)]
     """
-    Y = scipy.sparse.csr_array(Y)
-    if not Y.data.all():
-        # Not in place: the arrays may be the caller's.
-        Y = Y.copy()
-        Y.eliminate_zeros()
+    Y = missing_labels.without_zeros(Y)
     words = (draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
     with np.errstate(over="ignore"):
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words

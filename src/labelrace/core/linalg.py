@@ -11,19 +11,6 @@ import scipy.sparse.linalg
 
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
-__all__ = [
-    "TIE",
-    "bounded_product",
-    "canonical",
-    "generalised_inverse",
-    "is_even_or_more",
-    "right_singular",
-    "signed",
-    "top_eigenpairs",
-    "why_malformed",
-    "with_values",
-]
-
 _EPSILON = float(np.finfo(float).eps)
 _NOTHING = 1e-100
 # Squares below this lose their digits, and their inverses overflow.

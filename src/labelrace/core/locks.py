@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["Writable", "one_at_a_time"]
-
 T = TypeVar("T")
 
 # Beside the objects, not in them: copies, clones and pickles have a lock of their own, and attributes stay as they are.

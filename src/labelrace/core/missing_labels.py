@@ -9,11 +9,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Places", "fill", "fill_with_means", "find", "leave_out", "without_zeros"]
-
-# Scores that are computed at once where labels are filled in.
-_MOST_SCORES = 4_000_000
-
 
 class Places(NamedTuple):
     """Rows and labels of what is not known, row by row."""

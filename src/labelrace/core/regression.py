@@ -33,8 +33,6 @@ from labelrace.core.linalg import bounded_product
 from labelrace.core.sums import State, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Factor", "Linear", "Reading", "Regression", "penalised"]
-
 # Candidates for the penalty, relative to the mean of the Gram matrix's diagonal.
 _GRID = 10.0 ** np.arange(-5.0, 2.25, 0.5)
 # Labels whose products with the features are looked at together.
@@ -81,39 +79,19 @@ class Reading:
 
     Products of features and targets, ``C``, are those of the columns as the regression has them: centred and scaled, or
     unchanged. `cross` makes them of sums.
-
-    Parameters
-    ----------
-    rows : float
-        ``N``.
-    gram : (m, m) array
-        ``G``, without a column of ones.
-    totals : (m,) array
-        Sums of the columns: 0 where they are centred.
-    scale : (m,) array
-        What columns are divided by; infinite for one that is constant.
-    origin : (m,) array
-        Means of the columns; 0 where the intercept is penalised.
-    shift, sum_x : (m,) arrays
-        Of the sums.
-    factor : Factor
-        Of ``G + λI``.
-    with_ones : Factor or None, default=None
-        Of the same with a column of ones before it, where the intercept is penalised.
-    penalty : float, default=0.0
-        ``λ``.
     """
 
-    rows: float
-    gram: FloatArray
-    totals: FloatArray
-    scale: FloatArray
-    origin: FloatArray
+    rows: float  # ``N``
+    gram: FloatArray  # (m, m): ``G``, without a column of ones
+    totals: FloatArray  # (m,): sums of the columns: 0 where they are centred
+    scale: FloatArray  # (m,): what columns are divided by; infinite for one that is constant
+    origin: FloatArray  # (m,): means of the columns; 0 where the intercept is penalised
+    # (m,), those of the sums.
     shift: FloatArray
     sum_x: FloatArray
-    factor: Factor
-    with_ones: Factor | None = None
-    penalty: float = 0.0
+    factor: Factor  # of ``G + λI``
+    with_ones: Factor | None = None  # of the same with a column of ones before it, where the intercept is penalised
+    penalty: float = 0.0  # ``λ``
 
     def cross(self, products: AnyMatrix, total: FloatArray) -> FloatArray:
         """Make ``C`` of ``Σ (x - shift) zᵀ`` and ``Σz``."""
@@ -132,10 +110,6 @@ class Reading:
     def whiten(self, C: FloatArray) -> FloatArray:
         """Compute ``L⁻¹ C`` with ``L Lᵀ = G + λI``, so that ``Cᵀ(G + λI)⁻¹C`` is its Gram matrix."""
         return self.factor.whiten(C)
-
-    def unwhiten(self, Z: FloatArray) -> FloatArray:
-        """Compute ``L⁻ᵀ Z``."""
-        return self.factor.unwhiten(Z)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ import numpy as np
 
 from labelrace.typing import Array, IntArray
 
-__all__ = ["Batch", "Schema"]
-
 
 class Schema(NamedTuple):
     """Names and kinds of the features, names of the labels, and the form in which labels came.

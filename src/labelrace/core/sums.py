@@ -31,8 +31,6 @@ from labelrace.core import draws
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["MOST_COLUMNS", "LabelGram", "State", "Sums", "Table", "matrix_of"]
-
 # Tables of up to so many cells are dense, 64 MB; larger ones hold what is not zero.
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.
@@ -51,30 +49,16 @@ class Table(NamedTuple):
 
 
 class State(NamedTuple):
-    """The sums.
+    """The sums."""
 
-    Attributes
-    ----------
-    rows : float
-        Rows learned, ``N``; forgotten ones count less.
-    shift : (m,) array
-        What is subtracted from each feature before it is summed.
-    sum_x, sum_y : (m,) and (l,) arrays
-        ``Σx`` and ``Σy``.
-    xx : (m, m) array
-        ``XᵀX``.
-    xy : Table
-        ``XᵀY``, m × l.
-    yy : Table
-        ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
-    """
-
-    rows: Annotated[float, ">=0"]
-    shift: Annotated[FloatArray, "f"]
+    rows: Annotated[float, ">=0"]  # rows learned, ``N``; forgotten ones count less
+    shift: Annotated[FloatArray, "f"]  # what is subtracted from each feature before it is summed
+    # ``Σx`` and ``Σy``.
     sum_x: Annotated[FloatArray, "f"]
     sum_y: Annotated[FloatArray, "y"]
-    xx: Annotated[FloatArray, "f f"]
-    xy: Annotated[Table, "_r=f", "_c=y"]
+    xx: Annotated[FloatArray, "f f"]  # ``XᵀX``
+    xy: Annotated[Table, "_r=f", "_c=y"]  # ``XᵀY``, m × l
+    # ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
     yy: Annotated[Table, "_r=y", "_c=@yy_columns(y)"]
 
 
@@ -148,7 +132,7 @@ class Sums:
                 f"X must have at most {MOST_COLUMNS} feature columns, got {m}: XᵀX would take {8e-9 * m * m:.0f} GB. "
                 "Select or hash features (FeatureHasher), or use a model without XᵀX, such as 'race' or 'obr'."
             )
-        xy, yy = _empty((m, k)), _empty(self._yy_shape(k))
+        xy, yy = (_table(scipy.sparse.csr_array(shape)) for shape in ((m, k), self._yy_shape(k)))
         return State(0.0, np.zeros(m), np.zeros(m), np.zeros(k), np.zeros((m, m)), xy, yy)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -159,7 +143,7 @@ class Sums:
         DivergenceError
             Where sums of squares overflow.
         """
-        n_labels, sparse = Y.shape[1], scipy.sparse.issparse(X)
+        sparse = scipy.sparse.issparse(X)
         if state.rows == 0 and not sparse and not state.shift.any():
             state = state._replace(shift=X.mean(axis=0))
         Z = X if sparse else X - state.shift
@@ -169,15 +153,14 @@ class Sums:
             raise DivergenceError(
                 "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
             )
-        shape = (X.shape[1], n_labels)
         batch = State(
             float(X.shape[0]),
             np.zeros_like(state.shift) if sparse else state.shift,
             np.asarray(Z.sum(axis=0), dtype=float),
             np.asarray(Y.sum(axis=0), dtype=float),
             xx.toarray() if sparse else xx,
-            _table(_product(Z, Y, shape), shape),
-            _table(self._label_products(Y), self._yy_shape(n_labels)),
+            _table(_product(Z, Y)),
+            _table(self._label_products(Y)),
         )
         return self.merge(state, batch)
 
@@ -204,7 +187,7 @@ class Sums:
         if step.any():
             outer = np.outer(sum_x, step)
             xx = xx + outer + outer.T + other.rows * np.outer(step, step)
-            xy = _sum(xy, _table(np.outer(step, other.sum_y), (m, n_labels)), (m, n_labels))
+            xy = _sum(xy, _table(np.outer(step, other.sum_y)), (m, n_labels))
             sum_x = sum_x + other.rows * step
         return State(
             one.rows + other.rows,
@@ -245,8 +228,8 @@ class Sums:
             state.sum_x[columns],
             state.sum_y[labels],
             state.xx[np.ix_(columns, columns)],
-            _table(xy, (m, n_labels)),
-            _table(yy, self._yy_shape(n_labels)),
+            _table(xy),
+            _table(yy),
         )
 
     def grow_labels(self, state: State, n_labels: int) -> State:
@@ -257,8 +240,8 @@ class Sums:
             yy = yy @ self._signs(before)
         return state._replace(
             sum_y=np.pad(state.sum_y, (0, n_labels - before)),
-            xy=_table(_padded(matrix_of(state.xy, (m, before)), (m, n_labels)), (m, n_labels)),
-            yy=_table(_padded(yy, self._yy_shape(n_labels)), self._yy_shape(n_labels)),
+            xy=_table(_padded(matrix_of(state.xy, (m, before)), (m, n_labels))),
+            yy=_table(_padded(yy, self._yy_shape(n_labels))),
         )
 
     def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
@@ -268,9 +251,8 @@ class Sums:
         wider.shift[kept], wider.sum_x[kept] = state.shift, state.sum_x
         wider.xx[np.ix_(kept, kept)] = state.xx
         known = matrix_of(state.xy, (len(kept), n_labels))
-        shape = (n_columns, n_labels)
         ones = scipy.sparse.csr_array((np.ones(len(kept)), (kept, np.arange(len(kept)))), shape=(n_columns, len(kept)))
-        return wider._replace(rows=state.rows, sum_y=state.sum_y, xy=_table(ones @ known, shape), yy=state.yy)
+        return wider._replace(rows=state.rows, sum_y=state.sum_y, xy=_table(ones @ known), yy=state.yy)
 
     def label_gram(self, state: State) -> LabelGram:
         """Read ``YᵀY``, or what the sketch tells of it."""
@@ -328,15 +310,9 @@ def _is_dense(shape: tuple[int, int]) -> bool:
 _NOTHING = np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
 
 
-def _empty(shape: tuple[int, int]) -> Table:
-    if _is_dense(shape):
-        return Table(np.zeros(shape), *_NOTHING[1:])
-    return Table(_NOTHING[0], np.zeros(0), _NOTHING[2], np.zeros(shape[0] + 1, dtype=np.intp))
-
-
-def _table(matrix: AnyMatrix, shape: tuple[int, int]) -> Table:
-    """Put a matrix into a table of its shape."""
-    if _is_dense(shape):
+def _table(matrix: AnyMatrix) -> Table:
+    """Put a matrix into a table."""
+    if _is_dense(matrix.shape):
         dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
         return Table(np.asarray(dense, dtype=float), *_NOTHING[1:])
     sparse = scipy.sparse.csr_array(matrix)
@@ -345,7 +321,7 @@ def _table(matrix: AnyMatrix, shape: tuple[int, int]) -> Table:
 
 
 def _sum(one: Table, other: Table, shape: tuple[int, int]) -> Table:
-    return _table(matrix_of(one, shape) + matrix_of(other, shape), shape)
+    return _table(matrix_of(one, shape) + matrix_of(other, shape))
 
 
 def _scaled(table: Table, factor: float) -> Table:
@@ -355,15 +331,15 @@ def _scaled(table: Table, factor: float) -> Table:
 def _padded(matrix: AnyMatrix, shape: tuple[int, int]) -> AnyMatrix:
     """Append rows and columns of zeros."""
     if scipy.sparse.issparse(matrix):
-        wider = scipy.sparse.csr_array(matrix)
-        wider = wider.copy()
+        wider = scipy.sparse.csr_array(matrix, copy=True)
         wider.resize(shape)
         return wider
     return np.pad(matrix, [(0, want - have) for want, have in zip(shape, matrix.shape, strict=True)])
 
 
-def _product(Z: AnyMatrix, Y: AnyMatrix, shape: tuple[int, int]) -> AnyMatrix:
+def _product(Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
     """Compute ``ZᵀY``; where that is large and only ``Y`` is sparse, for the labels that occur alone."""
+    shape = (Z.shape[1], Y.shape[1])
     if not scipy.sparse.issparse(Y) or scipy.sparse.issparse(Z) or _is_dense(shape):
         return Z.T @ Y
     Y = scipy.sparse.csr_array(Y)

@@ -43,31 +43,6 @@ from scipy.optimize import isotonic_regression
 from labelrace.core import score_kernels
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "AIMS",
-    "BINNING",
-    "OF_BEST",
-    "LabelHistograms",
-    "Rule",
-    "ScoreHistogram",
-    "add_label_scores",
-    "add_scores",
-    "added_histograms",
-    "adjusted",
-    "calibration",
-    "cardinality_threshold",
-    "choose",
-    "compiled_bounds",
-    "empty_row_floor",
-    "grow_label_histograms",
-    "make_rule",
-    "new_histogram",
-    "new_label_histograms",
-    "probabilities",
-    "soft_clip",
-    "with_counts",
-]
-
 AIMS = (
     "cardinality", "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1", "example_f1", "example_accuracy",
 )  # fmt: skip
@@ -99,21 +74,13 @@ BINNING = (_LOW, _WIDTH, _BINS)
 
 
 class ScoreHistogram(NamedTuple):
-    """Counts over recent rows.
+    """Counts over recent rows."""
 
-    Attributes
-    ----------
-    seen, present : (bins,) arrays
-        Scores in each bin, and those of labels that were present.
-    best : (bins,) array
-        Rows by the best of their scores.
-    rows, empty_rows : float
-        Rows, and rows without a label.
-    """
-
+    # Scores in each bin, and those of labels that were present.
     seen: Annotated[FloatArray, _BINS_AXIS, ">=0"]
     present: Annotated[FloatArray, _BINS_AXIS, ">=0"]
-    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]
+    best: Annotated[FloatArray, _BINS_AXIS, ">=0"]  # rows by the best of their scores
+    # Rows, and rows without a label.
     rows: Annotated[float, ">=0"]
     empty_rows: Annotated[float, ">=0"]
 
@@ -275,29 +242,14 @@ class LabelHistograms(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a rule needs.
-
-    Attributes
-    ----------
-    aim : str
-    threshold : float
-        The common threshold; decision scores are taken from it.
-    thresholds : (l,) array or float
-        The same, or each label's.
-    floor : float
-        Best score below which a row is left without labels.
-    empty_row_trust : float
-        How far rows without labels are believed in, from 0, as none was seen, to 1.
-    counts : ScoreHistogram
-        What the probabilities are read off.
-    """
+    """What a rule needs."""
 
     aim: str
-    threshold: float
-    thresholds: FloatArray | float
-    floor: float
-    empty_row_trust: float
-    counts: ScoreHistogram
+    threshold: float  # the common threshold; decision scores are taken from it
+    thresholds: FloatArray | float  # (l,) or float: the same, or each label's
+    floor: float  # best score below which a row is left without labels
+    empty_row_trust: float  # how far rows without labels are believed in, from 0, as none was seen, to 1
+    counts: ScoreHistogram  # what the probabilities are read off
 
     @cached_property
     def probabilities(self) -> FloatArray:

@@ -13,8 +13,6 @@ import labelrace
 from labelrace import parameters
 from labelrace.exceptions import DistributedError
 
-__all__ = ["LostError", "awaited", "connected", "default_workers", "engine", "local_cluster", "losses", "sent"]
-
 # A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
 # wait in a row for workers that die for other reasons.
 _ALLOWED_FAILURES = 20

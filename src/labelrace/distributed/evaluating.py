@@ -13,8 +13,6 @@ from labelrace.evaluation import run
 from labelrace.evaluation.records import Record
 from labelrace.evaluation.workers import Task, records_of
 
-__all__ = ["evaluate", "perform"]
-
 
 def evaluate(
     models: Any,

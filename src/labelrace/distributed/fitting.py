@@ -23,8 +23,6 @@ from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, un
 from labelrace.exceptions import DistributedError
 from labelrace.tagger import Tagger
 
-__all__ = ["Progress", "fit", "plan", "reported"]
-
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
 ROUNDS = 24
 _FEWEST_SHARES, _MOST_SHARES = 8, 64

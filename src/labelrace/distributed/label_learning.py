@@ -16,8 +16,6 @@ from labelrace.distributed.learning import Begun, Joined, Settings
 from labelrace.models import label_shards
 from labelrace.models.label_shards import Monitored, Part, Watched
 
-__all__ = ["Decided", "Learned", "assemble", "begin", "decide", "learn", "monitored_of", "n_labels", "take"]
-
 
 class Learned(NamedTuple):
     """A share of the labels, what it monitored in this round, the rows of it, and the first pieces' known batches."""

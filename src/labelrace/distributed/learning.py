@@ -11,7 +11,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -23,39 +23,13 @@ from labelrace.models.naming import NamedRows
 from labelrace.tagger import Tagger, merging
 from labelrace.typing import IntArray
 
-__all__ = [
-    "Begun",
-    "Joined",
-    "Settings",
-    "Share",
-    "add",
-    "begin",
-    "first_rows",
-    "is_exact",
-    "itself",
-    "join",
-    "learn",
-    "n_rows",
-    "unlearned",
-]
-
 
 class Settings(NamedTuple):
-    """How a source is read and shared.
+    """How a source is read and shared."""
 
-    Attributes
-    ----------
-    batch_size : int
-        Rows learned at once.
-    labels : label source
-        As for `labelrace.streams.open_stream`.
-    held : int
-        Rows of a share that are set aside.
-    """
-
-    batch_size: int
-    labels: Any
-    held: int
+    batch_size: int  # rows learned at once
+    labels: Any  # as for `labelrace.streams.open_stream`
+    held: int  # rows of a share that are set aside
 
 
 class Begun(NamedTuple):
@@ -67,22 +41,12 @@ class Begun(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a share has become.
+    """What a share has become."""
 
-    Attributes
-    ----------
-    gain : what `shards.gained` returns, or None where there was nothing to learn
-    held : list of batches
-        Rows that were set aside.
-    rows : int
-        Rows learned.
-    sum_f1, tested : float
-        Sum of the F measures of rows that the start predicted before they were learned, and how many.
-    """
-
-    gain: Any
-    held: tuple[Any, ...]
-    rows: int
+    gain: Any  # what `shards.gained` returns, or None where there was nothing to learn
+    held: tuple[Any, ...]  # batches of rows that were set aside
+    rows: int  # rows learned
+    # Sum of the F measures of rows that the start predicted before they were learned, and how many.
     sum_f1: float
     tested: int
 
@@ -98,20 +62,6 @@ class Joined(NamedTuple):
     sum_f1: float
     tested: float
     batches: tuple[int, ...]
-
-
-class _Kind(Protocol):
-    """What a model and a tagger do differently."""
-
-    def n_rows(self, batch: Any) -> int: ...
-    def are_alike(self, one: Any, other: Any) -> bool: ...
-    def stacked(self, batches: list[Any]) -> Any: ...
-    def split(self, batch: Any, held: IntArray) -> tuple[Any, Any]: ...
-    def learn(self, model: Any, batch: Any) -> IntArray | None: ...
-    def f1(self, model: Any, batch: Any) -> list[float]: ...
-    def started(self, model: Any) -> Any: ...
-    def gained(self, start: Any, end: Any, touched: IntArray | None) -> Any: ...
-    def joined(self, start: Any, total: Any, held: list[Any]) -> Any: ...
 
 
 class _ModelKind:
@@ -188,6 +138,9 @@ class _TaggerKind:
             return merging.joined(start, total)
         [(table, tags, _)] = _one_batch(start, stacked(held))
         return merging.joined(start, total, table, tags)
+
+
+_Kind: TypeAlias = _ModelKind | _TaggerKind
 
 
 def _kind(model: Any) -> _Kind:

@@ -13,8 +13,6 @@ from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.files import whole_file
 from labelrace.tagger import Tagger
 
-__all__ = ["predict", "predict_pieces"]
-
 
 def predict(
     model: Any,

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from labelrace.exceptions import DataFormatError
 from labelrace.features.cells import Table, read_table
 
-__all__ = ["DelayedPiece", "FilePiece", "batches_of", "pieces_of", "read_batches", "unshared"]
-
 # Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
 _WANTED = 192
 # Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.
@@ -26,25 +24,14 @@ _FEWEST_ROWS = 500
 
 
 class FilePiece(NamedTuple):
-    """A file, some rows of it, or some rows of a Parquet file's row group.
+    """A file, some rows of it, or some rows of a Parquet file's row group."""
 
-    Attributes
-    ----------
-    path : str
-        A path, or an address such as ``s3://bucket/file.parquet``.
-    group : int or None
-        The row group; None where a file is not read by row groups.
-    first, last : int
-        The rows of the group or file, without the last one; 0 and 0 for all.
-    n_rows : int
-        How many rows the piece has; 0 where that is not known.
-    """
-
-    path: str
-    group: int | None = None
+    path: str  # a path, or an address such as ``s3://bucket/file.parquet``
+    group: int | None = None  # the row group; None where a file is not read by row groups
+    # The rows of the group or file, without the last one; 0 and 0 for all.
     first: int = 0
     last: int = 0
-    n_rows: int = 0
+    n_rows: int = 0  # how many rows the piece has; 0 where that is not known
 
     def __str__(self) -> str:
         rows = f"rows {self.first} to {self.last - 1}"

@@ -21,8 +21,6 @@ from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Adapter", "AdapterState", "as_bank"]
-
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
 # No prediction is larger.
@@ -94,12 +92,10 @@ class Adapter(Bank[AdapterState]):
 
     def predict(self, derived: AdapterState, X: AnyMatrix) -> FloatArray:
         """Compute the log odds, or values, of all pseudo labels."""
-        predict = _log_odds if self.task == "classification" else _value
-        return np.column_stack([predict(estimator, X) for estimator in derived.estimators])
-
-
-def _value(estimator: Any, X: AnyMatrix) -> FloatArray:
-    return _bounded(estimator.predict(X))
+        is_odds = self.task == "classification"
+        return np.column_stack(
+            [_log_odds(one, X) if is_odds else _bounded(one.predict(X)) for one in derived.estimators]
+        )
 
 
 def _bounded(values: Any) -> FloatArray:

@@ -15,8 +15,6 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Bank", "BankAlgorithm", "Task"]
-
 Task = Literal["classification", "regression"]
 S = TypeVar("S")
 

@@ -15,35 +15,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = [
-    "add_missing",
-    "add_or_none",
-    "all_nominal",
-    "all_numeric",
-    "appended",
-    "before_last",
-    "dense",
-    "dense_floats",
-    "design",
-    "fill_values",
-    "filled",
-    "indicators",
-    "missing",
-    "nominal",
-    "numeric",
-    "order_of",
-    "pad_rows",
-    "places",
-    "value_groups",
-    "value_order",
-    "widest_values",
-    "width",
-    "with_first",
-    "with_ones",
-    "without",
-]
-
-
 # Of what kinds columns are is asked several times a batch, and nobody writes into these arrays. Arrays that are no more
 # are not noticed (an interrupt within a callback would be lost); all is forgotten from time to time instead.
 _MOST_KNOWN = 256

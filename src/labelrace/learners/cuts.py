@@ -16,29 +16,18 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["MOST_CUTS", "Cuts", "empty", "grow_features", "grow_labels", "update", "with_room"]
-
 MOST_CUTS = 51
 # Comparisons done at once.
 _CELLS = 2**23
 
 
 class Cuts(NamedTuple):
-    """Cut points with the rows between them.
+    """Cut points with the rows between them."""
 
-    Attributes
-    ----------
-    at : (m, C) array
-        Cut points of each feature, sorted; infinity where there are fewer.
-    rows : (m, C + 1) array
-        Rows above the cut point before, up to this one; in the last column those above all of them.
-    sums : (m, C + 1, l) array
-        Of these, the rows with each label.
-    """
-
-    at: Annotated[FloatArray, "m _c", "inf"]
+    at: Annotated[FloatArray, "m _c", "inf"]  # cut points of each feature, sorted; infinity where there are fewer
+    # Rows above the cut point before, up to this one; in the last column those above all of them.
     rows: Annotated[FloatArray, "m _c+1"]
-    sums: Annotated[FloatArray, "m _c+1 l"]
+    sums: Annotated[FloatArray, "m _c+1 l"]  # of these, the rows with each label
 
 
 def empty(n_features: int, n_labels: int, room: int = 1) -> Cuts:

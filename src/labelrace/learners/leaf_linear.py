@@ -16,8 +16,6 @@ import scipy.sparse
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
 
-__all__ = ["Inputs", "Linear", "empty", "grow_features", "grow_labels", "inputs", "learned", "standardised", "values"]
-
 # What is left of an error when the next row has come.
 _FADING = 0.95
 # Rows learned at once, at the most: what is inverted is as large.
@@ -27,37 +25,20 @@ _PENALTY = 10.0
 
 
 class Inputs(NamedTuple):
-    """Statistics of the features over all rows.
-
-    Attributes
-    ----------
-    rows : float
-        Rows.
-    mean, spread : (m,) arrays
-        Mean and sum of squared deviations.
-    """
+    """Statistics of the features over all rows."""
 
     rows: Annotated[FloatArray, ""]
+    # Mean and sum of squared deviations.
     mean: Annotated[FloatArray, "m|0"]
     spread: Annotated[FloatArray, "m|0", "with mean"]
 
 
 class Linear(NamedTuple):
-    """The model of a leaf.
+    """The model of a leaf."""
 
-    Attributes
-    ----------
-    weights : (m + 1, l) array
-        The intercepts are last.
-    precision : (m + 1,) array
-        ``diag(ZᵀZ)`` so far.
-    errors : (2, l) array
-        Faded absolute errors of the mean and of the model.
-    """
-
-    weights: Annotated[FloatArray, "m+1 l|0 l"]
-    precision: Annotated[FloatArray, "m+1|0", "with weights"]
-    errors: Annotated[FloatArray, "2 l"]
+    weights: Annotated[FloatArray, "m+1 l|0 l"]  # the intercepts are last
+    precision: Annotated[FloatArray, "m+1|0", "with weights"]  # ``diag(ZᵀZ)`` so far
+    errors: Annotated[FloatArray, "2 l"]  # faded absolute errors of the mean and of the model
 
 
 def empty(n_features: int, n_labels: int) -> Linear:

@@ -17,31 +17,15 @@ from labelrace.learners.bank import Bank, Task
 from labelrace.learners.numeric import NumericOdds
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["NaiveBayes", "NaiveBayesState"]
-
 
 class NaiveBayesState(NamedTuple):
-    """The sums of a bank of ``k`` classifiers.
+    """The sums of a bank of ``k`` classifiers."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    rows : (k + 1,) array
-        Rows in which each pseudo label is 1 and, last, all rows.
-    counts : nominal.Counts
-        Counts of the nominal features' values.
-    moments : numeric.Moments
-        Sums of the numeric features.
-    precision : (d,) array
-        Bin widths of the numeric features, if they are binned.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    rows: Annotated[FloatArray, "t+1", ">=0"]
-    counts: nominal.Counts
-    moments: numeric.Moments
-    precision: Annotated[FloatArray, "d", ">=0"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    rows: Annotated[FloatArray, "t+1", ">=0"]  # rows in which each pseudo label is 1 and, last, all rows
+    counts: nominal.Counts  # counts of the nominal features' values
+    moments: numeric.Moments  # sums of the numeric features
+    precision: Annotated[FloatArray, "d", ">=0"]  # bin widths of the numeric features, if they are binned
 
 
 class Derived(NamedTuple):

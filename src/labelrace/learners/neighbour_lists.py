@@ -21,24 +21,15 @@ import numpy as np
 from labelrace.learners import neighbours
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Lists", "NeighbourLists"]
-
 
 class Lists(NamedTuple):
-    """What is known of the neighbours of a window's rows.
+    """What is known of the neighbours of a window's rows."""
 
-    Attributes
-    ----------
-    near : (w, length) array
-        Neighbours of each row, the nearest first, as places in the window; -1 where there is none.
-    distance : (w, length) array
-        Their squared distances; infinite where there is none.
-    reach : (w,) array
-        Rows that are not in a list are at least so far, squared; infinite if there are no others.
-    """
-
+    # Neighbours of each row, the nearest first, as places in the window; -1 where there is none.
     near: Annotated[IntArray, "_n @list_length", "-1<_n"]
+    # Their squared distances; infinite where there is none.
     distance: Annotated[FloatArray, "_n @list_length", ">=0", "inf"]
+    # Rows that are not in a list are at least so far, squared; infinite if there are no others.
     reach: Annotated[FloatArray, "_n", ">=0", "inf"]
 
 
@@ -54,15 +45,6 @@ class _Pairs(NamedTuple):
 class NeighbourLists:
     """Keeps the lists from which the ``k`` nearest rows of each row are read.
 
-    Parameters
-    ----------
-    k : int
-        Number of neighbours that are read.
-    newest_first : bool, default=True
-        Whether of rows at the same distance the newest is nearer, or the oldest.
-    most : int, default=2**62
-        The largest number of rows of the window.
-
     Examples
     --------
     >>> import numpy as np
@@ -75,9 +57,9 @@ class NeighbourLists:
     [1, 0, 0]
     """
 
-    k: int
-    newest_first: bool = True
-    most: int = 2**62
+    k: int  # number of neighbours that are read
+    newest_first: bool = True  # whether of rows at the same distance the newest is nearer, or the oldest
+    most: int = 2**62  # the largest number of rows of the window
 
     @property
     def length(self) -> int:

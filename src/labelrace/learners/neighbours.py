@@ -18,34 +18,6 @@ import scipy.sparse
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Rows",
-    "Scale",
-    "Single",
-    "as_marks",
-    "as_matrix",
-    "as_rows",
-    "blocks",
-    "candidates",
-    "empty_scale",
-    "first_scale",
-    "grown_scale",
-    "in_single",
-    "in_window",
-    "joined",
-    "nearest",
-    "newest",
-    "norms",
-    "points",
-    "ranks",
-    "selection",
-    "settled",
-    "slack",
-    "squared_distances",
-    "stored",
-    "taken",
-]
-
 # Distances computed at once: 2¹⁸ are 2 MB, which stay in the processor's cache.
 _CELLS = 2**18
 # The smallest of 2³ distances stands for all of them, while the nearest rows are looked for.
@@ -65,17 +37,10 @@ _FARTHEST = 1e100
 
 
 class Rows(NamedTuple):
-    """A matrix as arrays that can be saved: dense, or in compressed rows.
+    """A matrix as arrays that can be saved: dense, or in compressed rows."""
 
-    Attributes
-    ----------
-    dense : (n, m) array or None
-        The matrix, if it is dense.
-    data, indices, indptr : arrays or None
-        Its compressed rows, if it is sparse.
-    """
-
-    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]
+    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]  # the matrix, if it is dense
+    # Its compressed rows, if it is sparse.
     data: Annotated[FloatArray | None, "_z", "<=_top"]
     indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
     indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
@@ -122,13 +87,8 @@ def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
     return np.vstack([before, X])
 
 
-def taken(matrix: AnyMatrix, chosen: IntArray | slice) -> Rows:
-    """Store some of the rows of a matrix."""
-    return stored(matrix[chosen])
-
-
 def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
-    """Put further rows behind stored ones, and keep the newest; as `joined` and `taken`, without a detour by matrices.
+    """Put further rows behind stored ones, and keep the newest; as `joined` and `stored`, without a detour by matrices.
 
     Examples
     --------
@@ -141,7 +101,7 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
         before, X = as_matrix(rows, X.shape[1]), X[-count:]
         return Rows(np.concatenate([before[max(0, len(before) + len(X) - count) :], X], dtype=float), None, None, None)
     if rows.dense is not None or not scipy.sparse.issparse(X):
-        return taken(joined(rows, X), slice(-count, None))
+        return stored(joined(rows, X)[-count:])
     X = as_rows(X)
     first = max(0, len(rows.indptr) - 1 + X.shape[0] - count)  # type: ignore[arg-type]
     indptr = np.concatenate([rows.indptr, X.indptr[1:] + rows.indptr[-1]])[first:]  # type: ignore[index]
@@ -151,17 +111,10 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
 
 
 class Scale(NamedTuple):
-    """How features become coordinates.
+    """How features become coordinates."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    low, width : (m,) arrays
-        What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
-    """
-
-    n_values: Annotated[IntArray, "m", ">=0"]
+    n_values: Annotated[IntArray, "m", ">=0"]  # number of values of each nominal feature, 0 for a numeric one
+    # What is subtracted from numeric features, and what they are divided by; features of width 0 do not count.
     low: Annotated[FloatArray, "m"]
     width: Annotated[FloatArray, "m", ">=0"]
 
@@ -265,20 +218,11 @@ def slack(P: AnyMatrix, Q: AnyMatrix) -> FloatArray:
 
 
 class Single(NamedTuple):
-    """Rows in single precision, about their mean, which makes rounding errors smaller.
+    """Rows in single precision, about their mean, which makes rounding errors smaller."""
 
-    Attributes
-    ----------
-    P : (w, d) array
-        The rows less the origin, in single precision.
-    lengths : (w,) array
-        Their squared lengths.
-    origin : (d,) array or None
-        What was subtracted; None if all coordinates are small whole numbers, whose distances are exact.
-    """
-
-    P: Any
-    lengths: Any
+    P: Any  # (w, d): the rows less the origin, in single precision
+    lengths: Any  # (w,): their squared lengths
+    # (d,) or None: what was subtracted; None if all coordinates are small whole numbers, whose distances are exact.
     origin: FloatArray | None
 
 

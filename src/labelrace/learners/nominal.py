@@ -14,20 +14,6 @@ import numpy as np
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "Counts",
-    "LogOdds",
-    "grow",
-    "grow_components",
-    "grow_features",
-    "init",
-    "log_odds",
-    "merge",
-    "predict",
-    "reordered",
-    "update",
-]
-
 # Numbers worked on at once: intermediate results of this size stay in the processor's cache.
 _BLOCK = 1 << 15
 # Pseudo labels that are few.
@@ -37,41 +23,21 @@ _PRODUCT = 32
 
 
 class Counts(NamedTuple):
-    """How often each value but the first of every feature occurred.
+    """How often each value but the first of every feature occurred."""
 
-    Attributes
-    ----------
-    ones : (M, k) array
-        Rows with the value in which the pseudo label is 1.
-    total : (M,) array
-        Rows with the value.
-    missing : (J, k + 1) array or None
-        Rows in which the feature is missing and, in the last column, all such rows; None if nothing is missing.
-    """
-
-    ones: Annotated[FloatArray, "i t", ">=0"]
-    total: Annotated[FloatArray, "i", ">=0"]
+    ones: Annotated[FloatArray, "i t", ">=0"]  # rows with the value in which the pseudo label is 1
+    total: Annotated[FloatArray, "i", ">=0"]  # rows with the value
+    # Rows in which the feature is missing and, in the last column, all such rows; None if nothing is missing.
     missing: Annotated[FloatArray | None, "j t+1", ">=0"]
 
 
 class LogOdds(NamedTuple):
-    """Log odds as a linear function of the indicators.
+    """Log odds as a linear function of the indicators."""
 
-    Attributes
-    ----------
-    n_values : (J,) array
-        Values of each feature.
-    weights : (M, k) array
-        What a value adds, compared with the first value.
-    constant : (k,) array
-        The log odds of a row that has the first value everywhere.
-    counts, rows
-        What the above was derived from: rows with missing values need each feature's part of the constant.
-    """
-
-    n_values: IntArray
-    weights: FloatArray
-    constant: FloatArray
+    n_values: IntArray  # (J,): values of each feature
+    weights: FloatArray  # (M, k): what a value adds, compared with the first value
+    constant: FloatArray  # (k,): the log odds of a row that has the first value everywhere
+    # What the above was derived from: rows with missing values need each feature's part of the constant.
     counts: Counts
     rows: FloatArray
 

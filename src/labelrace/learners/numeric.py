@@ -30,26 +30,6 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = [
-    "DEFAULT_PRECISION",
-    "BinnedOdds",
-    "DensityOdds",
-    "Moments",
-    "NumericOdds",
-    "binned_odds",
-    "density_odds",
-    "grow_components",
-    "grow_features",
-    "init",
-    "merge",
-    "precision",
-    "predict",
-    "reordered",
-    "rounded",
-    "update",
-    "with_shift",
-]
-
 # Width of the bins of a feature that has one value in the first batch.
 DEFAULT_PRECISION = 0.01
 
@@ -69,21 +49,13 @@ _MOST_ODDS = 1e200
 
 
 class Moments(NamedTuple):
-    """Sums over rows.
+    """Sums over rows."""
 
-    Attributes
-    ----------
-    shift : (d,) array
-        What is subtracted from each feature first.
-    sums, squares : (d, k + 1) arrays
-        Sums of values and of squares over the rows in which a pseudo label is 1 and, in the last column, over all.
-    missing : (d, k + 1) array or None
-        Rows in which the feature is missing, likewise; None if nothing is missing.
-    """
-
-    shift: Annotated[FloatArray, "d"]
+    shift: Annotated[FloatArray, "d"]  # what is subtracted from each feature first
+    # Sums of values and of squares over the rows in which a pseudo label is 1 and, in the last column, over all.
     sums: Annotated[FloatArray, "d t+1"]
     squares: Annotated[FloatArray, "d t+1"]
+    # Rows in which the feature is missing, likewise; None if nothing is missing.
     missing: Annotated[FloatArray | None, "d t+1", ">=0"]
 
 
@@ -199,25 +171,14 @@ def grow_features(moments: Moments, n_features: int) -> Moments:
 
 
 class DensityOdds(NamedTuple):
-    """Parabolas of the shifted values.
+    """Parabolas of the shifted values."""
 
-    Attributes
-    ----------
-    shift : (d,) array
-        What is subtracted from each feature first.
-    linear, quadratic : (d, k) arrays
-        ``W₁`` and ``W₂``.
-    at_shift : (d, k) array
-        The log odds of a feature where it equals its shift.
-    constant : (k,) array
-        The sum of ``at_shift``.
-    """
-
-    shift: FloatArray
+    shift: FloatArray  # (d,): what is subtracted from each feature first
+    # (d, k): ``W₁`` and ``W₂``.
     linear: FloatArray
     quadratic: FloatArray
-    at_shift: FloatArray
-    constant: FloatArray
+    at_shift: FloatArray  # (d, k): the log odds of a feature where it equals its shift
+    constant: FloatArray  # (k,): the sum of ``at_shift``
 
 
 def density_odds(moments: Moments, rows: FloatArray, smoothing: float) -> DensityOdds:
@@ -311,22 +272,13 @@ def _of_features(odds: DensityOdds, features: IntArray) -> DensityOdds:
 
 
 class BinnedOdds(NamedTuple):
-    """A normal distribution for each feature, pseudo label and class.
+    """A normal distribution for each feature, pseudo label and class."""
 
-    Attributes
-    ----------
-    precision : (d,) array
-        Width of the bins.
-    means, deviations : (k, 2, d) arrays
-        For class 0 and class 1.
-    at_zero : (k, d) array
-        Log odds of a feature that is zero, for sparse rows.
-    """
-
-    precision: FloatArray
+    precision: FloatArray  # (d,): width of the bins
+    # (k, 2, d): for class 0 and class 1.
     means: FloatArray
     deviations: FloatArray
-    at_zero: FloatArray
+    at_zero: FloatArray  # (k, d): log odds of a feature that is zero, for sparse rows
 
 
 def precision(X: AnyMatrix) -> FloatArray:

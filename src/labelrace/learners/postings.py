@@ -23,19 +23,6 @@ from labelrace.learners import candidate_loops, columns
 from labelrace.learners.table import Table, rows_of
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-__all__ = [
-    "DEPTH",
-    "OFFERING",
-    "are_kept",
-    "first_distinct",
-    "gained_by_entry",
-    "init",
-    "offered",
-    "reordered",
-    "reset",
-    "update",
-]
-
 DEPTH = 8
 """Labels that a feature keeps."""
 

@@ -16,17 +16,6 @@ from scipy.sparse import _sparsetools
 from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = [
-    "BLOCK",
-    "SPARSE_BLOCK",
-    "DenseBlock",
-    "SparseBlock",
-    "block_inverse",
-    "block_of",
-    "inverse_of",
-    "without_empty_columns",
-]
-
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
 # are larger as each costs some calls to SciPy.
 BLOCK, SPARSE_BLOCK = 64, 128

@@ -36,25 +36,13 @@ from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Fading", "Gains", "Joint", "added", "gain", "joint", "moved", "why_apart"]
-
 
 class Fading(NamedTuple):
-    """How far the start has faded for shards.
+    """How far the start has faded for shards."""
 
-    Attributes
-    ----------
-    shards : float
-        Number of shards.
-    kept : float
-        Sum of what each has kept of the start.
-    kept_of_all : float
-        Product of what each has kept of it.
-    """
-
-    shards: float
-    kept: float
-    kept_of_all: float
+    shards: float  # number of shards
+    kept: float  # sum of what each has kept of the start
+    kept_of_all: float  # product of what each has kept of it
 
     def plus(self, other: Fading) -> Fading:
         """Add further shards."""
@@ -67,43 +55,20 @@ class Fading(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What shards have gained since the start.
+    """What shards have gained since the start."""
 
-    Attributes
-    ----------
-    touched : (c,) array
-        Columns that have gained something, in order.
-    shards : (c,) array
-        Number of shards in which each of them has.
-    natural : (c, k) array
-        Differences of natural parameters.
-    precision : (c, 2) array
-        Differences of precisions, of the old and of the young generation.
-    intercepts, intercept_precision : (k,) and (2,) arrays
-        The same for the intercepts.
-    rows : float
-        Rows learned.
-    first_rows : (k,) array
-        Rows before each target was first other than 0, of the start and in a shard.
-    founded : float
-        When the young generation was founded.
-    scaling : ScalingState
-        Moments of the columns, pooled; those of the start are in each shard's.
-    fading : Fading
-        How far the start has faded.
-    """
-
-    touched: IntArray
-    shards: FloatArray
-    natural: Array
-    precision: FloatArray
+    touched: IntArray  # (c,): columns that have gained something, in order
+    shards: FloatArray  # (c,): number of shards in which each of them has
+    natural: Array  # (c, k): differences of natural parameters
+    precision: FloatArray  # (c, 2): differences of precisions, of the old and of the young generation
+    # (k,) and (2,): the same for the intercepts.
     intercepts: FloatArray
     intercept_precision: FloatArray
-    rows: float
-    first_rows: FloatArray
-    founded: float
-    scaling: ScalingState
-    fading: Fading
+    rows: float  # rows learned
+    first_rows: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a shard
+    founded: float  # when the young generation was founded
+    scaling: ScalingState  # moments of the columns, pooled; those of the start are in each shard's
+    fading: Fading  # how far the start has faded
 
 
 class Joint(NamedTuple):

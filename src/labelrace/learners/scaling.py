@@ -24,6 +24,7 @@ and half the time; its error of 1e-7 is small beside the noise of the data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Annotated, Any, NamedTuple
 
@@ -33,32 +34,6 @@ import scipy.sparse
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
-
-__all__ = [
-    "CLIP",
-    "CONSTANT",
-    "MEAN_ABSOLUTE",
-    "MIN_ROWS",
-    "OUTLIER",
-    "ScalingState",
-    "check_finite",
-    "counted",
-    "grow",
-    "has_become_dense",
-    "init",
-    "is_sparse",
-    "n_columns",
-    "reordered",
-    "rescale",
-    "reset",
-    "revised",
-    "scale",
-    "start",
-    "stored",
-    "transform",
-    "transform_row",
-    "update",
-]
 
 # Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
 _SPARSE, _DENSE = 0.3, 0.5
@@ -76,39 +51,24 @@ MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
 
 
 class ScalingState(NamedTuple):
-    """How columns are scaled.
+    """How columns are scaled."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    rows : (M,) array
-        Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
-        the next ones.
-    mean, square : (M,) arrays
-        Running mean, and sum of squared deviations.
-    recent_rows : float
-        Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
-    recent_mean, recent_square : (M,) arrays
-        Their moments.
-    recent_filled : float
-        Their non-zeros, of sparse data.
-    directions : (M, D) array
-        Directions of the random features, in single or double precision. Empty for sparse data.
-    length : float
-        Root of the number of columns at the start; 0 for sparse data.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
+    # the next ones.
     rows: Annotated[FloatArray, "M|0", ">=0"]
+    # Running mean, and sum of squared deviations.
     mean: Annotated[FloatArray, "M|0", "with rows"]
     square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
+    # Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
     recent_rows: Annotated[float, ">=0"]
+    # Their moments.
     recent_mean: Annotated[FloatArray, "M|0", "with rows"]
     recent_square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
-    recent_filled: Annotated[float, ">=0"]
+    recent_filled: Annotated[float, ">=0"]  # their non-zeros, of sparse data
+    # Directions of the random features, in single or double precision. Empty for sparse data.
     directions: Annotated[Array, "M r|0 r", "float", "with rows"]
-    length: Annotated[float, ">=0", "with rows"]
+    length: Annotated[float, ">=0", "with rows"]  # root of the number of columns at the start; 0 for sparse data
 
 
 def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:
@@ -398,29 +358,25 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     return scaled
 
 
-def reset(state: ScalingState, features: IntArray) -> ScalingState:
-    """Forget the moments of numeric features: they have been zero for as long as others are known."""
-    if not state.length:
-        return state
+def _with_moments(state: ScalingState, change: Callable[[FloatArray, float], FloatArray]) -> ScalingState:
+    """Change the moments of dense columns, given what new ones have: they were zero for as long as others are known."""
     parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
     fills = (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)
-    is_reset = np.isin(np.arange(len(state.rows)), features)
-    rows, mean, square, recent_mean, recent_square = (
-        np.where(is_reset, fill, part) for fill, part in zip(fills, parts, strict=True)
-    )
+    rows, mean, square, recent_mean, recent_square = map(change, parts, fills)
     return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+
+
+def reset(state: ScalingState, features: IntArray) -> ScalingState:
+    """Forget the moments of numeric features."""
+    if not state.length:
+        return state
+    is_reset = np.isin(np.arange(len(state.rows)), features)
+    return _with_moments(state, lambda part, fill: np.where(is_reset, fill, part))
 
 
 def reordered(state: ScalingState, design: IntArray) -> ScalingState:
     """Put the columns of dense data in another order; what features they come from is left to the caller."""
-    return state._replace(
-        rows=state.rows[design],
-        mean=state.mean[design],
-        square=state.square[design],
-        recent_mean=state.recent_mean[design],
-        recent_square=state.recent_square[design],
-        directions=state.directions[design],
-    )
+    return _with_moments(state, lambda part, _: part[design])._replace(directions=state.directions[design])
 
 
 def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
@@ -434,11 +390,10 @@ def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> S
     m = columns.width(n_values)
     directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
     directions[kept] = state.directions
-    grown = state._replace(n_values=n_values, directions=directions)
-    # New columns have been zero for as long as others are known.
-    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
-    wider = [np.full(m, fill) for fill in (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)]
-    for array, part in zip(wider, parts, strict=True):
+
+    def widened(part: FloatArray, fill: float) -> FloatArray:
+        array = np.full(m, fill)
         array[kept] = part
-    rows, mean, square, recent_mean, recent_square = wider
-    return grown._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+        return array
+
+    return _with_moments(state, widened)._replace(n_values=n_values, directions=directions)

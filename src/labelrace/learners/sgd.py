@@ -36,8 +36,6 @@ from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["SGD", "SGDState", "java_shuffle"]
-
 # Rows that are solved for at once: large enough for BLAS, small enough that the b² system stays cheap.
 _BLOCK = 64
 # An error this many times the targets' size cannot come from learning.
@@ -49,52 +47,27 @@ _MULTIPLIER, _INCREMENT, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 
 
 class SGDState(NamedTuple):
-    """The linear models.
+    """The linear models."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    weights : (M, k) array
-        One column for each pseudo label.
-    intercepts : (k,) array
-        The ``c`` above.
-    ranks : (M, k) array or None
-        Ranks of the values that the indicators stand for, for each pseudo label; that of a feature's first value is the
-        one left over. 1 for numeric columns. None where indicators are learned from directly.
-    fill : (m,) array or None
-        What missing values are replaced by; None before the first batch, and where they are not allowed.
-    first_rows : float
-        Size of the first batch, 0 before it.
-    rate : float
-        The step's length: what the settings say, unless it had to be shortened.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    weights: Annotated[FloatArray, "M t"]
-    intercepts: Annotated[FloatArray, "t"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    weights: Annotated[FloatArray, "M t"]  # one column for each pseudo label
+    intercepts: Annotated[FloatArray, "t"]  # the ``c`` above
+    # Ranks of the values that the indicators stand for, for each pseudo label; that of a feature's first value is the
+    # one left over. 1 for numeric columns. None where indicators are learned from directly.
     ranks: Annotated[IntArray | None, "M t", "ranks"]
+    # What missing values are replaced by; None before the first batch, and where they are not allowed.
     fill: Annotated[FloatArray | None, "m"]
-    first_rows: Annotated[float, ">=0"]
-    rate: Annotated[float, ">0"]
+    first_rows: Annotated[float, ">=0"]  # size of the first batch, 0 before it
+    rate: Annotated[float, ">0"]  # the step's length: what the settings say, unless it had to be shortened
 
 
 class _Coding(NamedTuple):
-    """How pseudo labels code nominal features.
+    """How pseudo labels code nominal features."""
 
-    Attributes
-    ----------
-    origin : (M, k) array
-        Indicators of the values of rank 0.
-    shared : array or slice
-        Columns of numeric and binary features, which differ in their origin alone.
-    ranked : list of (places, ranks)
-        For the features with the same number of values, more than two: the places of their indicators, (J, V - 1), and
-        the ranks of all their values, (J, V, k).
-    """
-
-    origin: FloatArray
-    shared: IntArray | slice
+    origin: FloatArray  # (M, k): indicators of the values of rank 0
+    shared: IntArray | slice  # columns of numeric and binary features, which differ in their origin alone
+    # For the features with the same number of values, more than two: the places of their indicators, (J, V - 1), and
+    # the ranks of all their values, (J, V, k).
     ranked: list[tuple[IntArray, IntArray]]
 
 

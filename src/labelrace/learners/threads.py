@@ -16,8 +16,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from labelrace.core.locks import one_at_a_time
 
-__all__ = ["limited"]
-
 # Rows from which products are large enough for BLAS to use several threads; fewer are not worth the limit's own time.
 _FEWEST_ROWS = 32
 

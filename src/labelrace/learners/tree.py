@@ -7,7 +7,7 @@ are arrays that can be saved. A forest is several roots in the same arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -15,33 +15,18 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Growing", "Shape", "Split", "bound", "route", "separate", "single", "stacked"]
-
 LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
 
 
 class Shape(NamedTuple):
-    """The nodes of one or more trees.
+    """The nodes of one or more trees."""
 
-    Attributes
-    ----------
-    kind : (N,) array
-        Leaf, or how a node asks.
-    feature : (N,) array
-        The feature that it asks about.
-    threshold : (N,) array
-        The threshold, or the value, or the number of values.
-    child : (N,) array
-        The first of a node's children, or the place of a leaf among the leaves.
-    roots : (T,) array
-        The root of each tree.
-    """
-
-    kind: Annotated[FloatArray, "_n"]
-    feature: Annotated[IntArray, "_n"]
-    threshold: Annotated[FloatArray, "_n"]
+    kind: Annotated[FloatArray, "_n"]  # leaf, or how a node asks
+    feature: Annotated[IntArray, "_n"]  # the feature that it asks about
+    threshold: Annotated[FloatArray, "_n"]  # the threshold, or the value, or the number of values
+    # The first of a node's children, or the place of a leaf among the leaves.
     child: Annotated[IntArray, "_n", "tree L"]
-    roots: Annotated[IntArray, "T"]
+    roots: Annotated[IntArray, "T"]  # the root of each tree
 
 
 class Split(NamedTuple):
@@ -118,12 +103,18 @@ class Growing:
             np.array(self.roots, dtype=np.intp),
         )
 
-    def groups(self, root: int, X: AnyMatrix, rows: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Send rows down from a node; yield each leaf that some reach, a node, and its rows in their order."""
-        node = route(self.shape(), X[rows], root)
-        order = np.argsort(node, kind="stable")
-        found, starts = np.unique(node[order], return_index=True)
-        yield from zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True)
+    def learn(self, root: int, X: AnyMatrix, rows: IntArray, learn_leaf: Callable[[int, IntArray], IntArray]) -> None:
+        """Send rows down from a node; each leaf learns its rows in their order, and returns those after its split."""
+        waiting = [(root, rows)] if len(rows) else []
+        while waiting:
+            start, rows = waiting.pop()
+            node = route(self.shape(), X[rows], start)
+            order = np.argsort(node, kind="stable")
+            found, starts = np.unique(node[order], return_index=True)
+            for leaf, group in zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True):
+                rest = learn_leaf(leaf, group)
+                if len(rest):
+                    waiting.append((leaf, rest))
 
     def split(self, node: int, split: Split, children: list[Any]) -> None:
         """Turn a leaf into a question with these leaves below it; the first takes its place among the leaves."""

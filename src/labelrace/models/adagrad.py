@@ -28,8 +28,6 @@ from labelrace import parameters
 from labelrace.models.linear import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["AdaGrad", "AdaGradClassifier"]
-
 _LOSSES = ("logistic", "squared")
 # Added to the root of the squared gradients, so that errors of rounding make no steps.
 _ROUNDING = 1e-8

@@ -25,8 +25,6 @@ from labelrace import parameters
 from labelrace.models.linear import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["AROW", "AROWClassifier"]
-
 
 @dataclass(frozen=True)
 class AROW(LinearAlgorithm):

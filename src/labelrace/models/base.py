@@ -33,8 +33,6 @@ from labelrace.models.inputs import Owner
 from labelrace.models.signature import DeclaredParameters
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
-__all__ = ["OnlineClassifier"]
-
 
 class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the classifiers, nearly all of which learn batch by batch.

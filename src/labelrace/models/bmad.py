@@ -3,7 +3,8 @@
 ``Y ≈ C ∘ B``: each label set is the union of some of ``k`` basis sets, so that codes ``C`` are 0 and 1, any classifier
 can learn them, and a code can be read: its basis set is a group of labels. The candidates for the basis are, one for
 each label, the labels that are there in more than half of its rows. The basis is chosen greedily, or by a local search
-from a random start.
+from a random start; what counts is what a basis set adds to a label set that is covered in part: newly covered labels
+that are there, less newly covered labels that are not. Distinct label sets with their counts do for all rows.
 
 Codes are not linear in the labels, and learners cannot follow a basis that changes. So the basis is found in the first
 rows, the warm-up, and then stays. Until then rows are kept, and the model is read from all of them; afterwards a row is
@@ -16,6 +17,9 @@ as long as the warm-up lasts.
 References
 ----------
 Wicker, J., Pfahringer, B. and Kramer, S.: Multi-label classification using Boolean matrix decomposition. SAC (2012).
+
+Miettinen, P., Mielikäinen, T., Gionis, A., Das, G. and Mannila, H.: The discrete basis problem. IEEE Transactions on
+Knowledge and Data Engineering 20 (2008).
 """
 
 from __future__ import annotations
@@ -28,7 +32,6 @@ import scipy.sparse
 import scipy.special
 
 from labelrace import parameters
-from labelrace.core import boolean
 from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
@@ -38,8 +41,6 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
-
-__all__ = ["BMaD", "BMaDClassifier", "State"]
 
 # Cells of the rows that are coded at once: 2²² are 32 MB.
 _CELLS = 2**22
@@ -54,28 +55,15 @@ class Rows(NamedTuple):
 
 
 class State(NamedTuple):
-    """What was learned.
+    """What was learned."""
 
-    Attributes
-    ----------
-    rows : float
-        Rows learned.
-    basis : (k, l) array
-        The basis sets; all zero until the warm-up is over.
-    features, labels : Rows
-        The rows of the warm-up; none when it is over.
-    n_features : float
-        Number of features.
-    learners
-        The bank's state; empty until the warm-up is over.
-    """
-
-    rows: Annotated[float, ">=0"]
-    basis: Annotated[FloatArray, "k l", ">=0"]
+    rows: Annotated[float, ">=0"]  # rows learned
+    basis: Annotated[FloatArray, "k l", ">=0"]  # the basis sets; all zero until the warm-up is over
+    # The rows of the warm-up; none when it is over.
     features: Annotated[Rows, "_m=m"]
     labels: Annotated[Rows, "_m=l"]
-    n_features: Annotated[float, "=m"]
-    learners: Annotated[Any, "t=k"]
+    n_features: Annotated[float, "=m"]  # number of features
+    learners: Annotated[Any, "t=k"]  # the bank's state; empty until the warm-up is over
 
 
 class Derived(NamedTuple):
@@ -87,30 +75,15 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class BMaD(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : Bank
-        Classifiers, for the codes.
-    n_components : {"log2", "log2_squared"} or int
-        Number of basis sets; as many as there are labels, if those are fewer.
-    threshold : float
-        Share of a label's rows in which a member of its candidate is there.
-    search : {"greedy", "local"}
-        How the basis is chosen.
-    warm_up : int
-        Rows after which the basis stays.
-    seed : int
-        What the local search starts from.
-    """
-
-    bank: Bank[Any]
+    bank: Bank[Any]  # classifiers, for the codes
+    # "log2", "log2_squared" or int: number of basis sets; as many as there are labels, if those are fewer.
     n_components: str | int
-    threshold: float
-    search: str
-    warm_up: int
-    seed: int = 0
+    threshold: float  # share of a label's rows in which a member of its candidate is there
+    search: str  # "greedy" or "local": how the basis is chosen
+    warm_up: int  # rows after which the basis stays
+    seed: int = 0  # what the local search starts from
 
     state_type = State
 
@@ -140,11 +113,11 @@ class BMaD(BankAlgorithm[State]):
         k, n_labels = state.basis.shape
         Y = _matrix(state.labels, n_labels)
         sets, counts = _distinct(Y)
-        options = boolean.candidates(columns.dense(Y.T @ Y), self.threshold)
+        options = candidates(columns.dense(Y.T @ Y), self.threshold)
         if self.search == "greedy":
-            chosen = boolean.greedy_basis(sets, counts, options, k)
+            chosen = greedy_basis(sets, counts, options, k)
         else:
-            chosen = boolean.local_basis(sets, counts, options, k, np.random.default_rng(self.seed))
+            chosen = local_basis(sets, counts, options, k, np.random.default_rng(self.seed))
         basis = options[chosen]
         X = _matrix(state.features, int(state.n_features))
         return self.bank.update(state.learners, X, self._codes(Y, basis)), basis
@@ -153,7 +126,7 @@ class BMaD(BankAlgorithm[State]):
         """Code some rows at a time, so that there is never a dense array of all rows and labels."""
         size = max(1, _CELLS // Y.shape[1])
         parts = [columns.dense(Y[start : start + size]).astype(float) for start in range(0, Y.shape[0], size)]
-        return np.vstack([boolean.encode(part, basis, by_density=self.search == "local") for part in parts])
+        return np.vstack([encode(part, basis, by_density=self.search == "local") for part in parts])
 
     def derive(self, state: State) -> Derived:
         """Compute what predicting needs; before the warm-up is over, from all rows."""
@@ -173,7 +146,7 @@ class BMaD(BankAlgorithm[State]):
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Unite the basis sets of the codes that are at least as likely as not."""
         codes = is_even_or_more(self.bank.predict(derived.learners, X)).astype(float)
-        return boolean.product(codes, derived.basis) > 0
+        return product(codes, derived.basis) > 0
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities."""
@@ -217,6 +190,110 @@ def _distinct(Y: AnyMatrix) -> tuple[FloatArray, FloatArray]:
     """Find the distinct label sets and how often each occurs."""
     sets, counts = np.unique(Y.toarray().astype(np.int8), axis=0, return_counts=True)
     return sets.astype(float), counts.astype(float)
+
+
+def candidates(gram: FloatArray, threshold: float) -> FloatArray:
+    """Make a candidate of each label: the labels that are there in more than a share of its rows, (l, l).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> candidates(np.array([[4.0, 3.0], [3.0, 8.0]]), 0.5)
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return (gram > threshold * gram.diagonal()[:, None]).astype(float)
+
+
+def product(C: FloatArray, B: FloatArray) -> FloatArray:
+    """Compute the Boolean product: the unions of the basis sets that the rows of ``C`` name."""
+    return (C @ B > 0).astype(float)
+
+
+def greedy_basis(Y: FloatArray, weights: FloatArray, sets: FloatArray, k: int) -> IntArray:
+    """Choose, ``k`` times, the candidate that adds most to all rows; of equal ones the first."""
+    cover, chosen = np.zeros_like(Y), []
+    for _ in range(k):
+        gains = _gains(Y, cover, sets)
+        best = int((weights @ np.maximum(gains, 0.0)).argmax())
+        chosen.append(best)
+        cover = np.maximum(cover, np.where(gains[:, best, None] > 0, sets[best], 0.0))
+    return np.array(chosen, dtype=np.intp)
+
+
+def local_basis(Y: FloatArray, weights: FloatArray, sets: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """Start from random candidates and replace one at a time by the best for its place, while that adds anything."""
+    chosen = rng.choice(len(sets), size=k, replace=False)
+    C = encode(Y, sets[chosen], by_density=True)
+    improves = True
+    while improves:
+        improves = False
+        for place in rng.permutation(k):
+            others = np.delete(np.arange(k), place)
+            gains = _gains(Y, product(C[:, others], sets[chosen[others]]), sets)
+            totals = weights @ np.maximum(gains, 0.0)
+            best = int(totals.argmax())
+            held = float(weights @ (gains[:, chosen[place]] * C[:, place]))
+            if totals[best] > held:
+                chosen[place], improves = best, True
+                C[:, place] = gains[:, best] > 0
+    return chosen
+
+
+def encode(Y: FloatArray, B: FloatArray, *, by_density: bool) -> FloatArray:
+    """Write label sets as unions of basis sets, (n, k).
+
+    Basis sets are added that cover more labels that are there than labels that are not: one after the other in the
+    order of a greedy basis, or always the densest. Then single ones are included where they gain, and excluded where
+    nothing is lost, until nothing changes.
+    """
+    return _flipped(Y, B, _densest_first(Y, B) if by_density else _in_order(Y, B))
+
+
+def _in_order(Y: FloatArray, B: FloatArray) -> FloatArray:
+    """Take each basis set, in order, where it adds anything."""
+    C, cover = np.zeros((len(Y), len(B))), np.zeros_like(Y)
+    for place, members in enumerate(B):
+        C[:, place] = _gains(Y, cover, members[None])[:, 0] > 0
+        cover = np.maximum(cover, C[:, place, None] * members)
+    return C
+
+
+def _densest_first(Y: FloatArray, B: FloatArray) -> FloatArray:
+    """Take the basis set with the largest share of gain in what it newly covers, as long as there is one."""
+    n, k = len(Y), len(B)
+    C, cover, rows = np.zeros((n, k)), np.zeros_like(Y), np.arange(n)
+    sizes = B.sum(axis=1)
+    for _ in range(k):
+        gains, covered = _gains(Y, cover, B), sizes - cover @ B.T
+        density = np.divide(gains, covered, out=np.full_like(gains, -1.0), where=(covered > 0) & (C == 0))
+        best = density.argmax(axis=1)
+        takes = density[rows, best] > 0
+        if not takes.any():
+            break
+        C[rows[takes], best[takes]] = 1.0
+        cover[takes] = np.maximum(cover[takes], B[best[takes]])
+    return C
+
+
+def _flipped(Y: FloatArray, B: FloatArray, C: FloatArray) -> FloatArray:
+    """Include and exclude single basis sets until nothing changes."""
+    times, signs = C @ B, 2.0 * Y - 1.0
+    for _ in range(10 * len(B) + 10):
+        before = C.copy()
+        for place, members in enumerate(B):
+            without = times - C[:, place, None] * members
+            gain = ((without == 0) * signs) @ members
+            C[:, place] = gain > 0
+            times = without + C[:, place, None] * members
+        if (before == C).all():
+            break
+    return C
+
+
+def _gains(Y: FloatArray, cover: FloatArray, sets: FloatArray) -> FloatArray:
+    """Compute what each set would add to each row: labels newly covered that are there less those that are not."""
+    return ((1.0 - cover) * (2.0 * Y - 1.0)) @ sets.T
 
 
 class BMaDClassifier(OnlineClassifier):

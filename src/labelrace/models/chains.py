@@ -52,8 +52,6 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Chains", "ClassifierChainsClassifier", "Links", "State", "decisions", "log_odds"]
-
 # Labels at the most: 20,000 make a table of co-occurrences of 3.2 GB.
 _MOST_LABELS = 20_000
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
@@ -73,64 +71,33 @@ _LOOKUPS = 2**18
 
 
 class State(NamedTuple):
-    """What all chains share.
+    """What all chains share."""
 
-    Attributes
-    ----------
-    learners : NaiveBayesState
-        Binary relevance's sums.
-    together : (l, l) array
-        Rows that have both labels; rows with a label on the diagonal.
-    orders : (E, l) array
-        The chains: labels in the order in which they are predicted.
-    n_first : float
-        Number of labels that there were at first; others came later, and are last in every chain.
-    """
-
-    learners: Annotated[NaiveBayesState, "t=l"]
-    together: Annotated[FloatArray, "l l", ">=0"]
-    orders: Annotated[IntArray, "_e l", "orders"]
+    learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
+    together: Annotated[FloatArray, "l l", ">=0"]  # rows that have both labels; rows with a label on the diagonal
+    orders: Annotated[IntArray, "_e l", "orders"]  # the chains: labels in the order in which they are predicted
+    # Number of labels that there were at first; others came later, and are last in every chain.
     n_first: Annotated[float, "<l+1"]
 
 
 class Derived(NamedTuple):
-    """What predicting needs.
+    """What predicting needs."""
 
-    Attributes
-    ----------
-    learners
-        The features' part.
-    all_absent : (E, l) array
-        For each chain, the evidence that a link gets from the labels before it if all of them are absent.
-    present : (l, l) array
-        What the presence of a label adds to that for another: their log odds ratio, hence symmetric.
-    orders : (E, l) array
-        The chains.
-    """
-
-    learners: Any
+    learners: Any  # the features' part
+    # (E, l): for each chain, the evidence that a link gets from the labels before it if all of them are absent.
     all_absent: FloatArray
+    # (l, l): what the presence of a label adds to that for another: their log odds ratio, hence symmetric.
     present: FloatArray
-    orders: IntArray
+    orders: IntArray  # (E, l): the chains
 
 
 @dataclass(frozen=True)
 class Chains(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : NaiveBayes
-        The learners of the features' part.
-    n_chains : int
-        Number of chains.
-    orders : (n_chains, l) array or None
-        The chains, or None to draw them.
-    """
-
-    bank: NaiveBayes
-    n_chains: int = 1
-    orders: Any = field(default=None, compare=False)
+    bank: NaiveBayes  # the learners of the features' part
+    n_chains: int = 1  # number of chains
+    orders: Any = field(default=None, compare=False)  # (n_chains, l) or None: the chains, or None to draw them
 
     state_type = State
 
@@ -255,24 +222,13 @@ class Chains(BankAlgorithm[State]):
 
 
 class Links(NamedTuple):
-    """Chains, and the evidence that their links get.
+    """Chains, and the evidence that their links get."""
 
-    Attributes
-    ----------
-    features : (l, n) array
-        Evidence of the features for each label, in each row.
-    all_absent : (E, l) array
-        For each chain, the evidence that a label gets from those before it if all of them are absent.
-    present : (l, l) array
-        What the presence of a label, a column, adds to that for another, a row.
-    orders : (E, l) array
-        The chains: labels in the order in which they are predicted.
-    """
-
-    features: FloatArray
+    features: FloatArray  # (l, n): evidence of the features for each label, in each row
+    # (E, l): for each chain, the evidence that a label gets from those before it if all of them are absent.
     all_absent: FloatArray
-    present: FloatArray
-    orders: IntArray
+    present: FloatArray  # (l, l): what the presence of a label, a column, adds to that for another, a row
+    orders: IntArray  # (E, l): the chains: labels in the order in which they are predicted
 
 
 def log_odds(links: Links) -> FloatArray:

@@ -37,13 +37,10 @@ from labelrace.core import draws, label_sets, sums
 from labelrace.core.label_sets import LabelSets
 from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
-from labelrace.exceptions import MergeError
 from labelrace.learners import columns
 from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
-
-__all__ = ["CompressedLabeling", "CompressedLabelingClassifier", "State", "distil"]
 
 # Distinct label sets that are counted exactly, and those, the most frequent, that are distilled from.
 _CAPACITY, _MOST_DISTILLED = 10_000, 2000
@@ -63,53 +60,27 @@ class State(NamedTuple):
 
 
 class Code(NamedTuple):
-    """The bits' models and the tests.
+    """The bits' models and the tests."""
 
-    Attributes
-    ----------
-    linear : Linear
-        Models of the bits, coded -1 and 1.
-    distilled : (d, l) array
-        The sets that are tested for.
-    bits : (d, k) array
-        Their codes, -1 and 1.
-    agree, differ : (d,) arrays
-        What a bit that agrees, and one that does not, adds to the log likelihood ratio.
-    prior : (d,) array
-        Log odds of a set before its test; 0 where they are left out.
-    """
-
-    linear: Linear
-    distilled: FloatArray
-    bits: FloatArray
+    linear: Linear  # models of the bits, coded -1 and 1
+    distilled: FloatArray  # (d, l): the sets that are tested for
+    bits: FloatArray  # (d, k): their codes, -1 and 1
+    # (d,): what a bit that agrees, and one that does not, adds to the log likelihood ratio.
     agree: FloatArray
     differ: FloatArray
-    prior: FloatArray
+    prior: FloatArray  # (d,): log odds of a set before its test; 0 where they are left out
 
 
 @dataclass(frozen=True)
 class CompressedLabeling(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of bits; those of the labels at the start, if not given as a number.
-    prior : bool
-        Whether the prior odds of a set count.
-    encoder : tuple of rows, or None
-        The encoder, where it is given.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the encoder is drawn from.
-    """
-
+    # "log2", "log2_squared" or int: number of bits; those of the labels at the start, if not given as a number.
     n_components: str | int
-    prior: bool
-    encoder: tuple[tuple[float, ...], ...] | None
-    settings: Settings
-    seed: int = 0
+    prior: bool  # whether the prior odds of a set count
+    encoder: tuple[tuple[float, ...], ...] | None  # the encoder, where it is given
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the encoder is drawn from
 
     state_type = State
     keeps_yy = False
@@ -125,10 +96,7 @@ class CompressedLabeling(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; an encoder that is given must fit the labels."""
-        if self.encoder is not None and len(self.encoder) != schema.n_labels:
-            raise ValueError(
-                f"encoder must have a row for each of the {schema.n_labels} labels, got {len(self.encoder)} rows."
-            )
+        compression.check_given("encoder", self.encoder, schema.n_labels)
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
         bits = self.keeper.init(columns.width(schema.n_values), k)
         return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
@@ -208,7 +176,7 @@ class CompressedLabeling(Compression):
 
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put features in another order; labels must stay, as their random bits belong to their places."""
-        _refuse_other_order(labels)
+        compression.refuse_other_order(labels, "bits")
         design = columns.order_of(state.n_values, features).design
         sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
         return state._replace(n_values=state.n_values[features], sums=sums)
@@ -220,11 +188,6 @@ class CompressedLabeling(Compression):
     def grow_labels(self, state: Any, n_labels: int, rng: np.random.Generator) -> Any:
         """Add labels that were absent so far: no past bit changes."""
         return state._replace(n_labels=float(n_labels))
-
-
-def _refuse_other_order(labels: IntArray) -> None:
-    if not np.array_equal(labels, np.arange(len(labels))):
-        raise MergeError("The models must have their labels in the same order, which settles their random bits.")
 
 
 def _mean_agreement(agreement: FloatArray, rows: FloatArray) -> FloatArray:
@@ -344,7 +307,4 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        given = parameters.numbers("encoder", self.encoder, 2)
-        if not given.size:
-            raise ValueError(f"encoder must be a matrix of finite numbers, got {self.encoder!r}.")
-        return CompressedLabeling(k, how[0], tuple(tuple(row) for row in given.tolist()), how[1])
+        return CompressedLabeling(k, how[0], compression.given_rows("encoder", self.encoder), how[1])

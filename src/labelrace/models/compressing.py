@@ -22,8 +22,6 @@ from labelrace.models import hashed
 from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["NEARLY_FULL", "Recent", "as_matrix", "compress", "no_rows", "with_rows"]
-
 # Share of the budget from which on recent rows are kept.
 NEARLY_FULL = 0.5
 # Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the

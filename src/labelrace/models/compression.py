@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -34,52 +34,34 @@ from labelrace.core.regression import Linear, Reading, Regression
 from labelrace.core.schema import Schema
 from labelrace.core.sums import LabelGram, Sums, matrix_of
 from labelrace.core.thresholds import soft_clip
+from labelrace.exceptions import MergeError
 from labelrace.learners import columns, scaling
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
-
-__all__ = ["CODINGS", "Code", "Coding", "Compression", "CompressionClassifier", "Derived", "Settings", "State", "View"]
 
 SCALINGS = ("auto", "rows", "columns", "none")
 CODINGS = ("centred", "signs", "binary")
 
 
 class State(NamedTuple):
-    """What was learned.
+    """What was learned."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    by_rows : float
-        1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
-    first_labels : float
-        Number of labels that there were at first, from which the number of codes follows if it is not given.
-    sums : sums.State
-        The sums.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # 1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
     by_rows: Annotated[float, ">=0"]
+    # Number of labels that there were at first, from which the number of codes follows if it is not given.
     first_labels: Annotated[float, ">=1", "<l+1"]
     sums: Annotated[sums.State, "f=M", "y=l"]
 
 
 class Code(NamedTuple):
-    """How labels are read: ``ŷ = (x W + b) D + offset``, or without ``D`` where nothing is compressed.
+    """How labels are read: ``ŷ = (x W + b) D + offset``, or without ``D`` where nothing is compressed."""
 
-    Attributes
-    ----------
-    linear : Linear
-        Models of the codes.
-    decoder : (k, l) array or None
-    offset : (l,) array, or 0
-    """
-
-    linear: Linear
-    decoder: FloatArray | None
-    offset: FloatArray | float
+    linear: Linear  # models of the codes
+    decoder: FloatArray | None  # (k, l) or None
+    offset: FloatArray | float  # (l,), or 0
+    selected: IntArray | None = None  # (k,) or None: the labels that are the codes, where these are labels
 
 
 class Derived(NamedTuple):
@@ -92,24 +74,12 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all methods can be set to.
+    """What all methods can be set to."""
 
-    Parameters
-    ----------
-    penalty : float or None, default=None
-        Ridge penalty; None chooses it.
-    scaling : {"auto", "rows", "columns", "none"}, default="auto"
-        How features are scaled.
-    penalises_intercept : bool, default=False
-        The regression of the published programs.
-    forgetting : float, default=1.0
-        Weight that what was learned keeps with each batch.
-    """
-
-    penalty: float | None = None
-    scaling: str = "auto"
-    penalises_intercept: bool = False
-    forgetting: float = 1.0
+    penalty: float | None = None  # ridge penalty; None chooses it
+    scaling: str = "auto"  # "auto", "rows", "columns", "none": how features are scaled
+    penalises_intercept: bool = False  # the regression of the published programs
+    forgetting: float = 1.0  # weight that what was learned keeps with each batch
 
 
 class Coding(NamedTuple):
@@ -121,30 +91,14 @@ class Coding(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """The sums as methods read them.
+    """The sums as methods read them."""
 
-    Parameters
-    ----------
-    keeper : Sums
-        How the sums are kept.
-    state : sums.State
-        The sums.
-    regression : Regression
-        How features are read.
-    k : int
-        Number of codes.
-    n_extra : int, default=0
-        Columns that are summed before the labels.
-    learned : State or None, default=None
-        All that was learned, for methods that keep more than the sums.
-    """
-
-    keeper: Sums
+    keeper: Sums  # how the sums are kept
     state: sums.State
-    regression: Regression
-    k: int
-    n_extra: int = 0
-    learned: Any = None
+    regression: Regression  # how features are read
+    k: int  # number of codes
+    n_extra: int = 0  # columns that are summed before the labels
+    learned: Any = None  # all that was learned, for methods that keep more than the sums
 
     @cached_property
     def reading(self) -> Reading:
@@ -265,11 +219,6 @@ class Compression(Algorithm[State]):
         return self.keeper.yy_columns(n_targets)
 
     @property
-    def skips_missing(self) -> bool:
-        """Whether a NaN in ``X`` is a missing value to be skipped: it is an error."""
-        return False
-
-    @property
     def wanted(self) -> Any:
         """The number of codes as it was asked for; 1 for methods that do not compress."""
         return getattr(self, "n_components", 1)
@@ -381,6 +330,26 @@ class Compression(Algorithm[State]):
         kept = columns.places(state.n_values, n_values)
         grown = self.keeper.grow_columns(state.sums, columns.width(n_values), kept)
         return state._replace(n_values=n_values, sums=grown)
+
+
+def given_rows(name: str, given: Any) -> tuple[tuple[float, ...], ...]:
+    """Check an encoder that is given, a row for each label, and make it a setting that can be compared."""
+    matrix = parameters.numbers(name, given, 2)
+    if not matrix.size:
+        raise ValueError(f"{name} must be a matrix of finite numbers, got {given!r}.")
+    return tuple(map(tuple, matrix.tolist()))
+
+
+def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
+    """Refuse an encoder that is given and has not a row for each label."""
+    if rows is not None and len(rows) != n_labels:
+        raise ValueError(f"{name} must have a row for each of the {n_labels} labels, got {len(rows)} rows.")
+
+
+def refuse_other_order(labels: IntArray, what: str) -> None:
+    """Refuse to put labels in another order, where random numbers belong to their places."""
+    if not np.array_equal(labels, np.arange(len(labels))):
+        raise MergeError(f"The models must have their labels in the same order, which settles their random {what}.")
 
 
 def _scaled(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:

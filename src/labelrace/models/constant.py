@@ -17,25 +17,13 @@ from labelrace.core.schema import Schema
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Constant", "ConstantClassifier", "State"]
-
 
 class State(NamedTuple):
-    """How frequent labels are.
+    """How frequent labels are."""
 
-    Attributes
-    ----------
-    counts : (l,) array
-        Rows with each label.
-    rows : float
-        Rows learned.
-    last_cardinality : float
-        Mean number of labels of a row in the last batch.
-    """
-
-    counts: Annotated[FloatArray, "l", ">=0"]
-    rows: Annotated[float, ">0"]
-    last_cardinality: Annotated[float, ">=0"]
+    counts: Annotated[FloatArray, "l", ">=0"]  # rows with each label
+    rows: Annotated[float, ">0"]  # rows learned
+    last_cardinality: Annotated[float, ">=0"]  # mean number of labels of a row in the last batch
 
 
 class Derived(NamedTuple):
@@ -47,15 +35,9 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class Constant(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    majority : bool
-        Whether the most frequent labels are predicted, or none.
-    """
-
-    majority: bool
+    majority: bool  # whether the most frequent labels are predicted, or none
 
     state_type = State
 
@@ -93,10 +75,6 @@ class Constant(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Return the labels' frequencies for every row."""
         return np.tile(derived.frequency, (X.shape[0], 1))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged exactly: they always can."""
-        return None
 
     def merge(self, one: State, other: State) -> State:
         """Add counts; the other one's rows are taken for the later ones."""

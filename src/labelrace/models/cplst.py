@@ -24,23 +24,13 @@ from dataclasses import dataclass
 from labelrace.core.linalg import right_singular
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["CPLST", "CPLSTClassifier"]
-
 
 @dataclass(frozen=True)
 class CPLST(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of directions.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    n_components: str | int
-    settings: Settings
+    n_components: str | int  # "log2", "log2_squared" or int: number of directions
+    settings: Settings  # penalty, scaling and forgetting
 
     keeps_yy = False
 

@@ -5,8 +5,9 @@ of ``s log(l / s)`` for ``s`` labels a row. A ridge regression learns the projec
 the sparse vector whose projections are nearest to those predicted. The encoder knows nothing of the data; what a
 learner gets wrong, the decoder has to cope with.
 
-The decoders are orthogonal matching pursuit, CoSaMP and the lasso path (`labelrace.core.sparse_recovery`); and the
-pseudo-inverse, linear, for comparison. ``s`` is the mean number of labels of a row, rounded up.
+The decoders are orthogonal matching pursuit, CoSaMP and the lasso path; and the pseudo-inverse, linear, for comparison.
+Each but the last finds, for every row of predicted projections, a vector with at most ``s`` entries other than zero
+whose projections are near them; ``s`` is the mean number of labels of a row, rounded up. All rows go at once.
 
 Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each) and ``nnz(x) |y|`` a row; reading ``m³ + m l k``; a prediction
 ``m k`` and ``s k l`` to decode by matching pursuit. State: ``m² + m l``. Online, mergeable, growable, all exact: a new
@@ -15,6 +16,13 @@ label is a new row of ``A``.
 References
 ----------
 Hsu, D., Kakade, S., Langford, J. and Zhang, T.: Multi-label prediction via compressed sensing. NIPS (2009).
+
+Pati, Y., Rezaiifar, R. and Krishnaprasad, P.: Orthogonal matching pursuit. Asilomar Conference (1993).
+
+Needell, D. and Tropp, J.: CoSaMP: iterative signal recovery from incomplete and inaccurate samples. Applied and
+Computational Harmonic Analysis 26 (2009).
+
+Efron, B., Hastie, T., Johnstone, I. and Tibshirani, R.: Least angle regression. Annals of Statistics 32 (2004).
 """
 
 from __future__ import annotations
@@ -24,16 +32,120 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import lars_path
 
 from labelrace import parameters
 from labelrace.core import draws
 from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
-from labelrace.core.sparse_recovery import cosamp, lasso, matching_pursuit
+from labelrace.models import compression
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, State, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["CompressedSensing", "CompressedSensingClassifier"]
+_ENCODERS = ("gaussian", "signs", "hadamard")
+# A direction of which less than this is left beside those chosen before is a combination of them.
+_DEPENDENT = 1e-10
+_MOST_ROUNDS = 20
+
+
+def matching_pursuit(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
+    """Add, ``s`` times, the entry that is most like the residual, and fit all chosen anew.
+
+    Costs ``s k l`` a row. The chosen rows of ``A`` are made orthogonal one by one, so that a fit is a subtraction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    >>> matching_pursuit(np.array([[3.0, 4.0]]), A, 1)
+    array([[0., 0., 5.]])
+    """
+    # As many entries as there are projections leave no residual.
+    n, l, s = len(H), len(A), min(s, *A.shape)  # noqa: E741
+    rows = np.arange(n)
+    residual = H.copy()
+    basis, along = np.zeros((n, s, A.shape[1])), np.zeros((n, s))
+    triangle, support = np.tile(np.eye(s), (n, 1, 1)), np.zeros((n, s), dtype=np.intp)
+    is_free, goes_on = np.ones((n, l), dtype=bool), np.ones(n, dtype=bool)
+    for step in range(s):
+        chosen = np.where(is_free, np.abs(residual @ A.T), -1.0).argmax(axis=1)
+        is_free[rows, chosen] = False
+        support[:, step] = chosen
+        direction = A[chosen]
+        for _ in range(2):
+            # Twice is enough for orthogonality to the last digits.
+            shares = np.einsum("ntk,nk->nt", basis, direction)
+            triangle[:, :, step] += shares * (np.arange(s) < step)
+            direction = direction - np.einsum("nt,ntk->nk", shares, basis)
+        length = np.linalg.norm(direction, axis=1)
+        goes_on &= length > _DEPENDENT
+        direction = np.where(goes_on, 1.0 / np.maximum(length, _DEPENDENT), 0.0)[:, None] * direction
+        triangle[:, step, step] = np.where(goes_on, length, 1.0)
+        basis[:, step] = direction
+        along[:, step] = np.einsum("nk,nk->n", direction, residual)
+        residual -= along[:, step, None] * direction
+    values = np.linalg.solve(triangle, along[:, :, None])[:, :, 0] if n else along
+    # Where an entry was dependent the pursuit ended there: what was chosen after it has no part.
+    found = np.zeros((n, l))
+    found[rows[:, None], support] = np.where(np.abs(basis).sum(axis=2) > 0, values, 0.0)
+    return found
+
+
+def cosamp(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
+    """Join the ``2 s`` entries most like the residual with those held, fit them, hold the ``s`` largest; repeat.
+
+    Ends when what is held stays the same, after 20 rounds at the most. A round costs a singular value decomposition of
+    ``3 s × k`` a row.
+    """
+    n, l = len(H), len(A)  # noqa: E741
+    found, active = np.zeros((n, l)), np.arange(n)
+    for _ in range(_MOST_ROUNDS):
+        if not len(active):
+            break
+        held, here = found[active], H[active]
+        alike = _largest(np.abs((here - held @ A) @ A.T), min(2 * s, l))
+        kept = _largest(np.abs(held), min(s, l))
+        # An entry that is zero is not held: the first of those alike stands in its place.
+        kept = np.where(np.take_along_axis(held, kept, axis=1) != 0, kept, alike[:, :1])
+        updated = _pruned(_fitted(here, A, np.concatenate([alike, kept], axis=1)), s)
+        found[active] = updated
+        active = active[np.abs(updated - held).max(axis=1) > 1e-12 * np.abs(updated).max(axis=1)]
+    return found
+
+
+def _fitted(H: FloatArray, A: FloatArray, candidates: IntArray) -> FloatArray:
+    """Fit the candidates of each row by least squares of least length; entries that come twice count once."""
+    order = np.sort(candidates, axis=1)
+    is_new = np.ones(order.shape, dtype=bool)
+    is_new[:, 1:] = order[:, 1:] != order[:, :-1]
+    values = np.einsum("nkt,nk->nt", np.linalg.pinv(A[order] * is_new[:, :, None]), H)
+    fitted, (rows, places) = np.zeros((len(H), len(A))), np.nonzero(is_new)
+    fitted[rows, order[rows, places]] = values[rows, places]
+    return fitted
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    """List the columns of the largest values of each row; of equal ones the first."""
+    return np.argsort(-values, axis=1, kind="stable")[:, :count]
+
+
+def _pruned(values: FloatArray, s: int) -> FloatArray:
+    """Keep the ``s`` largest entries of each row."""
+    kept = _largest(np.abs(values), min(s, values.shape[1]))
+    pruned, rows = np.zeros_like(values), np.arange(len(values))[:, None]
+    pruned[rows, kept] = values[rows, kept]
+    return pruned
+
+
+def lasso(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
+    """Follow each row's lasso path to the last point with at most ``s`` entries other than zero; row by row."""
+    found = np.zeros((len(H), len(A)))
+    for row, h in enumerate(H):
+        _, _, path = lars_path(np.ascontiguousarray(A.T), h, method="lasso", max_iter=4 * s + 10)
+        few = np.flatnonzero((path != 0).sum(axis=0) <= s)
+        found[row] = path[:, few[-1]]
+    return found
+
 
 _DECODERS: dict[str, Callable[[FloatArray, FloatArray, int], FloatArray]] = {
     "omp": matching_pursuit,
@@ -41,7 +153,6 @@ _DECODERS: dict[str, Callable[[FloatArray, FloatArray, int], FloatArray]] = {
     "lasso": lasso,
     "pinv": lambda H, A, s: H @ np.linalg.pinv(A),
 }
-_ENCODERS = ("gaussian", "signs", "hadamard")
 
 
 class Code(NamedTuple):
@@ -55,39 +166,21 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class CompressedSensing(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of projections.
-    encoder : {"signs", "gaussian", "hadamard"}, or tuple of rows
-        How projections are drawn, or the encoder itself.
-    decoder : {"omp", "cosamp", "lasso", "pinv"}
-        How labels are recovered.
-    skip_unseen : bool
-        Whether labels that have never occurred are left out of the search.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the encoder is drawn from.
-    """
-
-    n_components: str | int
+    n_components: str | int  # "log2", "log2_squared" or int: number of projections
+    # "signs", "gaussian", "hadamard", or tuple of rows: how projections are drawn, or the encoder itself.
     encoder: str | tuple[tuple[float, ...], ...]
-    decoder: str
-    skip_unseen: bool
-    settings: Settings
-    seed: int = 0
+    decoder: str  # "omp", "cosamp", "lasso", "pinv": how labels are recovered
+    skip_unseen: bool  # whether labels that have never occurred are left out of the search
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the encoder is drawn from
 
     keeps_yy = False
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; an encoder that is given must fit the labels."""
-        if not isinstance(self.encoder, str) and len(self.encoder) != schema.n_labels:
-            raise ValueError(
-                f"encoder must have a row for each of the {schema.n_labels} labels, got {len(self.encoder)} rows."
-            )
+        compression.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
         return super().init(schema, rng)
 
     def count(self, n_labels: int) -> int:
@@ -185,8 +278,4 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        given = parameters.numbers("encoder", self.encoder, 2)
-        if not given.size:
-            raise ValueError(f"encoder must be a name or a matrix of finite numbers, got {self.encoder!r}.")
-        rows = tuple(tuple(row) for row in given.tolist())
-        return CompressedSensing(self.n_components, rows, *how)
+        return CompressedSensing(self.n_components, compression.given_rows("encoder", self.encoder), *how)

@@ -24,56 +24,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelrace import parameters
 from labelrace.core import draws
 from labelrace.core.linalg import generalised_inverse
-from labelrace.core.regression import Linear
 from labelrace.core.schema import Schema
-from labelrace.models.compression import CODINGS, Compression, CompressionClassifier, Settings, State, View
+from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, State, View
 from labelrace.typing import FloatArray, IntArray
-
-__all__ = ["CSSP", "CSSPClassifier", "Code"]
-
-
-class Code(NamedTuple):
-    """As `labelrace.models.compression.Code`, with the labels that were chosen."""
-
-    linear: Linear
-    decoder: FloatArray
-    offset: FloatArray
-    selected: IntArray
 
 
 @dataclass(frozen=True)
 class CSSP(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of labels that are learned.
-    coding : {"centred", "signs", "binary"}
-        Labels as numbers.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the labels' uniform numbers are drawn from.
-    uniforms : tuple of float or None
-        The uniform numbers, where they are given.
-    selected : tuple of int or None
-        The labels, where they are given.
-    """
-
-    n_components: str | int
-    coding: str
-    settings: Settings
-    seed: int = 0
-    uniforms: tuple[float, ...] | None = None
-    selected: tuple[int, ...] | None = None
+    n_components: str | int  # "log2", "log2_squared" or int: number of labels that are learned
+    coding: str  # "centred", "signs", "binary": labels as numbers
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the labels' uniform numbers are drawn from
+    uniforms: tuple[float, ...] | None = None  # the uniform numbers, where they are given
+    selected: tuple[int, ...] | None = None  # the labels, where they are given
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; what is given must fit the labels."""
@@ -91,8 +63,7 @@ class CSSP(Compression):
         """Choose labels, regress them and find the decoder."""
         coding = view.coding(self.coding)
         chosen = self._choose(view) if self.selected is None else np.array(self.selected, dtype=np.intp)
-        encoder = np.zeros((view.n_labels, len(chosen)))
-        encoder[chosen, np.arange(len(chosen))] = 1.0
+        encoder = np.equal.outer(np.arange(view.n_labels), chosen).astype(float)
         products = view.gram_columns(coding, chosen)
         decoder = generalised_inverse(products[chosen]) @ products.T
         return Code(view.fit(coding, encoder), decoder / coding.scale, coding.centre, chosen)

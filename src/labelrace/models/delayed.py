@@ -10,7 +10,7 @@ interrupted call itself, looks whether the model has gone on.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Self
@@ -25,8 +25,6 @@ from labelrace.models import naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
-
-__all__ = ["DelayedLabels", "PendingRows"]
 
 
 class _Learning(NamedTuple):
@@ -166,12 +164,15 @@ class DelayedLabels(Writable):
         return self._rows
 
 
-class _Batch(NamedTuple):
-    """Rows that came together: their features, the names of these or None, and their ids."""
+class _Batch:
+    """Rows that came together, with the names of their features or None, and their ids; freed with the last of them."""
 
-    rows: AnyMatrix
-    names: Sequence[str] | Array | None
-    ids: list[Hashable]
+    def __init__(self, number: int, rows: AnyMatrix, names: Sequence[str] | Array | None, ids: list[Hashable]) -> None:
+        self.number = number
+        self.rows = rows
+        self.names = names
+        self.ids = ids
+        self.n_gone = 0
 
 
 class PendingRows:
@@ -190,13 +191,9 @@ class PendingRows:
     """
 
     def __init__(self) -> None:
-        # An interrupt leaves these as they should be: what changes several entries does so in one step.
-        self._places: dict[Hashable, tuple[int, int]] = {}
-        self._batches: dict[int, _Batch] = {}
+        # An interrupt leaves this as it should be: what changes several entries does so in one step.
+        self._places: dict[Hashable, tuple[_Batch, int]] = {}
         self._n_batches = 0
-        # Rows of each batch that have left it: they tell when to look.
-        self._n_gone: dict[int, int] = {}
-        self._was_interrupted = False
 
     def __len__(self) -> int:
         return len(self._places)
@@ -208,28 +205,27 @@ class PendingRows:
 
     def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
         """Keep rows, which must be the caller's no more; the oldest leave where there are more than ``size``."""
-        self._tidy()
         matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
         # Of rows with one id the last counts.
         last = {identity: row for row, identity in enumerate(ids)}
         chosen = np.fromiter(last.values(), dtype=np.intp)[max(0, len(last) - size) :]
         if not len(chosen):
-            self.drop(list(last))
+            self.drop(last)
             return
         if len(chosen) < len(ids):
             matrix, ids = matrix[chosen], [ids[row] for row in chosen]
-        number = self._added(_Batch(matrix, names, ids))
-        places = {identity: (number, row) for row, identity in enumerate(ids)}
+        self._n_batches += 1
+        batch = _Batch(self._n_batches, matrix, names, ids)
+        places = {identity: (batch, row) for row, identity in enumerate(ids)}
         again = places.keys() & self._places.keys()
         if again:
             # They come last now, and what they were before goes.
             replaced = [self._places[identity][0] for identity in again]
             self._places = {one: place for one, place in self._places.items() if one not in again} | places
-            self._count_gone(replaced)
+            self._cut_down(replaced)
         else:
             self._places.update(places)
-        self.drop(list(islice(self._places, max(0, len(self._places) - size))))
-        self._was_interrupted = False
+        self.drop(islice(self._places, max(0, len(self._places) - size)))
 
     def find(self, ids: list[Hashable], names: Array | None, n_features: int = 0) -> AnyMatrix | NamedRows:
         """Find rows, in the order of the ids; with names if the model has ``names`` for its ``n_features`` features.
@@ -246,10 +242,13 @@ class PendingRows:
                 f"There are no pending rows with the ids {some}: they were not predicted with ids, have been learned, "
                 "or were the oldest of more than max_rows."
             )
-        numbers, places = np.array([self._places[identity] for identity in ids], dtype=np.intp).T
-        groups = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-        parts = [self._taken(int(numbers[group[0]]), places[group], names) for group in groups]
-        order = np.argsort(np.concatenate(groups))
+        groups = defaultdict[_Batch, list[tuple[int, int]]](list)
+        for place, identity in enumerate(ids):
+            batch, row = self._places[identity]
+            groups[batch].append((place, row))
+        oldest_first = sorted(groups, key=lambda batch: batch.number)
+        parts = [_taken(batch, np.array(groups[batch])[:, 1], names) for batch in oldest_first]
+        order = np.argsort([place for batch in oldest_first for place, _ in groups[batch]])
         if names is None:
             width = max(n_features, *(part.matrix.shape[1] for part in parts))
             return _stacked([part.matrix for part in parts], width)[order]
@@ -259,53 +258,28 @@ class PendingRows:
             known = parts[place].names
         return NamedRows(_stacked([part.matrix for part in parts], len(known))[order], known)
 
-    def _taken(self, number: int, rows: IntArray, names: Array | None) -> NamedRows:
-        """Take rows of a batch; without names of its own it has the first of the model's."""
-        batch = self._batches[number]
-        matrix = batch.rows[rows]
-        known = [] if names is None else list(names[: matrix.shape[1]])
-        return NamedRows(matrix, known if batch.names is None else batch.names)
-
     def drop(self, ids: Iterable[Hashable]) -> None:
         """Let rows go."""
-        self._tidy()
         places = [self._places.pop(identity, None) for identity in list(ids)]
-        self._count_gone(place[0] for place in places if place is not None)
-        self._was_interrupted = False
+        self._cut_down([place[0] for place in places if place is not None])
 
-    def _tidy(self) -> None:
-        """Remove what the call before this one left behind if it was interrupted, and let this one be the next."""
-        if self._was_interrupted:
-            self._cut_down(self._batches)
-        self._was_interrupted = True
-
-    def _added(self, batch: _Batch) -> int:
-        """Add a batch; return its number."""
-        self._n_batches += 1
-        self._batches[self._n_batches] = batch
-        return self._n_batches
-
-    def _count_gone(self, numbers: Iterable[int]) -> None:
-        """Count the rows that have left batches, and cut down those that less than half are left of."""
-        counted = Counter(numbers)
-        for number, count in counted.items():
-            self._n_gone[number] = self._n_gone.get(number, 0) + count
-        self._cut_down([one for one in counted if 2 * self._n_gone[one] > len(self._batches[one].ids)])
-
-    def _cut_down(self, numbers: Iterable[int]) -> None:
-        """Forget batches of which no row is pending, and the other rows of those of which less than half are."""
-        for number in list(numbers):
-            rows, names, ids = self._batches[number]
-            kept = [row for row, identity in enumerate(ids) if self._places.get(identity) == (number, row)]
-            self._n_gone[number] = len(ids) - len(kept)
-            if 2 * len(kept) >= len(ids):
+    def _cut_down(self, left: list[_Batch]) -> None:
+        """Forget the other rows of batches that rows have left and of which less than half are pending."""
+        for batch, count in Counter(left).items():
+            batch.n_gone += count
+            if 2 * batch.n_gone <= len(batch.ids):
                 continue
-            if kept:
-                ids = [ids[row] for row in kept]
-                smaller = self._added(_Batch(rows[kept], names, ids))
-                self._places.update({identity: (smaller, row) for row, identity in enumerate(ids)})
-            self._batches.pop(number)
-            self._n_gone.pop(number)
+            kept = [row for row, one in enumerate(batch.ids) if self._places.get(one) == (batch, row)]
+            ids = [batch.ids[row] for row in kept]
+            smaller = _Batch(batch.number, batch.rows[kept], batch.names, ids)
+            self._places.update({identity: (smaller, row) for row, identity in enumerate(ids)})
+
+
+def _taken(batch: _Batch, rows: IntArray, names: Array | None) -> NamedRows:
+    """Take rows of a batch; without names of its own it has the first of the model's."""
+    matrix = batch.rows[rows]
+    known = [] if names is None else list(names[: matrix.shape[1]])
+    return NamedRows(matrix, known if batch.names is None else batch.names)
 
 
 def _own_rows(X: Any) -> AnyMatrix | NamedRows:

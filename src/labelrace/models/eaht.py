@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -33,55 +33,35 @@ from labelrace.learners import columns
 from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Shape
 from labelrace.models import mlht
-from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
-
-__all__ = ["EaHT", "EaHTClassifier", "State"]
 
 # Batches that a detector keeps, at the most.
 _KEPT = 32
 
 
 class State(NamedTuple):
-    """The forest, and what watches its trees.
+    """The forest, and what watches its trees."""
 
-    Attributes
-    ----------
-    n_values, shape, leaves, learners
-        The forest, as `mlht.State` has it.
-    rows : float
-        Rows seen.
-    errors : (T, 3, 32) array
-        Of each tree the detector's means, variances and sizes of recent batches, the newest last.
-    batches : (T,) array
-        How many of these there are.
-    """
-
+    # The forest, as `mlht.State` has it.
     n_values: Annotated[IntArray, "m", "values"]
     shape: Annotated[Shape, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
-    rows: Annotated[float, ">=0"]
+    rows: Annotated[float, ">=0"]  # rows seen
+    # Of each tree the detector's means, variances and sizes of recent batches, the newest last.
     errors: Annotated[FloatArray, "T 3 32"]
-    batches: Annotated[IntArray, "T", "<33"]
+    batches: Annotated[IntArray, "T", "<33"]  # how many of these there are
 
 
 @dataclass(frozen=True)
 class EaHT(Algorithm[State]):
-    """The algorithm.
-
-    Parameters
-    ----------
-    trees : mlht.HoeffdingTree
-        The trees.
-    seed : int
-        What the rows' weights are drawn from.
-    """
+    """The algorithm."""
 
     trees: mlht.HoeffdingTree
-    seed: int
+    seed: int  # what the rows' weights are drawn from
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     @property
     def n_trees(self) -> int:
@@ -116,8 +96,7 @@ class EaHT(Algorithm[State]):
         rng = np.random.default_rng([self.seed, int(state.rows)])
         often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
         rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
-        growing, shared = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
-        forest = self.trees.frozen(growing, shared)
+        forest = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
         errors = np.stack([[np.pad(part, (_KEPT - len(part), 0)) for part in seen] for seen in watched])
         batches = np.array([len(seen.sizes) for seen in watched], dtype=np.intp)
         return State(*forest, state.rows + X.shape[0], errors, batches)
@@ -155,10 +134,6 @@ class EaHT(Algorithm[State]):
         """Bring the average vote into (0, 1)."""
         return soft_clip(self._votes(derived, X))
 
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
-
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         return State(*self.trees.grow_labels(mlht.State(*state[:4]), n_labels, rng), *state[4:])
@@ -168,23 +143,13 @@ class EaHT(Algorithm[State]):
         return State(*self.trees.grow_features(mlht.State(*state[:4]), n_values), *state[4:])
 
 
-class EaHTClassifier(OnlineClassifier):
+class EaHTClassifier(mlht.TreeClassifier):
     """Ensemble of multi-label Hoeffding trees: online bagging, with a new tree where one's errors grow.
 
     Parameters
     ----------
     n_trees : int, default=10
         Number of trees.
-    leaf : {"naive_bayes", "majority", "meka", "pruned_sets"}, default="naive_bayes"
-        What leaves predict: see `MLHTClassifier`.
-    entropy : {"rows", "occurrences", "intended"}, default="rows"
-        Of which shares entropy is taken: see `MLHTClassifier`.
-    grace_period : float, default=200
-        Rows, or label occurrences, that must come between two attempts to split a leaf.
-    delta : float, default=1e-7
-        Probability with which a split may be the wrong one.
-    tau : float, default=0.05
-        Bound from which on features count as equally good, and the best is taken.
     random_state : int, Generator, RandomState or None, default=None
         What the rows' weights are drawn from.
 
@@ -203,11 +168,6 @@ class EaHTClassifier(OnlineClassifier):
     """
 
     n_trees: int = 10
-    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
-    entropy: Literal["rows", "occurrences", "intended"] = "rows"
-    grace_period: float = 200
-    delta: float = 1e-7
-    tau: float = 0.05
     random_state: Any = None
 
     @classmethod
@@ -217,5 +177,4 @@ class EaHTClassifier(OnlineClassifier):
 
     def _algorithm(self, seed: int) -> EaHT:
         parameters.check_whole("n_trees", self.n_trees, 1)
-        n_trees = int(self.n_trees)
-        return EaHT(mlht.checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau, n_trees), seed)
+        return EaHT(self._trees(int(self.n_trees)), seed)

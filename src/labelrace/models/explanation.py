@@ -18,8 +18,6 @@ from labelrace.learners.candidates import LinearForm
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Explanation", "explain"]
-
 
 @dataclass(frozen=True)
 class Explanation:

@@ -30,29 +30,15 @@ from labelrace import parameters
 from labelrace.core.linalg import top_eigenpairs
 from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["FaIE", "FaIEClassifier"]
-
 
 @dataclass(frozen=True)
 class FaIE(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of codes.
-    alpha : float
-        Weight of predictability.
-    coding : {"centred", "signs", "binary"}
-        Labels as numbers.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    n_components: str | int
-    alpha: float
-    coding: str
-    settings: Settings
+    n_components: str | int  # "log2", "log2_squared" or int: number of codes
+    alpha: float  # weight of predictability
+    coding: str  # "centred", "signs", "binary": labels as numbers
+    settings: Settings  # penalty, scaling and forgetting
 
     needs_exact_yy = True
 

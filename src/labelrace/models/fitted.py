@@ -20,8 +20,6 @@ from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["Fitted", "aligned", "joint_schema"]
-
 # What comes of sums that no rows can have: a file may hold any.
 _BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 # What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
@@ -311,9 +309,9 @@ def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray
 def _grown(fitted: Fitted, schema: Schema) -> Fitted:
     """Grow a model, if it can."""
     old, algorithm = fitted.schema, fitted.algorithm
-    reason = algorithm.why_no_new_labels() if schema.n_labels > old.n_labels else None
-    if reason is None and schema.n_labels > old.n_labels:
-        reason = algorithm.why_too_many_labels(schema.n_labels)
+    reason = None
+    if schema.n_labels > old.n_labels:
+        reason = algorithm.why_no_new_labels() or algorithm.why_too_many_labels(schema.n_labels)
     if reason is None and schema.n_features > old.n_features:
         reason = algorithm.why_no_new_features()
     if reason:

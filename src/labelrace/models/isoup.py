@@ -25,6 +25,7 @@ Learning 106 (2017).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -42,52 +43,31 @@ from labelrace.learners.tree import AT_MOST, Growing, Shape, Split
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["ISOUPTree", "ISOUPTreeClassifier", "Leaf", "State"]
-
 # Each side of a cut must have this share of the rows.
 _LEAST_SHARE = 0.05
 
 
 class Leaf(NamedTuple):
-    """A leaf; in a state, all leaves, stacked.
+    """A leaf; in a state, all leaves, stacked."""
 
-    Attributes
-    ----------
-    rows, sums : float and (l,) array
-        Rows since the leaf began, and those with each label.
-    old_rows, old_sums : float and (l,) array
-        The same of the rows that the split gave it.
-    cuts : Cuts
-        The rows since the leaf began, by feature and value.
-    linear : Linear
-        The linear model; of no features, if leaves have none.
-    """
-
+    # Rows since the leaf began, and those with each label.
     rows: Annotated[FloatArray, ""]
     sums: Annotated[FloatArray, "l"]
+    # The same of the rows that the split gave it.
     old_rows: Annotated[FloatArray, ""]
     old_sums: Annotated[FloatArray, "l"]
-    cuts: Cuts
-    linear: Linear
+    cuts: Cuts  # the rows since the leaf began, by feature and value
+    linear: Linear  # the linear model; of no features, if leaves have none
 
 
 class State(NamedTuple):
-    """The tree.
+    """The tree."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    shape, leaves
-        The nodes, and the leaves among them.
-    inputs : Inputs
-        Statistics of the features, for linear models.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # The nodes, and the leaves among them.
     shape: Annotated[Shape, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
-    inputs: Inputs
+    inputs: Inputs  # statistics of the features, for linear models
 
 
 class Derived(NamedTuple):
@@ -101,29 +81,16 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class ISOUPTree(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    grace : int
-        Rows of a leaf between two attempts to split it.
-    delta : float
-        Probability with which a split may be the wrong one.
-    tau : float
-        A bound from which on features count as equal.
-    linear : bool
-        Whether leaves have linear models.
-    as_moa : bool
-        Whether constant labels and inherited rows count as in MOA's program.
-    """
-
-    grace: int
-    delta: float
-    tau: float
-    linear: bool
-    as_moa: bool
+    grace: int  # rows of a leaf between two attempts to split it
+    delta: float  # probability with which a split may be the wrong one
+    tau: float  # a bound from which on features count as equal
+    linear: bool  # whether leaves have linear models
+    as_moa: bool  # whether constant labels and inherited rows count as in MOA's program
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make a tree of one leaf that has seen nothing."""
@@ -138,18 +105,12 @@ class ISOUPTree(Algorithm[State]):
         growing = Growing(state.shape, tree.separate(state.leaves))
         inputs = leaf_linear.inputs(state.inputs, X) if self.linear else state.inputs
         Z = leaf_linear.standardised(inputs, X) if self.linear else None
-        waiting = [(int(state.shape.roots[0]), np.arange(X.shape[0]))]
-        while waiting:
-            node, rows = waiting.pop()
-            for leaf, group in growing.groups(node, X, rows):
-                rest = self._learn_leaf(growing, leaf, _Batch(X, Y, Z), group)
-                if len(rest):
-                    waiting.append((leaf, rest))
+        growing.learn(growing.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, growing, _Batch(X, Y, Z)))
         room = max(leaf.cuts.at.shape[1] for leaf in growing.leaves)
         leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in growing.leaves]
         return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves), inputs)
 
-    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
         place = growing.child[node]
         while len(rows):
@@ -242,10 +203,6 @@ class ISOUPTree(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Bring the leaves' values into (0, 1)."""
         return soft_clip(self._values(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""

@@ -21,8 +21,6 @@ from labelrace.models.default import LabelRace, State
 from labelrace.models.fitted import Fitted, aligned, joint_schema
 from labelrace.typing import AnyMatrix, IntArray
 
-__all__ = ["SHARES", "Gain", "added", "gain", "joined", "merged", "widened"]
-
 SHARES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 """Points between the mean and the sum that are tried, for columns that all shards have met."""
 
@@ -31,21 +29,11 @@ _WITHOUT_ROWS = 0.5
 
 
 class Gain(NamedTuple):
-    """What shards have learned since their start.
+    """What shards have learned since their start."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Names of labels and features; those of the start are first.
-    learners : Gains
-        Of the linear models.
-    n_drifts : float
-        Drifts found, in the shard that found most.
-    """
-
-    schema: Schema
-    learners: Gains
-    n_drifts: float
+    schema: Schema  # names of labels and features; those of the start are first
+    learners: Gains  # of the linear models
+    n_drifts: float  # drifts found, in the shard that found most
 
 
 def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:

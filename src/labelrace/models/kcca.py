@@ -38,12 +38,9 @@ from labelrace.core import draws, sums
 from labelrace.core.linalg import right_singular
 from labelrace.core.regression import penalised
 from labelrace.core.schema import Schema
-from labelrace.exceptions import MergeError
 from labelrace.models import compression
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
-
-__all__ = ["KCCA", "KCCAClassifier", "State"]
 
 # Penalty of the decoder: codes have about unit length.
 _DECODER_PENALTY = 1e-6
@@ -63,33 +60,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class KCCA(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of codes.
-    n_random_features : int
-        Random features of the labels, ``D``.
-    width : float or None
-        Squared width ``σ²``; None takes it from the first batch.
-    label_penalty : float
-        ``κ``.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the random features are drawn from.
-    given : (frequencies, phases) or None
-        ``Ω`` (l rows of D) and ``p``, where they are given.
-    """
-
-    n_components: str | int
-    n_random_features: int
-    width: float | None
-    label_penalty: float
-    settings: Settings
-    seed: int = 0
-    given: tuple[Rows, tuple[float, ...]] | None = None
+    n_components: str | int  # "log2", "log2_squared" or int: number of codes
+    n_random_features: int  # random features of the labels, ``D``
+    width: float | None  # squared width ``σ²``; None takes it from the first batch
+    label_penalty: float  # ``κ``
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int = 0  # what the random features are drawn from
+    given: tuple[Rows, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
 
     state_type = State
     needs_exact_yy = True
@@ -101,10 +80,7 @@ class KCCA(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; random features that are given must fit the labels."""
-        if self.given is not None and len(self.given[0]) != schema.n_labels:
-            raise ValueError(
-                f"frequencies must have a row for each of the {schema.n_labels} labels, got {len(self.given[0])} rows."
-            )
+        compression.check_given("frequencies", self.given and self.given[0], schema.n_labels)
         return State(*super().init(schema, rng), self.width or 0.0)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
@@ -160,10 +136,8 @@ class KCCA(Compression):
 
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put labels and features in another order; with random features, labels must stay where they are."""
-        if self.n_random_features and not np.array_equal(labels, np.arange(len(labels))):
-            raise MergeError(
-                "The models must have their labels in the same order, which settles their random features."
-            )
+        if self.n_random_features:
+            compression.refuse_other_order(labels, "features")
         return super().reordered(state, labels, features)
 
     def why_no_new_labels(self) -> str | None:

@@ -44,30 +44,17 @@ from labelrace.models.inputs import Owner
 from labelrace.models.relevance import Relevance
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Monitored", "Part", "Watched", "assembled", "learned", "refuse", "taken", "watched"]
-
 # Never new, nor young by itself: the target that stands for the labels of other shares.
 _OTHERS = 0.0
 
 
 class Part(NamedTuple):
-    """A share of a model's labels.
+    """A share of a model's labels."""
 
-    Attributes
-    ----------
-    owner : Owner
-        The model's class and algorithm.
-    schema : Schema
-        Of all labels.
-    state : RaceShare, or the state of the algorithm
-        Of the share's own labels.
-    share, shares : int
-        Which share, and of how many.
-    """
-
-    owner: Owner
-    schema: Schema
-    state: Any
+    owner: Owner  # the model's class and algorithm
+    schema: Schema  # of all labels
+    state: Any  # of the share's own labels: a `RaceShare`, or the state of the algorithm
+    # Which share, and of how many.
     share: int
     shares: int
 

@@ -19,9 +19,6 @@ from labelrace.models import naming
 from labelrace.models.naming import NamedRows
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["Labels", "added_names", "check_label_matrix", "first_labels", "next_labels", "renamed"]
-
-
 _TWO = "a row for each of X and a column for each label"
 
 

@@ -17,12 +17,10 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace.learners import columns, neighbours, tree
+from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.learners.neighbours import Rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
-
-__all__ = ["BayesLeaves", "LabelSets", "LeafLearner", "Majority", "MajorityLeaves"]
-
 
 # Log odds beyond which probabilities are no longer told apart.
 _SURE = 30.0
@@ -38,8 +36,8 @@ class LeafLearner(ABC):
         """Make the state of leaves that have seen nothing."""
 
     @abstractmethod
-    def unpacked(self, state: Any, X: AnyMatrix, Y: AnyMatrix) -> tuple[Any, list[Any]]:
-        """Return what leaves share while a batch is learned, and each leaf's part."""
+    def unpacked(self, state: Any, n_values: IntArray, Y: AnyMatrix) -> tuple[Any, list[Any]]:
+        """Return what leaves share while a batch is learned, and each leaf's part; ``n_values`` is then the tree's."""
 
     @abstractmethod
     def packed(self, shared: Any, parts: list[Any]) -> Any:
@@ -49,67 +47,43 @@ class LeafLearner(ABC):
     def fresh(self, shared: Any) -> Any:
         """Make the part of a leaf that has seen nothing."""
 
-    def n_values(self, shared: Any) -> IntArray:
-        """Return the number of values of each nominal feature, those of the batch included."""
-        n_values: IntArray = shared.n_values
-        return n_values
-
     @abstractmethod
-    def learned(
-        self, part: Any, mass: FloatArray, rows: FloatArray, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any
-    ) -> Any:
-        """Learn rows of a leaf; ``mass`` and ``rows`` are what it had before, ``places`` are the rows in the batch."""
+    def learned(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> Any:
+        """Learn rows of a leaf; ``leaf`` is what it had before, ``places`` are the rows in the batch."""
 
     @abstractmethod
     def derive(self, state: Any, leaves: list[Any]) -> Any:
         """Compute what predicting needs."""
 
-    @abstractmethod
     def scores(self, derived: Any, leaf: int, X: AnyMatrix) -> FloatArray:
-        """Compute the scores of rows that reached a leaf; positive ones are predicted."""
+        """Compute the scores of rows that reached a leaf, by default the same for all; positive ones are predicted."""
+        return np.tile(derived[leaf], (X.shape[0], 1))
 
     @abstractmethod
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Turn scores into probabilities."""
 
-    @abstractmethod
     def votes(self, scores: FloatArray) -> FloatArray:
-        """Turn scores into what a tree of an ensemble says, 0 to 1."""
+        """Turn scores into what a tree of an ensemble says, 0 to 1: by default probabilities."""
+        return self.probabilities(scores)
 
-    @abstractmethod
     def grow_labels(self, state: Any, n_labels: int) -> Any:
-        """Add labels that were absent so far."""
+        """Add labels that were absent so far, where these matter."""
+        return state
 
-    @abstractmethod
     def grow_features(self, state: Any, n_values: IntArray) -> Any:
-        """Add features that were 0 so far."""
+        """Add features that were 0 so far, where these matter."""
+        return state
 
 
 class Majority(NamedTuple):
-    """Label sets, and how often each leaf saw them.
+    """Label sets, and how often each leaf saw them."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    sets : Rows
-        The distinct label sets, in the order in which they came.
-    n_labels : float
-        Number of labels.
-    seen : (L, S) array
-        Rows of each leaf with each label set.
-    leader : (L,) array
-        The most frequent set of each leaf, -1 if it has none.
-    began : (L,) array
-        Whether the leaf, or one that it comes from, has had a row.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]
-    n_labels: Annotated[float, "=l"]
-    seen: Annotated[FloatArray, "L S", ">=0"]
-    leader: Annotated[IntArray, "L", "-1<S"]
-    began: Annotated[FloatArray, "L"]
+    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
+    n_labels: Annotated[float, "=l"]  # number of labels
+    seen: Annotated[FloatArray, "L S", ">=0"]  # rows of each leaf with each label set
+    leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none
+    began: Annotated[FloatArray, "L"]  # whether the leaf, or one that it comes from, has had a row
 
 
 class LabelSets(NamedTuple):
@@ -120,17 +94,24 @@ class LabelSets(NamedTuple):
     of_row: IntArray
 
 
+class SetLeaves(LeafLearner):
+    """Leaves that predict a label set: a score is a label's share of rows, less one where the set does not have it."""
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Map scores, -1 to 1, to 0 to 1: labels of the set come before the others, both by their shares."""
+        return (scores + 1.0) / 2.0
+
+    def votes(self, scores: FloatArray) -> FloatArray:
+        """Vote for the labels of the set."""
+        return (scores > 0).astype(float)
+
+
 @dataclass(frozen=True)
-class MajorityLeaves(LeafLearner):
-    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent.
+class MajorityLeaves(SetLeaves):
+    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent."""
 
-    Parameters
-    ----------
-    as_meka : bool, default=False
-        Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
-        MEKA's.
-    """
-
+    # Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
+    # MEKA's.
     as_meka: bool = False
 
     state_type = Majority
@@ -139,9 +120,9 @@ class MajorityLeaves(LeafLearner):
         """Make leaves that have seen nothing."""
         none = neighbours.stored(scipy.sparse.csr_array((0, n_labels)))
         leader = np.full(n_leaves, -1)
-        return Majority(n_values, none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
+        return Majority(none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
 
-    def unpacked(self, state: Majority, X: AnyMatrix, Y: AnyMatrix) -> tuple[LabelSets, list[Any]]:
+    def unpacked(self, state: Majority, n_values: IntArray, Y: AnyMatrix) -> tuple[LabelSets, list[Any]]:
         """Find the label sets of a batch, new ones behind those that are known."""
         known = neighbours.as_matrix(state.sets, Y.shape[1])
         both = scipy.sparse.vstack([known, Y], format="csr")
@@ -155,7 +136,7 @@ class MajorityLeaves(LeafLearner):
             dtype=np.intp,
         )
         _, first = np.unique(of_row, return_index=True)
-        shared = LabelSets(columns.widest_values(state.n_values, X), both[first], of_row[known.shape[0] :])
+        shared = LabelSets(n_values, both[first], of_row[known.shape[0] :])
         room = len(first) - state.seen.shape[1]
         leaves = zip(state.seen, state.leader, state.began, strict=True)
         return shared, [(np.pad(seen, (0, room)), int(leader), float(began)) for seen, leader, began in leaves]
@@ -164,7 +145,6 @@ class MajorityLeaves(LeafLearner):
         """Stack the leaves."""
         seen, leader, began = zip(*parts, strict=True)
         return Majority(
-            shared.n_values,
             neighbours.stored(shared.sets),
             float(shared.sets.shape[1]),
             np.stack(seen),
@@ -176,16 +156,7 @@ class MajorityLeaves(LeafLearner):
         """Make a leaf that has seen nothing."""
         return np.zeros(shared.sets.shape[0]), -1, 0.0
 
-    def learned(
-        self,
-        part: Any,
-        mass: FloatArray,
-        rows: FloatArray,
-        X: AnyMatrix,
-        Y: AnyMatrix,
-        places: IntArray,
-        shared: LabelSets,
-    ) -> Any:
+    def learned(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: LabelSets) -> Any:
         """Count label sets, row by row, as the lead depends on their order."""
         seen, leader, began = part
         counts = seen.tolist()
@@ -202,39 +173,16 @@ class MajorityLeaves(LeafLearner):
         has = np.vstack([sets, np.zeros((1, sets.shape[1]))])[state.leader]
         return share + has - 1.0
 
-    def scores(self, derived: FloatArray, leaf: int, X: AnyMatrix) -> FloatArray:
-        """Return the same scores for every row."""
-        return np.tile(derived[leaf], (X.shape[0], 1))
-
-    def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Map scores, -1 to 1, to 0 to 1: labels of the leading set come before the others, both by their shares."""
-        return (scores + 1.0) / 2.0
-
-    def votes(self, scores: FloatArray) -> FloatArray:
-        """Vote for the labels of the set."""
-        return (scores > 0).astype(float)
-
     def grow_labels(self, state: Majority, n_labels: int) -> Majority:
         """Add labels that no set has."""
         return state._replace(n_labels=float(n_labels))
 
-    def grow_features(self, state: Majority, n_values: IntArray) -> Majority:
-        """Go on not looking at features."""
-        return state._replace(n_values=n_values)
-
 
 class Bayes(NamedTuple):
-    """Naive Bayes for each label in every leaf, and how it has done.
+    """Naive Bayes for each label in every leaf, and how it has done."""
 
-    Attributes
-    ----------
-    learners : NaiveBayesState
-        Sums, of all leaves, stacked.
-    right : (L, 2, l) array
-        Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
-    """
-
-    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]
+    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]  # sums, of all leaves, stacked
+    # Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
     right: Annotated[FloatArray, "L 2 l"]
 
 
@@ -256,13 +204,11 @@ class BayesLeaves(LeafLearner):
         """Make leaves that have seen nothing."""
         return tree.stacked([Bayes(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves, _SHARED)
 
-    def unpacked(self, state: Bayes, X: AnyMatrix, Y: AnyMatrix) -> tuple[Bayes, list[Any]]:
+    def unpacked(self, state: Bayes, n_values: IntArray, Y: AnyMatrix) -> tuple[Bayes, list[Any]]:
         """Take the leaves apart, with room for new nominal values."""
-        known = state.learners.n_values
-        n_values = columns.widest_values(known, X)
         parts = tree.separate(state, _SHARED)
         empty = Bayes(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
-        if (n_values > known).any():
+        if (n_values > state.learners.n_values).any():
             parts = [part._replace(learners=self.bank.merge(part.learners, empty.learners)) for part in parts]
         return empty, parts
 
@@ -275,18 +221,12 @@ class BayesLeaves(LeafLearner):
         """Make a leaf that has seen nothing."""
         return shared
 
-    def n_values(self, shared: Bayes) -> IntArray:
-        """Return the number of values of each nominal feature."""
-        return shared.learners.n_values
-
-    def learned(
-        self, part: Bayes, mass: FloatArray, rows: FloatArray, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any
-    ) -> Bayes:
+    def learned(self, part: Bayes, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> Bayes:
         """Judge both ways to predict by the rows, then learn them."""
         right = part.right
         if part.learners.rows[-1] > 0:
             truth = columns.dense(Y) > 0
-            by_share = np.broadcast_to(2.0 * mass > rows, truth.shape)
+            by_share = np.broadcast_to(2.0 * leaf.mass > leaf.rows, truth.shape)
             by_bayes = self.bank.predict(self.bank.derive(part.learners), X) > 0
             right = right + np.stack([(said == truth).sum(axis=0) for said in (by_share, by_bayes)])
         return Bayes(self.bank.update(part.learners, X, Y), right)
@@ -310,10 +250,6 @@ class BayesLeaves(LeafLearner):
         """Turn log odds into probabilities."""
         result: FloatArray = expit(scores)
         return result
-
-    def votes(self, scores: FloatArray) -> FloatArray:
-        """Vote with the probabilities."""
-        return self.probabilities(scores)
 
     def grow_labels(self, state: Bayes, n_labels: int) -> Bayes:
         """Add labels that were absent so far; both ways to predict were right about them."""

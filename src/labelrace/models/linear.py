@@ -29,32 +29,19 @@ from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["LinearAlgorithm", "LinearClassifier", "State"]
-
 
 class State(NamedTuple):
-    """Weights, what was gained for each of them, and what monitored rows have shown.
+    """Weights, what was gained for each of them, and what monitored rows have shown."""
 
-    Attributes
-    ----------
-    scaling : ScalingState
-        How columns are scaled.
-    weights, gained : (M, l) arrays, or Tables for sparse data
-    intercepts, intercept_gained : (l,) arrays
-        The same for the feature that is always 1.
-    rows : float
-        Rows learned so far.
-    watch : Watch
-        What rows have shown before they were learned.
-    """
-
-    scaling: ScalingState
+    scaling: ScalingState  # how columns are scaled
+    # Of sparse data, Tables.
     weights: Annotated[Array, "M+r l", "float"]
     gained: Annotated[Array, "M+r l", "float"]
+    # The same for the feature that is always 1.
     intercepts: Annotated[FloatArray, "l"]
     intercept_gained: Annotated[FloatArray, "l"]
-    rows: Annotated[float, ">=0"]
-    watch: Annotated[Watch, "o=l"]
+    rows: Annotated[float, ">=0"]  # rows learned so far
+    watch: Annotated[Watch, "o=l"]  # what rows have shown before they were learned
 
 
 class Derived(NamedTuple):
@@ -196,10 +183,6 @@ class LinearAlgorithm(Algorithm[State]):
         """Compute the adjusted scores once for both."""
         rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
         return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged."""
-        return "what they have learned depends on the order of the rows"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels of which nothing is known."""

@@ -38,8 +38,6 @@ from labelrace.learners import columns
 from labelrace.models.compression import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MANIAC", "Layer", "MANIACClassifier", "State", "layer_sizes", "outputs", "trained"]
-
 _PENALTY = 1e-6  # of the decoder, relative to the codes
 _ADAM = 0.9, 0.999, 1e-8
 _RANK = 1e-9  # share of the largest eigenvalue up to which others are zero
@@ -80,37 +78,18 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class MANIAC(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    stages : int
-        Number of layers of codes.
-    shrink : float
-        Units of a layer, as a share of those before it.
-    linear : bool
-        Whether units are linear.
-    by_net : bool
-        Whether the net decodes the labels that it knows.
-    epochs, minibatch : int
-        Times that rows are gone through for each training, and rows of a step.
-    rate : float
-        Step of Adam.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    seed : int
-        What the order of rows is drawn from.
-    """
-
-    stages: int
-    shrink: float
-    linear: bool
-    by_net: bool
+    stages: int  # number of layers of codes
+    shrink: float  # units of a layer, as a share of those before it
+    linear: bool  # whether units are linear
+    by_net: bool  # whether the net decodes the labels that it knows
+    # Times that rows are gone through for each training, and rows of a step.
     epochs: int
     minibatch: int
-    rate: float
-    settings: Settings
-    seed: int
+    rate: float  # step of Adam
+    settings: Settings  # penalty, scaling and forgetting
+    seed: int  # what the order of rows is drawn from
 
     state_type = State
     keeps_yy = False

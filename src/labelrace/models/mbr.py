@@ -35,59 +35,32 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Derived", "MBRClassifier", "Stack", "State", "checked_learner", "too_many_labels"]
-
 # Labels at the most: 20,000 make a table of 3.2 GB.
 _MOST_LABELS = 20_000
 
 
 class State(NamedTuple):
-    """What both levels remember.
+    """What both levels remember."""
 
-    Attributes
-    ----------
-    learners : NaiveBayesState
-        Binary relevance's sums.
-    together : (l, l) array
-        Rows for which the first level predicted label i, a row, while label j, a column, was there.
-    predicted : (l,) array
-        Rows for which the first level predicted each label.
-    """
-
-    learners: Annotated[NaiveBayesState, "t=l"]
+    learners: Annotated[NaiveBayesState, "t=l"]  # binary relevance's sums
+    # Rows for which the first level predicted label i, a row, while label j, a column, was there.
     together: Annotated[FloatArray, "l l", ">=0"]
-    predicted: Annotated[FloatArray, "l", ">=0"]
+    predicted: Annotated[FloatArray, "l", ">=0"]  # rows for which the first level predicted each label
 
 
 class Derived(NamedTuple):
-    """What predicting needs.
+    """What predicting needs."""
 
-    Attributes
-    ----------
-    learners
-        The first level.
-    constant : (l,) array
-        What the second level adds where the first predicts nothing.
-    weights : (l, l) array
-        What the prediction of a label, a row, adds to that for another, a column.
-    """
-
-    learners: Any
-    constant: FloatArray
-    weights: FloatArray
+    learners: Any  # the first level
+    constant: FloatArray  # (l,): what the second level adds where the first predicts nothing
+    weights: FloatArray  # (l, l): what the prediction of a label, a row, adds to that for another, a column
 
 
 @dataclass(frozen=True)
 class Stack(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : NaiveBayes
-        The learners of the first level.
-    """
-
-    bank: NaiveBayes
+    bank: NaiveBayes  # the learners of the first level
 
     state_type = State
 
@@ -151,21 +124,16 @@ class Stack(BankAlgorithm[State]):
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table would be too large."""
-        return too_many_labels(n_labels)
+        if n_labels <= _MOST_LABELS:
+            return None
+        size = f"which would be {8e-9 * n_labels**2:.0f} GB"
+        return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, and never predicted."""
         new = n_labels - len(state.predicted)
         learners = self.bank.grow_components(state.learners, n_labels)
         return State(learners, np.pad(state.together, (0, new)), columns.pad_rows(state.predicted, n_labels))
-
-
-def too_many_labels(n_labels: int) -> str | None:
-    """Return why there is no room for so many labels; None if there is."""
-    if n_labels <= _MOST_LABELS:
-        return None
-    size = f"which would be {8e-9 * n_labels**2:.0f} GB"
-    return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
 
 
 def checked_learner(learner: Any) -> NaiveBayes:

@@ -34,49 +34,28 @@ from labelrace.models import mbr
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Chunks", "MBRChunksClassifier", "State"]
-
 # What all stacks have in common.
 _SHARED = ("n_values",)
 
 
 class State(NamedTuple):
-    """The newest stacks, and the newest batch.
+    """The newest stacks, and the newest batch."""
 
-    Attributes
-    ----------
-    stacks : mbr.State
-        All stacks, the oldest first: every array has one more axis, the first, but for ``n_values``.
-    scale : Scale
-        How features become coordinates, from the first batch.
-    X, Y : Rows
-        Features and labels of the newest batch.
-    """
-
+    # All stacks, the oldest first: every array has one more axis, the first, but for ``n_values``.
     stacks: Annotated[mbr.State, "stacked K"]
-    scale: Scale
+    scale: Scale  # how features become coordinates, from the first batch
+    # Features and labels of the newest batch.
     X: Annotated[Rows, "_n=w", "_m=m"]
     Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
 
 
 class Derived(NamedTuple):
-    """What predicting needs.
+    """What predicting needs."""
 
-    Attributes
-    ----------
-    stacks : list of mbr.Derived
-        The stacks, the oldest first.
-    weights : (K, l) array
-        Static weights, as numbers of rows.
-    right : (K, n, l) array
-        Which cells of the newest batch each stack has right.
-    n_values, scale, points
-        The newest batch, for distances.
-    """
-
-    stacks: list[mbr.Derived]
-    weights: FloatArray
-    right: FloatArray
+    stacks: list[mbr.Derived]  # the stacks, the oldest first
+    weights: FloatArray  # (K, l): static weights, as numbers of rows
+    right: FloatArray  # (K, n, l): which cells of the newest batch each stack has right
+    # The newest batch, for distances.
     n_values: IntArray
     scale: Scale
     points: AnyMatrix
@@ -84,26 +63,15 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunks(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    stack : mbr.Stack
-        What each batch trains.
-    size : int
-        Stacks that are kept.
-    k : int
-        Rows of the newest batch that give dynamic weights.
-    dynamic : bool
-        Whether weights depend on the row to be predicted.
-    """
-
-    stack: mbr.Stack
-    size: int
-    k: int
-    dynamic: bool
+    stack: mbr.Stack  # what each batch trains
+    size: int  # stacks that are kept
+    k: int  # rows of the newest batch that give dynamic weights
+    dynamic: bool  # whether weights depend on the row to be predicted
 
     state_type = State
+    unmergeable = "each keeps the newest batches, and either's could be newer"
 
     @property
     def skips_missing(self) -> bool:
@@ -182,13 +150,9 @@ class Chunks(Algorithm[State]):
         """Map the mean vote, -1 to 1, into (0, 1)."""
         return soft_clip(0.5 + 0.5 * self.scores(derived, X) / len(derived.stacks))
 
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's batches could be the newest."""
-        return "each keeps the newest batches, and either's could be newer"
-
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the tables would be too large."""
-        return mbr.too_many_labels(n_labels)
+        return self.stack.why_too_many_labels(n_labels)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far to every stack."""

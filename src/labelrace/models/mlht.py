@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -44,31 +45,17 @@ from labelrace.models.leaf_learners import BayesLeaves, LeafLearner, MajorityLea
 from labelrace.models.pruned_sets import ClassLeaves, PrunedSetLeaves
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["Derived", "HoeffdingTree", "MLHTClassifier", "State", "checked_tree"]
-
 # What children begin with is no whole number, and sums of it are rounded.
 _ROUNDING = 1e-9
 
 
 class State(NamedTuple):
-    """The tree, or trees.
+    """The tree, or trees."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    shape : Shape
-        The nodes.
-    leaves : Leaf
-        The leaves.
-    learners
-        Their learners.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    shape: Annotated[Shape, "T=@n_trees"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    shape: Annotated[Shape, "T=@n_trees"]  # the nodes
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
-    learners: Any
+    learners: Any  # of the leaves
 
 
 class Derived(NamedTuple):
@@ -80,33 +67,19 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class HoeffdingTree(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    leaf_learner : LeafLearner
-        What leaves predict by.
-    entropy : {"rows", "occurrences", "intended"}
-        Of which shares entropy is taken: each label's of the rows; or of the label occurrences, as a distribution, or
-        each label's.
-    grace : float
-        Weight that must come between two attempts to split a leaf.
-    delta : float
-        Probability with which a split may be the wrong one.
-    tau : float
-        A bound from which on features count as equal.
-    n_trees : int
-        Roots in the state, for ensembles.
-    """
-
-    leaf_learner: LeafLearner
+    leaf_learner: LeafLearner  # what leaves predict by
+    # "rows", "occurrences", "intended": of which shares entropy is taken: each label's of the rows; or of the label
+    # occurrences, as a distribution, or each label's.
     entropy: str
-    grace: float
-    delta: float
-    tau: float
-    n_trees: int = 1
+    grace: float  # weight that must come between two attempts to split a leaf
+    delta: float  # probability with which a split may be the wrong one
+    tau: float  # a bound from which on features count as equal
+    n_trees: int = 1  # roots in the state, for ensembles
 
     state_type = State
+    unmergeable = "each tree has splits of its own"
 
     @property
     def by_rows(self) -> bool:
@@ -132,42 +105,29 @@ class HoeffdingTree(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
         Y = scipy.sparse.csr_array(Y)
-        return self.frozen(*self.learned(state, X, Y, [np.arange(X.shape[0])]))
+        return self.learned(state, X, Y, [np.arange(X.shape[0])])
 
     def learned(
         self, state: State, X: AnyMatrix, Y: AnyMatrix, rows: list[IntArray], restarted: Sequence[int] = ()
-    ) -> tuple[Growing, Any]:
-        """Let each tree learn some rows, in their order, some after they begin anew.
-
-        Returns the nodes and what leaf learners share.
-        """
+    ) -> State:
+        """Let each tree learn some rows, in their order, some after they begin anew."""
         n_values = columns.widest_values(state.n_values, X)
         leaves = [
             leaf._replace(statistics=label_statistics.widen(leaf.statistics, state.n_values, n_values))
             for leaf in tree.separate(state.leaves)
         ]
-        shared, learners = self.leaf_learner.unpacked(state.learners, X, Y)
+        shared, learners = self.leaf_learner.unpacked(state.learners, n_values, Y)
         growing = Growing(state.shape, list(zip(leaves, learners, strict=True)))
         for each in restarted:
             growing.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.fresh(shared)))
         batch = _Batch(X, Y, n_values, shared)
         for root, chosen in zip(growing.roots, rows, strict=True):
-            waiting = [(root, chosen)] if len(chosen) else []
-            while waiting:
-                node, some = waiting.pop()
-                for leaf, group in growing.groups(node, X, some):
-                    rest = self._learn_leaf(growing, leaf, batch, group)
-                    if len(rest):
-                        waiting.append((leaf, rest))
-        return growing, shared
+            growing.learn(root, X, chosen, partial(self._learn_leaf, growing, batch))
+        grown, taught = zip(*growing.leaves, strict=True)
+        packed = self.leaf_learner.packed(shared, list(taught))
+        return State(n_values, growing.shape(), tree.stacked(list(grown)), packed)
 
-    def frozen(self, growing: Growing, shared: Any) -> State:
-        """Turn nodes and leaves into a state."""
-        leaves, learners = zip(*growing.leaves, strict=True)
-        packed = self.leaf_learner.packed(shared, list(learners))
-        return State(self.leaf_learner.n_values(shared), growing.shape(), tree.stacked(list(leaves)), packed)
-
-    def _learn_leaf(self, growing: Growing, node: int, batch: _Batch, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
         place = growing.child[node]
         steps = np.ones(len(rows)) if self.by_rows else np.diff(batch.Y.indptr)[rows]
@@ -176,7 +136,7 @@ class HoeffdingTree(Algorithm[State]):
             due = self._due(leaf, batch.Y, rows, steps)
             stop = len(rows) if due is None else due + 1
             X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
-            learner = self.leaf_learner.learned(learner, leaf.mass, leaf.rows, X, Y, rows[:stop], batch.shared)
+            learner = self.leaf_learner.learned(learner, leaf, X, Y, rows[:stop], batch.shared)
             leaf = self._with_rows(leaf, X, Y, batch.n_values)
             rows, steps = rows[stop:], steps[stop:]
             if due is not None:
@@ -284,10 +244,6 @@ class HoeffdingTree(Algorithm[State]):
         """Turn scores into probabilities, as the leaf learner has them."""
         return self.leaf_learner.probabilities(self.scores(derived, X))
 
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own splits."""
-        return "each tree has splits of its own"
-
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: no leaf has a row of them."""
         new = n_labels - state.leaves.mass.shape[1]
@@ -332,8 +288,8 @@ class _Batch(NamedTuple):
     shared: Any
 
 
-class MLHTClassifier(OnlineClassifier):
-    """Multi-label Hoeffding tree: splits where the rows so far have shown which feature is best.
+class TreeClassifier(OnlineClassifier):
+    """What the classes of one tree and of several have in common.
 
     Parameters
     ----------
@@ -351,6 +307,30 @@ class MLHTClassifier(OnlineClassifier):
         Probability with which a split may be the wrong one.
     tau : float, default=0.05
         Bound from which on features count as equally good, and the best is taken.
+    """
+
+    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
+    entropy: Literal["rows", "occurrences", "intended"] = "rows"
+    grace_period: float = 200
+    delta: float = 1e-7
+    tau: float = 0.05
+
+    def _trees(self, n_trees: int) -> HoeffdingTree:
+        """Check the parameters, and make the algorithm of so many trees."""
+        parameters.check_choice("leaf", self.leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
+        parameters.check_choice("entropy", self.entropy, ("rows", "occurrences", "intended"))
+        parameters.check_number("grace_period", self.grace_period, 0, open_low=True)
+        parameters.check_number("delta", self.delta, 0, 1, open_low=True)
+        parameters.check_number("tau", self.tau, 0)
+        numbers = float(self.grace_period), float(self.delta), float(self.tau)
+        learner: LeafLearner = BayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves(self.leaf == "meka")
+        if self.leaf == "pruned_sets":
+            learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
+        return HoeffdingTree(learner, self.entropy, *numbers, n_trees)
+
+
+class MLHTClassifier(TreeClassifier):
+    """Multi-label Hoeffding tree: splits where the rows so far have shown which feature is best.
 
     See Also
     --------
@@ -367,30 +347,10 @@ class MLHTClassifier(OnlineClassifier):
     array([[ True, False]])
     """
 
-    leaf: Literal["naive_bayes", "majority", "meka", "pruned_sets"] = "naive_bayes"
-    entropy: Literal["rows", "occurrences", "intended"] = "rows"
-    grace_period: float = 200
-    delta: float = 1e-7
-    tau: float = 0.05
-
     @classmethod
     def moa(cls, **others: Any) -> Self:
         """Make the tree as MOA has it, with its majority label set in the leaves."""
         return cls(**{"leaf": "majority", "entropy": "occurrences", **others})
 
     def _algorithm(self, seed: int) -> HoeffdingTree:
-        return checked_tree(self.leaf, self.entropy, self.grace_period, self.delta, self.tau)
-
-
-def checked_tree(leaf: Any, entropy: Any, grace_period: Any, delta: Any, tau: Any, n_trees: int = 1) -> HoeffdingTree:
-    """Check the parameters of a tree and make its algorithm."""
-    parameters.check_choice("leaf", leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
-    parameters.check_choice("entropy", entropy, ("rows", "occurrences", "intended"))
-    parameters.check_number("grace_period", grace_period, 0, open_low=True)
-    parameters.check_number("delta", delta, 0, 1, open_low=True)
-    parameters.check_number("tau", tau, 0)
-    numbers = float(grace_period), float(delta), float(tau)
-    learner: LeafLearner = BayesLeaves() if leaf == "naive_bayes" else MajorityLeaves(leaf == "meka")
-    if leaf == "pruned_sets":
-        learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
-    return HoeffdingTree(learner, entropy, *numbers, n_trees)
+        return self._trees(1)

@@ -37,40 +37,23 @@ from labelrace.learners.neighbours import Rows, Scale, Single
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MLkNN", "MLkNNClassifier", "State", "count_tables"]
-
-
 # Labels of a window, or of a batch, that are dense while they are counted: 2²⁰ are 8 MB.
 _DENSE_CELLS = 2**20
 
 
 class State(NamedTuple):
-    """The window, and the tables if they are kept.
+    """The window, and the tables if they are kept."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    scale : Scale
-        How features become coordinates, from the first batch.
-    X, Y : Rows
-        Features and labels of the window's rows, the oldest first.
-    rows : float
-        Rows learned, not only those of the window.
-    present, absent : (l, k + 1) arrays
-        Rows with and without each label, by the number of neighbours that have it; prequential tables only.
-    lists : Lists
-        Neighbours of the rows of a full window; for tables of the window only.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    scale: Scale
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    scale: Scale  # how features become coordinates, from the first batch
+    # Features and labels of the window's rows, the oldest first.
     X: Annotated[Rows, "_n=w", "_m=m"]
     Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
-    rows: Annotated[float, ">=0"]
+    rows: Annotated[float, ">=0"]  # rows learned, not only those of the window
+    # Rows with and without each label, by the number of neighbours that have it; prequential tables only.
     present: Annotated[FloatArray, "l @k+1", ">=0"]
     absent: Annotated[FloatArray, "l @k+1", ">=0"]
-    lists: Annotated[Lists, "_n=@listed(w)"]
+    lists: Annotated[Lists, "_n=@listed(w)"]  # neighbours of the rows of a full window; for tables of the window only
 
 
 class Derived(NamedTuple):
@@ -88,32 +71,17 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class MLkNN(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    k : int
-        Number of neighbours.
-    window : int
-        Rows that are kept, the newest.
-    smoothing : float
-        Rows that each cell of the tables starts with.
-    prequential : bool
-        Whether tables are sums over the stream, or those of the window.
-    scaled : bool
-        Whether numeric features are divided by their range in the first batch.
-    newest_first : bool
-        Whether of rows at the same distance the newest is nearer.
-    """
-
-    k: int
-    window: int
-    smoothing: float
-    prequential: bool
-    scaled: bool
-    newest_first: bool
+    k: int  # number of neighbours
+    window: int  # rows that are kept, the newest
+    smoothing: float  # rows that each cell of the tables starts with
+    prequential: bool  # whether tables are sums over the stream, or those of the window
+    scaled: bool  # whether numeric features are divided by their range in the first batch
+    newest_first: bool  # whether of rows at the same distance the newest is nearer
 
     state_type = State
+    unmergeable = "each keeps the newest rows, and either's could be newer"
 
     @property
     def neighbour_lists(self) -> NeighbourLists:
@@ -250,10 +218,6 @@ class MLkNN(Algorithm[State]):
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that are more likely than not."""
         return self._looked_up(derived.confidence > 0.5, self._counts_of(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's rows could be the newest."""
-        return "each keeps the newest rows, and either's could be newer"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: no row, and no neighbour, has them."""

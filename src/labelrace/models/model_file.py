@@ -22,8 +22,6 @@ from labelrace.files import whole_file
 from labelrace.learners.table import Table
 from labelrace.typing import Array
 
-__all__ = ["FORMAT", "TYPES", "checksum", "new_header", "read", "write"]
-
 # Raise this when older versions of the library could misread what is written.
 FORMAT = 1
 _HEADER, _CHECKSUM = "labelrace", "checksum"

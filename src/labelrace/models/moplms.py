@@ -25,58 +25,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelrace import parameters
 from labelrace.core.linalg import generalised_inverse, top_eigenpairs
-from labelrace.core.regression import Linear
-from labelrace.models.compression import CODINGS, Compression, CompressionClassifier, Settings, View
+from labelrace.models.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import FloatArray, IntArray
-
-__all__ = ["MOPLMS", "MOPLMSClassifier", "landmark_weights"]
 
 _MOST_STEPS = 20_000
 _BISECTIONS = 15
 
 
-class Code(NamedTuple):
-    """As `labelrace.models.compression.Code`, with the labels that were chosen."""
-
-    linear: Linear
-    decoder: FloatArray
-    offset: FloatArray
-    selected: IntArray
-
-
 @dataclass(frozen=True)
 class MOPLMS(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : int or None
-        Number of landmarks at the most; None leaves it to the penalties.
-    lambda1, lambda2 : float
-        Penalties of rows and of cells, as shares of those that leave no landmark.
-    refit : bool
-        Whether the decoder is refitted on the landmarks.
-    coding : {"centred", "signs", "binary"}
-        Labels as numbers.
-    tol : float
-        Largest change of a weight at which the solution is taken for found.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    n_components: int | None
+    n_components: int | None  # number of landmarks at the most; None leaves it to the penalties
+    # Penalties of rows and of cells, as shares of those that leave no landmark.
     lambda1: float
     lambda2: float
-    refit: bool
-    coding: str
-    tol: float
-    settings: Settings
+    refit: bool  # whether the decoder is refitted on the landmarks
+    coding: str  # "centred", "signs", "binary": labels as numbers
+    tol: float  # largest change of a weight at which the solution is taken for found
+    settings: Settings  # penalty, scaling and forgetting
 
     needs_exact_yy = True
 
@@ -92,8 +65,7 @@ class MOPLMS(Compression):
         chosen = np.flatnonzero(weights.any(axis=1))
         refitted = generalised_inverse(gram[np.ix_(chosen, chosen)]) @ gram[chosen]
         decoder = refitted if self.refit else weights[chosen]
-        encoder = np.zeros((view.n_labels, len(chosen)))
-        encoder[chosen, np.arange(len(chosen))] = 1.0
+        encoder = np.equal.outer(np.arange(view.n_labels), chosen).astype(float)
         return Code(view.fit(coding, encoder), decoder / coding.scale, coding.centre, chosen)
 
     def _weights(self, gram: FloatArray, k: int) -> FloatArray:

@@ -32,8 +32,6 @@ from labelrace.learners.neighbours import Rows, Scale
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["MWC", "MWCClassifier", "State", "chosen_thresholds"]
-
 # The threshold of a label that is predicted nowhere: shares are at most 1.
 NOWHERE = 1.0 + 1e-9
 _FIRST_THRESHOLD = 0.5
@@ -42,28 +40,15 @@ _STEPS = 8
 
 
 class State(NamedTuple):
-    """The rows of all windows.
+    """The rows of all windows."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    scale : Scale
-        How features become coordinates, from the first batch.
-    X, Y : Rows
-        Features and labels of the rows that some window holds, the oldest first.
-    thresholds : (l,) array
-        From which score on each label is predicted.
-    batches : float
-        Batches learned.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    scale: Scale
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    scale: Scale  # how features become coordinates, from the first batch
+    # Features and labels of the rows that some window holds, the oldest first.
     X: Annotated[Rows, "_n=w", "_m=m"]
     Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
-    thresholds: Annotated[FloatArray, "l", "inf"]
-    batches: Annotated[float, ">=0"]
+    thresholds: Annotated[FloatArray, "l", "inf"]  # from which score on each label is predicted
+    batches: Annotated[float, ">=0"]  # batches learned
 
 
 class Derived(NamedTuple):
@@ -77,24 +62,16 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class MWC(Algorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    k : int
-        Number of neighbours.
-    n_present, n_absent : int
-        Sizes of a label's windows, of rows with it and of rows without it.
-    adapts : bool
-        Whether thresholds follow the stream, or stay.
-    """
-
-    k: int
+    k: int  # number of neighbours
+    # Sizes of a label's windows, of rows with it and of rows without it.
     n_present: int
     n_absent: int
-    adapts: bool
+    adapts: bool  # whether thresholds follow the stream, or stay
 
     state_type = State
+    unmergeable = "each keeps the newest rows, and either's could be newer"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
@@ -120,8 +97,8 @@ class MWC(Algorithm[State]):
         return State(
             n_values,
             state.scale,
-            neighbours.taken(rows, kept),
-            neighbours.taken(labels, kept),
+            neighbours.stored(rows[kept]),
+            neighbours.stored(labels[kept]),
             thresholds,
             state.batches + 1.0,
         )
@@ -173,10 +150,6 @@ class MWC(Algorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Bring the shares into (0, 1)."""
         return soft_clip(self.scores(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: either's rows could be the newest."""
-        return "each keeps the newest rows, and either's could be newer"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far; the newest rows are their windows."""

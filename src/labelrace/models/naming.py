@@ -16,8 +16,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
-__all__ = ["NamedRows", "aligned", "as_array", "feature_dicts", "label_sets", "moved", "places_among"]
-
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _GROUPS = (set, frozenset, list, tuple)
 # The places of names, by the identity of the array that holds them.

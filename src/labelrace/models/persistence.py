@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -33,8 +33,6 @@ from labelrace.models.shapes import Shapes
 from labelrace.parameters import check_flag, check_whole
 from labelrace.typing import Array
 
-__all__ = ["load", "packed", "restored"]
-
 _BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
@@ -46,7 +44,9 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
             "again."
         )
     schema = fitted.schema
-    tensors, absent, parts = _flatten(fitted.state, "state")
+    found = dict(_flatten(fitted.state, "state"))
+    parts = {place: value for place, value in found.items() if isinstance(value, int)}
+    tensors = {place: value for place, value in found.items() if value is not None and place not in parts}
     tensors["n_values"] = schema.n_values
     given = model.get_params(deep=False)
     if _are_equal(given.get("label_names"), schema.label_names):
@@ -60,7 +60,7 @@ def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]
         "label_dtype": schema.label_dtype.str,
         "seed": fitted.seed,
         # What the state does not have, and how often it has what it may have several times: all else must be there.
-        "absent": absent,
+        "absent": [place for place, value in found.items() if value is None],
         "parts": parts,
     }
     if hasattr(model, "source_"):
@@ -208,32 +208,23 @@ def _are_distinct(names: list[str]) -> bool:
     return bool((hashes[1:] != hashes[:-1]).all()) or len(set(names)) == len(names)
 
 
-def _flatten(state: Any, path: str) -> tuple[dict[str, Any], list[str], dict[str, int]]:
-    """List arrays and tables of a state by their paths, paths where there are none, and how many parts tuples have."""
-    tensors: dict[str, Any] = {}
-    absent: list[str] = []
-    parts: dict[str, int] = {}
+def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a state holds, by path: arrays and tables, None where it has none, and how many parts a tuple has."""
     for name, value in state._asdict().items():
         place = f"{path}.{name}"
-        inner = {place: value} if hasattr(value, "_asdict") else {}
-        if isinstance(value, tuple) and not inner:
-            parts[place] = len(value)
-            inner = {f"{place}.{number}": part for number, part in enumerate(value)}
-        elif value is None:
-            absent.append(place)
-        elif not inner:
-            tensors[place] = value if isinstance(value, Table) else np.asarray(value)
-        for where, part in inner.items():
-            if not hasattr(part, "_asdict"):
-                raise ValueError(
-                    f"A model with {place} of {type(part).__name__} cannot be saved: only arrays are written, never "
-                    "pickles. Use one of labelrace's own learners."
-                )
-            more = _flatten(part, where)
-            tensors |= more[0]
-            absent += more[1]
-            parts |= more[2]
-    return tensors, absent, parts
+        if hasattr(value, "_asdict"):
+            yield from _flatten(value, place)
+        elif isinstance(value, tuple):
+            yield place, len(value)
+            for number, part in enumerate(value):
+                if not hasattr(part, "_asdict"):
+                    raise ValueError(
+                        f"A model with {place} of {type(part).__name__} cannot be saved: only arrays are written, "
+                        "never pickles. Use one of labelrace's own learners."
+                    )
+                yield from _flatten(part, f"{place}.{number}")
+        else:
+            yield place, value if value is None or isinstance(value, Table) else np.asarray(value)
 
 
 class _StateReader:

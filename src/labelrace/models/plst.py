@@ -26,26 +26,14 @@ from typing import Any, Self
 from labelrace import parameters
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["PLST", "PLSTClassifier"]
-
 
 @dataclass(frozen=True)
 class PLST(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    n_components : {"log2", "log2_squared"} or int
-        Number of directions.
-    settings : Settings
-        Penalty, scaling and forgetting.
-    meka : bool
-        Whether to make MEKA's mistake.
-    """
-
-    n_components: str | int
-    settings: Settings
-    meka: bool = False
+    n_components: str | int  # "log2", "log2_squared" or int: number of directions
+    settings: Settings  # penalty, scaling and forgetting
+    meka: bool = False  # whether to make MEKA's mistake
 
     def code(self, view: View) -> Code:
         """Project onto the principal directions of the labels."""

@@ -28,13 +28,11 @@ from labelrace.learners import columns, label_statistics, neighbours, tree
 from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.neighbours import Rows
 from labelrace.learners.tree import Shape
-from labelrace.models.leaf_learners import LabelSets, LeafLearner, Majority, MajorityLeaves
+from labelrace.models.leaf_learners import LabelSets, LeafLearner, Majority, MajorityLeaves, SetLeaves
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from labelrace.models.mlht import HoeffdingTree
-
-__all__ = ["ClassLeaves", "PrunedSetLeaves", "PrunedSets"]
 
 
 class Tree(NamedTuple):
@@ -46,30 +44,16 @@ class Tree(NamedTuple):
 
 
 class PrunedSets(NamedTuple):
-    """What leaves know of label sets, and their trees of classes.
+    """What leaves know of label sets, and their trees of classes."""
 
-    Attributes
-    ----------
-    majority : Majority
-        The distinct label sets, and how often each leaf saw them.
-    X : Rows
-        The rows that leaves keep until they have classes, one leaf's after the other's.
-    sets : (b,) array
-        The label set of each row that is kept.
-    starts : (L + 1,) array
-        Where each leaf's rows start.
-    classes : (L, C) array
-        The label sets that are classes of each leaf, -1 where there are fewer.
-    trees : tuple of Tree
-        The tree of classes of each leaf.
-    """
-
-    majority: Majority
+    majority: Majority  # the distinct label sets, and how often each leaf saw them
+    # The rows that leaves keep until they have classes, one leaf's after the other's.
     X: Annotated[Rows, "_n=b", "_m=m"]
-    sets: Annotated[IntArray, "b", "<S"]
-    starts: Annotated[IntArray, "L+1", "starts b"]
+    sets: Annotated[IntArray, "b", "<S"]  # the label set of each row that is kept
+    starts: Annotated[IntArray, "L+1", "starts b"]  # where each leaf's rows start
+    # The label sets that are classes of each leaf, -1 where there are fewer.
     classes: Annotated[IntArray, "L C", "-1<S"]
-    trees: Annotated[tuple[Tree, ...], "each L", "own m C"]
+    trees: Annotated[tuple[Tree, ...], "each L", "own m C"]  # the tree of classes of each leaf
 
 
 class _Part(NamedTuple):
@@ -93,22 +77,12 @@ class _Derived(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PrunedSetLeaves(LeafLearner):
-    """Predict the most frequent label set at first, then one of few by a Hoeffding tree of classes.
+class PrunedSetLeaves(SetLeaves):
+    """Predict the most frequent label set at first, then one of few by a Hoeffding tree of classes."""
 
-    Parameters
-    ----------
-    trees : HoeffdingTree
-        The trees of classes, whose leaves are `ClassLeaves`.
-    warm_up : int, default=1000
-        Rows of a leaf before it has classes.
-    most : int, default=10
-        Classes at the most.
-    """
-
-    trees: HoeffdingTree
-    warm_up: int = 1000
-    most: int = 10
+    trees: HoeffdingTree  # the trees of classes, whose leaves are `ClassLeaves`
+    warm_up: int = 1000  # rows of a leaf before it has classes
+    most: int = 10  # classes at the most
 
     counter: ClassVar[MajorityLeaves] = MajorityLeaves()
     state_type = PrunedSets
@@ -132,10 +106,10 @@ class PrunedSetLeaves(LeafLearner):
             majority, np.zeros((0, len(n_values))), np.zeros(0, dtype=np.intp), np.full(self.most, -1), nothing
         )
 
-    def unpacked(self, state: PrunedSets, X: AnyMatrix, Y: AnyMatrix) -> tuple[LabelSets, list[_Part]]:
+    def unpacked(self, state: PrunedSets, n_values: IntArray, Y: AnyMatrix) -> tuple[LabelSets, list[_Part]]:
         """Find the label sets of a batch, and take the leaves apart."""
-        shared, counted = self.counter.unpacked(state.majority, X, Y)
-        kept, bounds = neighbours.as_matrix(state.X, X.shape[1]), state.starts.tolist()
+        shared, counted = self.counter.unpacked(state.majority, n_values, Y)
+        kept, bounds = neighbours.as_matrix(state.X, len(n_values)), state.starts.tolist()
         parts = [
             _Part(each, kept[start:stop], state.sets[start:stop], classes, made)
             for each, start, stop, classes, made in zip(
@@ -161,19 +135,10 @@ class PrunedSetLeaves(LeafLearner):
         """Make a leaf that has seen nothing."""
         return self._empty(self.counter.fresh(shared), shared.n_values)
 
-    def learned(
-        self,
-        part: _Part,
-        mass: FloatArray,
-        rows: FloatArray,
-        X: AnyMatrix,
-        Y: AnyMatrix,
-        places: IntArray,
-        shared: LabelSets,
-    ) -> _Part:
+    def learned(self, part: _Part, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> _Part:
         """Count label sets; keep rows until there are classes, then let their tree learn."""
         waiting, sets = max(0, self.warm_up - int(part.majority[0].sum())), shared.of_row[places]
-        part = part._replace(majority=self.counter.learned(part.majority, mass, rows, X, Y, places, shared))
+        part = part._replace(majority=self.counter.learned(part.majority, leaf, X, Y, places, shared))
         if waiting:
             some = slice(0, waiting)
             sets_kept = np.concatenate([part.sets, sets[some]])
@@ -202,7 +167,7 @@ class PrunedSetLeaves(LeafLearner):
         return part._replace(tree=Tree(after.n_values, after.shape, after.leaves))
 
     def _state(self, made: Tree) -> Any:
-        return self.trees.state_type(*made, Classes(made.n_values, float(len(made.leaves.rows))))
+        return self.trees.state_type(*made, Classes(float(len(made.leaves.rows))))
 
     def derive(self, state: PrunedSets, leaves: list[Any]) -> _Derived:
         """Compute shares of labels, and derive the trees of leaves that have classes."""
@@ -224,14 +189,6 @@ class PrunedSetLeaves(LeafLearner):
         scores: FloatArray = derived.share[leaf] + derived.sets[sets] - 1.0
         return scores
 
-    def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Map scores, -1 to 1, to 0 to 1."""
-        return self.counter.probabilities(scores)
-
-    def votes(self, scores: FloatArray) -> FloatArray:
-        """Vote for the labels of the set."""
-        return self.counter.votes(scores)
-
     def grow_labels(self, state: PrunedSets, n_labels: int) -> PrunedSets:
         """Add labels that no set has."""
         return state._replace(majority=self.counter.grow_labels(state.majority, n_labels))
@@ -245,7 +202,7 @@ class PrunedSetLeaves(LeafLearner):
                 for leaf in tree.separate(made.leaves)
             ]
             trees.append(Tree(n_values, made.shape, tree.stacked(leaves)))
-        return state._replace(majority=self.counter.grow_features(state.majority, n_values), trees=tuple(trees))
+        return state._replace(trees=tuple(trees))
 
 
 def frequent(counts: IntArray, most: int) -> IntArray:
@@ -282,9 +239,8 @@ def _widened(made: Tree, n_values: IntArray) -> Tree:
 
 
 class Classes(NamedTuple):
-    """The features, and how many leaves there are."""
+    """How many leaves there are."""
 
-    n_values: IntArray
     n_leaves: float
 
 
@@ -296,26 +252,20 @@ class ClassLeaves(LeafLearner):
 
     def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Classes:
         """Make leaves."""
-        return Classes(n_values, float(n_leaves))
+        return Classes(float(n_leaves))
 
-    def unpacked(self, state: Classes, X: AnyMatrix, Y: AnyMatrix) -> tuple[IntArray, list[Any]]:
-        """Return the number of values of each nominal feature, and nothing for each leaf."""
-        return columns.widest_values(state.n_values, X), [None] * int(state.n_leaves)
+    def unpacked(self, state: Classes, n_values: IntArray, Y: AnyMatrix) -> tuple[None, list[Any]]:
+        """Return nothing for each leaf."""
+        return None, [None] * int(state.n_leaves)
 
-    def packed(self, shared: IntArray, parts: list[Any]) -> Classes:
+    def packed(self, shared: None, parts: list[Any]) -> Classes:
         """Count the leaves."""
-        return Classes(shared, float(len(parts)))
+        return Classes(float(len(parts)))
 
-    def fresh(self, shared: IntArray) -> None:
+    def fresh(self, shared: None) -> None:
         """Make a leaf."""
 
-    def n_values(self, shared: IntArray) -> IntArray:
-        """Return the number of values of each nominal feature."""
-        return shared
-
-    def learned(
-        self, part: Any, mass: FloatArray, rows: FloatArray, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any
-    ) -> None:
+    def learned(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> None:
         """Leave it to the tree, which counts classes."""
 
     def derive(self, state: Classes, leaves: list[Any]) -> FloatArray:
@@ -324,22 +274,6 @@ class ClassLeaves(LeafLearner):
         shares: FloatArray = mass / np.maximum(mass.sum(axis=1, keepdims=True), 1.0)
         return shares
 
-    def scores(self, derived: FloatArray, leaf: int, X: AnyMatrix) -> FloatArray:
-        """Return the same shares for every row."""
-        return np.tile(derived[leaf], (X.shape[0], 1))
-
     def probabilities(self, scores: FloatArray) -> FloatArray:
         """Return the shares."""
         return scores
-
-    def votes(self, scores: FloatArray) -> FloatArray:
-        """Return the shares."""
-        return scores
-
-    def grow_labels(self, state: Classes, n_labels: int) -> Classes:
-        """Go on: classes are not labels."""
-        return state
-
-    def grow_features(self, state: Classes, n_values: IntArray) -> Classes:
-        """Note the features."""
-        return state._replace(n_values=n_values)

@@ -33,8 +33,6 @@ from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["OfflineRACEClassifier", "RACEClassifier", "Race", "State"]
-
 
 class State(NamedTuple):
     """Everything RACE remembers.

@@ -33,8 +33,6 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["RBMClassifier", "RBMFeatures", "State", "hidden", "trained"]
-
 _MOMENTUM = 0.1
 _DECAY = 0.0002
 _SPREAD = 0.2
@@ -45,31 +43,16 @@ _NARROWEST = 1e-100
 
 
 class State(NamedTuple):
-    """The machines and the learners on top of them.
+    """The machines and the learners on top of them."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    rows : float
-        Rows learned; the machines are untrained where there are none.
-    low, width : (M,) arrays
-        What is subtracted from inputs, and what they are divided by; inputs of width 0 are left out.
-    first : (M + 1, h + 1) array
-        Weights of the first machine; unit 0 is the bias.
-    deeper : (layers - 1, h + 1, h + 1) array
-        Weights of the others.
-    learners
-        The bank's state.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    rows: Annotated[float, ">=0"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    rows: Annotated[float, ">=0"]  # rows learned; the machines are untrained where there are none
+    # What is subtracted from inputs, and what they are divided by; inputs of width 0 are left out.
     low: Annotated[FloatArray, "M"]
     width: Annotated[FloatArray, "M", ">=0"]
-    first: Annotated[FloatArray, "M+1 h+1"]
-    deeper: Annotated[FloatArray, "_d h+1 h+1"]
-    learners: Annotated[Any, "own h", "t=l"]
+    first: Annotated[FloatArray, "M+1 h+1"]  # weights of the first machine; unit 0 is the bias
+    deeper: Annotated[FloatArray, "_d h+1 h+1"]  # weights of the others
+    learners: Annotated[Any, "own h", "t=l"]  # the bank's state
 
 
 class Derived(NamedTuple):
@@ -84,24 +67,14 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class RBMFeatures(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : Bank
-        The learners.
-    n_hidden, n_layers : int
-        Hidden units of each machine, and machines.
-    rate : float
-        Learning rate.
-    minibatch, epochs : int
-        Rows of a minibatch, and times that the first batch is gone through.
-    """
-
-    bank: Bank[Any]
+    bank: Bank[Any]  # the learners
+    # Hidden units of each machine, and machines.
     n_hidden: int
     n_layers: int
-    rate: float
+    rate: float  # learning rate
+    # Rows of a minibatch, and times that the first batch is gone through.
     minibatch: int
     epochs: int
 

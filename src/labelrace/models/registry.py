@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from labelrace.models.race import OfflineRACEClassifier, RACEClassifier
     from labelrace.models.relevance import BinaryRelevanceClassifier
 
-__all__ = ["GROUPS", "describe_model", "is_online", "make_model", "model_group", "model_names", "register_model"]
-
 ENTRY_POINTS = "labelrace.models"
 
 

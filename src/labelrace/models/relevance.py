@@ -22,8 +22,6 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["BinaryRelevanceClassifier", "Relevance", "State"]
-
 
 class State(NamedTuple):
     """What the learners remember."""
@@ -33,15 +31,9 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Relevance(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : Bank
-        The learners.
-    """
-
-    bank: Bank[Any]
+    bank: Bank[Any]  # the learners
 
     state_type = State
 

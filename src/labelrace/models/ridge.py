@@ -19,20 +19,12 @@ from dataclasses import dataclass
 
 from labelrace.models.compression import Code, Compression, CompressionClassifier, Settings, View
 
-__all__ = ["RidgeClassifier", "RidgeRelevance"]
-
 
 @dataclass(frozen=True)
 class RidgeRelevance(Compression):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    settings : Settings
-        Penalty, scaling and forgetting.
-    """
-
-    settings: Settings
+    settings: Settings  # penalty, scaling and forgetting
 
     keeps_yy = False
 

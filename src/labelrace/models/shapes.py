@@ -27,8 +27,8 @@ says what it holds, and `Shapes` compares all of them before any is used:
                                                        ``roots``: the nodes of trees with ``L`` leaves
 ``indptr: Annotated[…, "instead dense"]``              there, in its first shape, where ``dense`` is not; ``"with …"``
                                                        where it is. A number is there if it is not 0.
-``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; of ``"t=k|l"`` the
-                                                       first that is not 0; ``"t~k"`` if ``t`` is not known so far
+``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; with ``"t~k"``, if
+                                                       ``t`` is not known so far
 ``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
 ``trees: Annotated[tuple[Tree, ...], "each L", …]``    as many parts as the size of ``L``, to which further marks apply
 ``layers: Annotated[tuple[Layer, ...], "chain l k"]``  the ``_o`` of each is the ``_i`` of the next, from ``l`` to ``k``
@@ -56,8 +56,6 @@ from labelrace.core.schema import Schema
 from labelrace.learners import columns, tree
 from labelrace.learners.table import Table
 from labelrace.typing import Array, IntArray
-
-__all__ = ["Shapes"]
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
 _LARGEST = 1e250
@@ -133,12 +131,10 @@ class Shapes:
         name, is_default, known = re.fullmatch(r"(\w+)([=~])(.+)", mark).groups()  # type: ignore[union-attr]
         if is_default == "~" and (name in self._sizes or name in self._same):
             return
-        options = known.split("|")
-        chosen = next((one for one in options[:-1] if self._sizes.get(one)), options[-1])
-        if chosen.isidentifier():
-            self._same[self._own(path, name)] = chosen
+        if known.isidentifier():
+            self._same[self._own(path, name)] = known
         else:
-            self._sizes[self._own(path, name)] = self.size(path, chosen)
+            self._sizes[self._own(path, name)] = self.size(path, known)
 
     def choose(self, place: str, mark: str, n_parts: int) -> None:
         """Refuse a tuple that is not in the place of what a size stands for, and that in its place."""

@@ -19,8 +19,6 @@ from labelrace.models.hashed import HashedRace
 from labelrace.models.joining import Gain
 from labelrace.typing import IntArray
 
-__all__ = ["added", "gained", "has_started", "is_exact", "joined", "refuse", "started"]
-
 
 def _fitted(model: OnlineClassifier) -> Fitted:
     return model._checked_fitted()

@@ -13,8 +13,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, dataclass_transform
 
-__all__ = ["DeclaredParameters", "complete"]
-
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.MULTILINE)
 

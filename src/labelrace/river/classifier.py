@@ -24,8 +24,6 @@ try:
 except ImportError as error:
     raise ImportError("labelrace.river needs River, which is not installed: pip install 'labelrace[river]'") from error
 
-__all__ = ["RiverClassifier"]
-
 # What a classifier raises over rows that it cannot learn.
 _REFUSALS = (ValueError, ArithmeticError)
 

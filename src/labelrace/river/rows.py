@@ -15,8 +15,6 @@ import scipy.sparse
 
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Columns", "Named", "Row", "matrix", "read_features", "read_labels"]
-
 # Cells up to which a matrix is dense whatever it holds, and the share of filled ones from which it is, however large.
 _FEW_CELLS, _FILLED = 2**12, 0.3
 _PLAIN_MARKS = frozenset({False, True})

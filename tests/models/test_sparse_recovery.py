@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelrace import CompressedSensingClassifier
-from labelrace.core.sparse_recovery import cosamp, matching_pursuit
+from labelrace.models.cs import cosamp, matching_pursuit
 
 
 def naive_pursuit(A, h, s):
