@@ -171,6 +171,7 @@ def learn(
     base: Array,
     targets: Array,
     precision: FloatArray,
+    columns: IntArray | None = None,
     *,
     compiled: bool = False,
 ) -> Table:
@@ -186,16 +187,19 @@ def learn(
     base, targets : (n, c) arrays
         Their scores without the table, and 1, 0, or NaN where it is not known whether a label is present.
     precision : (m,) array
-        Precision of the learners' columns before these rows.
+        Precision of the learners' columns before these rows, or of those that occur.
+    columns : array of int or None
+        Where the column of each non-zero is among these; None where all columns are there.
     compiled : bool
         Whether to learn by compiled loops, which do the same.
     """
     Z, precision = _compressed(Z), precision.copy()
+    columns = Z.indices if columns is None else columns
     rows = _rows(Z, labels) if compiled else None
     for here in _blocks(Z, labels.shape[1]):
         inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
-        np.add.at(precision, Z.indices[inside], np.square(Z.data[inside], dtype=float))
-        pulls = (Z.data[inside] / precision[Z.indices[inside]]).astype(np.float32)
+        np.add.at(precision, columns[inside], np.square(Z.data[inside], dtype=float))
+        pulls = (Z.data[inside] / precision[columns[inside]]).astype(np.float32)
         of_block = base[here], targets[here], pulls
         changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
         if changes is None:

@@ -39,7 +39,7 @@ from labelrace.learners import candidates, code_decoder, postings, residual_tabl
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
-from labelrace.learners.table import Table
+from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
@@ -232,7 +232,13 @@ class HashedRace(BankAlgorithm[State]):
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
         derived = self.derive(state) if derived is None else derived
         loops, n = derived.decoder.compiled, X.shape[0]
-        Z, U, asked, offers, gained = self._asked(derived, X)
+        Z = self.bank.transform(derived.learners, X)
+        gathered = self.bank.gather(state.learners, Z)
+        gained = rows_of(state.learners.gained, gathered.places)[:, 0]
+        U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
+        columns = gathered.columns()
+        of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
+        asked, offers = self._asked(derived, Z, U, of_entries)
         recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
         some = monitoring.sample((n, recent[0].shape[1]), _MONITORED)
         before = state
@@ -242,27 +248,28 @@ class HashedRace(BankAlgorithm[State]):
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
+            gathered = self.bank.gather(state.learners, Z)
         chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
-        precision = self.bank.precision(state.learners, Z)
-        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, compiled=loops)
+        precision = state.learners.alpha + state.learners.fading * gained
+        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, columns, compiled=loops)
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
-        learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z, compiled=loops)
+        codes = hashed_codes.encode(filled, U.shape[1])
+        learners = self.bank.learn(state.learners, X, codes, gathered=gathered, compiled=loops)
         n_values = state.learners.scaling.n_values
         return state._replace(
             learners=learners,
             decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
             table=table,
-            postings=postings.update(state.postings, Z, n_values, gained, Y, compiled=loops),
+            postings=postings.update(state.postings, Z, n_values, of_entries, Y, compiled=loops),
         )
 
-    def _asked(self, derived: Derived, X: AnyMatrix) -> tuple[AnyMatrix, FloatArray, code_decoder.Queries, Any, Any]:
-        """Transform rows, predict codes, ask the decoder, and list labels that features offer and what they gained."""
-        Z = self.bank.transform(derived.learners, X)
-        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        gained = postings.gained_by_entry(derived.gained, Z)
+    def _asked(
+        self, derived: Derived, Z: AnyMatrix, U: FloatArray, gained: Array | None
+    ) -> tuple[code_decoder.Queries, IntArray | None]:
+        """Ask the decoder by predicted codes, and list labels that features offer by what they gained."""
         offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
-        return Z, U, code_decoder.queries(derived.decoder, U), offers, gained
+        return code_decoder.queries(derived.decoder, U), offers
 
     def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
         """Put what the decoder says where labels are missing."""
@@ -281,7 +288,9 @@ class HashedRace(BankAlgorithm[State]):
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
-            Z, _, asked, offers, _ = self._asked(derived, part)
+            Z = self.bank.transform(derived.learners, part)
+            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            asked, offers = self._asked(derived, Z, U, postings.gained_by_entry(derived.gained, Z))
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
         return candidates.joined(parts)
 
