@@ -135,7 +135,9 @@ def added_histograms(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
     )
 
 
-def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:
+def add_scores(
+    histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray, weight: float = 1.0
+) -> ScoreHistogram:
     """Count the scores of some rows.
 
     Parameters
@@ -144,6 +146,8 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
     scores : (n, l) array
     labels : (n, l) array
         1 and 0, or NaN where it is not known whether the label is present.
+    weight : float
+        Rows that each of them stands for.
 
     Examples
     --------
@@ -164,11 +168,13 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         empty_rows = float((~labels.any(axis=1)).sum())
     best = np.bincount(fallen.max(axis=1), minlength=_BINS)
-    return with_counts(histogram, len(scores), seen, present, best, empty_rows)
+    if weight != 1.0:
+        seen, present, best, empty_rows = (weight * part for part in (seen, present, best, empty_rows))
+    return with_counts(histogram, weight * len(scores), seen, present, best, empty_rows)
 
 
 def with_counts(
-    histogram: ScoreHistogram, n: int, seen: Array, present: Array, best: Array, empty_rows: float
+    histogram: ScoreHistogram, n: float, seen: Array, present: Array, best: Array, empty_rows: float
 ) -> ScoreHistogram:
     """Add the counts of ``n`` further rows, and forget some of those before."""
     keep = 0.5 ** (n / HALF_LIFE)

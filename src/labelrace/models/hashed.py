@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import compiled, drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core import compiled, drift, hashed_codes, missing_labels, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
@@ -47,8 +47,8 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["HashedRACEClassifier", "HashedRace", "Sizes", "State", "algorithm_of", "sizes_for"]
 
-# Scores of candidates that are monitored in a chunk: to score them takes longer than to learn them.
-_MONITORED = 5_000
+# Rows of a chunk that are monitored, as to score them takes longer than to learn them; they stand for all.
+_MONITORED = 64
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
 # Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
@@ -240,11 +240,12 @@ class HashedRace(BankAlgorithm[State]):
         of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
         asked, offers = self._asked(derived, Z, U, of_entries)
         recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
-        some = monitoring.sample((n, recent[0].shape[1]), _MONITORED)
+        n_monitored = min(n, _MONITORED)
+        some = np.arange(n_monitored) * n // n_monitored
         before = state
         of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
-        state = self._monitored(state, found, Y[some])
+        state = self._monitored(state, found, Y[some], n / n_monitored)
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
@@ -294,16 +295,16 @@ class HashedRace(BankAlgorithm[State]):
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
         return candidates.joined(parts)
 
-    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
+    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
         labels = candidates.targets(found.labels, Y)
         n_present = np.bincount(candidates.rows_of(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
-        keep = 0.5 ** (len(labels) / thresholds.HALF_LIFE)
+        keep = 0.5 ** (weight * len(labels) / thresholds.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
         return state._replace(
-            counts=thresholds.add_scores(state.counts, found.scores, labels),
-            n_missed=float(state.n_missed * keep + n_missed.sum()),
+            counts=thresholds.add_scores(state.counts, found.scores, labels, weight),
+            n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
             drift=drift.add(state.drift, errors),
         )
 
