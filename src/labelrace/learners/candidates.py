@@ -50,6 +50,8 @@ EXACT = 16
 # Candidates of a row; where its features offer some, of which at most so many are taken; and of few labels, where codes
 # are short, and rank worse.
 _CANDIDATES, _WITH_OFFERS, _OFFERED, _OF_FEW_LABELS = 64, 32, 12, 256
+# Scores by the decoder below which the table learns nothing of absent labels, most of which features have offered.
+_UNLIKELY = 0.01
 
 
 class Candidates(NamedTuple):
@@ -236,9 +238,18 @@ def to_learn(
 ) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns of rows: candidates, the true labels among them, their scores and targets.
 
-    ``recent`` is what `of_recent` has found, and is changed.
+    ``recent`` is what `of_recent` has found, and is changed. Targets are NaN where nothing is to be learned.
     """
-    labels, base = _with_offers(decoder, asked, *recent, offers)
+    labels, base, known = _with_true_labels(decoder, asked, Y, *_with_offers(decoder, asked, *recent, offers))
+    if offers is not None:
+        known[(known == 0) & (base < _UNLIKELY)] = np.nan
+    return labels, base, known
+
+
+def _with_true_labels(
+    decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix, labels: IntArray, base: Array
+) -> tuple[IntArray, Array, FloatArray]:
+    """Put true labels in the last places, and look up the targets of all; in the arrays given."""
     if decoder.compiled:
         known, rows, places = candidate_loops.put_true_labels(labels, Y.indptr, Y.indices, Y.data)
         base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, places])

@@ -47,8 +47,9 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["HashedRACEClassifier", "HashedRace", "Sizes", "State", "algorithm_of", "sizes_for"]
 
-# Rows of a chunk that are monitored, as to score them takes longer than to learn them; they stand for all.
-_MONITORED = 64
+# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
+# at the most: of these, too, thresholds follow a model that learns, and hardly chance.
+_MONITORED, _STANDS_FOR = 64, 2.0
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
 # Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
@@ -245,7 +246,7 @@ class HashedRace(BankAlgorithm[State]):
         before = state
         of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
-        state = self._monitored(state, found, Y[some], n / n_monitored)
+        state = self._monitored(state, found, Y[some], min(n / n_monitored, _STANDS_FOR))
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
