@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -168,9 +168,8 @@ def add_scores(
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         empty_rows = float((~labels.any(axis=1)).sum())
     best = np.bincount(fallen.max(axis=1), minlength=_BINS)
-    if weight != 1.0:
-        seen, present, best, empty_rows = (weight * part for part in (seen, present, best, empty_rows))
-    return with_counts(histogram, weight * len(scores), seen, present, best, empty_rows)
+    counted: Any = [weight * part for part in (seen, present, best, empty_rows)]
+    return with_counts(histogram, weight * len(scores), *counted)
 
 
 def with_counts(

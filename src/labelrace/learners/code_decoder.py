@@ -198,7 +198,7 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = _distinct(np.concatenate([state.apart, touched]))
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    known = np.union1d(state.order, apart)
+    known = _distinct(np.concatenate([state.order, apart]))
     order = known[_by_bound(Table.of(state.counts).rows(known))]
     return state._replace(order=order, apart=np.zeros(0, np.intp))
 

@@ -29,7 +29,7 @@ from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "merged", "ranked_row", "scores", "weights_of"]
+__all__ = ["added", "init", "learn", "merged", "rank_row", "scores", "weights_of"]
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
@@ -38,7 +38,7 @@ _TAKES = 0.5
 # Scores up to which an absent label is no error.
 _SLACK = 0.06
 # Slots that are looked at together.
-_CELLS = 1 << 16
+_CELLS = 1 << 17
 
 
 def init(n_slots: int) -> Any:
@@ -144,19 +144,13 @@ def _bits(array: Array) -> Array:
     return array.reshape(-1).view(np.uint32)
 
 
-def ranked_row(
-    table: Table, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float
-) -> bool:
-    """Add what the table adds to the scores of one row's candidates, (c,) each, and sort these, by compiled loops.
+def rank_row(array: Array, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float) -> None:
+    """Add what a table's array says to the scores of one row's candidates, (c,) each, and sort these: a compiled loop.
 
     Candidates come best first; of equal scores, those of the first labels. The share ``of_best`` of the best score, if
-    that is positive, is taken from all. Returns whether it could be done: not where the table has been changed.
+    that is positive, is taken from all.
     """
-    return bool(table.read(_ranked, features, values, labels, scores, of_best))
-
-
-def _ranked(array: Array, *row: Any) -> Any:
-    return table_loops.rank_row(_bits(array), *row)
+    table_loops.rank_row(_bits(array), features, values, labels, scores, of_best)
 
 
 def _summed(array: Array, rows: _Rows, sums: Array) -> Array:

@@ -93,7 +93,7 @@ def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, 
 
 
 @kernel
-def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> Any:
+def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> None:
     """Add the weights of the candidates of one row, (c,), to their scores, and sort them: best first, then by label.
 
     The share ``of_best`` of the best score, if that is positive, is taken from all.
@@ -108,7 +108,6 @@ def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, o
             labels[j], scores[j], j = labels[j - 1], scores[j - 1], j - 1
         labels[j], scores[j] = label, score
     scores -= np.float32(of_best * max(scores[0], np.float32(0.0)))
-    return True
 
 
 @kernel

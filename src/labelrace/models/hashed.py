@@ -239,11 +239,11 @@ class HashedRace(BankAlgorithm[State]):
         U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
         columns = gathered.columns()
         of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
-        asked, offers = self._asked(derived, Z, U, of_entries)
+        asked = code_decoder.queries(derived.decoder, U)
+        offers = postings.offered(derived.postings, Z, of_entries, compiled=loops)
         recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
-        n_monitored = min(n, _MONITORED)
+        before, n_monitored = state, min(n, _MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
-        before = state
         of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
         state = self._monitored(state, found, Y[some], min(n / n_monitored, _STANDS_FOR))
@@ -266,13 +266,6 @@ class HashedRace(BankAlgorithm[State]):
             postings=postings.update(state.postings, Z, n_values, of_entries, Y, compiled=loops),
         )
 
-    def _asked(
-        self, derived: Derived, Z: AnyMatrix, U: FloatArray, gained: Array | None
-    ) -> tuple[code_decoder.Queries, IntArray | None]:
-        """Ask the decoder by predicted codes, and list labels that features offer by what they gained."""
-        offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
-        return code_decoder.queries(derived.decoder, U), offers
-
     def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
         """Put what the decoder says where labels are missing."""
         missing = missing_labels.find(Y)
@@ -292,7 +285,8 @@ class HashedRace(BankAlgorithm[State]):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
             Z = self.bank.transform(derived.learners, part)
             U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-            asked, offers = self._asked(derived, Z, U, postings.gained_by_entry(derived.gained, Z))
+            asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
+            offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
         return candidates.joined(parts)
 
