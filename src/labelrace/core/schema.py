@@ -65,7 +65,7 @@ class Schema(NamedTuple):
     def names_of(self, labels: Array | list[int]) -> list[Any]:
         """Return the names of labels given by their columns, or the columns if labels have no names."""
         if self.label_names is None:
-            return [int(label) for label in labels]
+            return np.asarray(labels).tolist()
         return [self.label_names[label] for label in labels]
 
     def places_of(self, labels: Iterable[str | int]) -> list[int]:

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -102,7 +102,9 @@ def added_histograms(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
     )
 
 
-def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray) -> ScoreHistogram:
+def add_scores(
+    histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray, weight: float = 1.0
+) -> ScoreHistogram:
     """Count the scores of some rows.
 
     Parameters
@@ -111,6 +113,8 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
     scores : (n, l) array
     labels : (n, l) array
         1 and 0, or NaN where it is not known whether the label is present.
+    weight : float
+        Rows that each of them stands for.
 
     Examples
     --------
@@ -131,11 +135,12 @@ def add_scores(histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         empty_rows = float((~labels.any(axis=1)).sum())
     best = np.bincount(fallen.max(axis=1), minlength=_BINS)
-    return with_counts(histogram, len(scores), seen, present, best, empty_rows)
+    counted: Any = [weight * part for part in (seen, present, best, empty_rows)]
+    return with_counts(histogram, weight * len(scores), *counted)
 
 
 def with_counts(
-    histogram: ScoreHistogram, n: int, seen: Array, present: Array, best: Array, empty_rows: float
+    histogram: ScoreHistogram, n: float, seen: Array, present: Array, best: Array, empty_rows: float
 ) -> ScoreHistogram:
     """Add the counts of ``n`` further rows, and forget some of those before."""
     keep = 0.5 ** (n / HALF_LIFE)

@@ -50,6 +50,8 @@ EXACT = 16
 # Candidates of a row; where its features offer some, of which at most so many are taken; and of few labels, where codes
 # are short, and rank worse.
 _CANDIDATES, _WITH_OFFERS, _OFFERED, _OF_FEW_LABELS = 64, 32, 12, 256
+# Scores by the decoder below which the table learns nothing of absent labels, most of which features have offered.
+_UNLIKELY = 0.01
 
 
 class Candidates(NamedTuple):
@@ -111,10 +113,9 @@ def of_recent(
 
 
 class RowForm(NamedTuple):
-    """What compiled loops need to find the candidates of one row: tables, the residual table, and the rest."""
+    """What compiled loops need to find the candidates of one row: tables, the residual one last, and the rest."""
 
     tables: tuple[Any, ...]
-    residual: Table
     given: tuple[Any, ...]
     n_labels: int
     are_offered: bool
@@ -136,8 +137,8 @@ def row_form(
     parts = tuple(tuple(part) for part in (decoder.pool, *decoder.heads))
     rests = tuple(listed[code_decoder.HEAD :] for listed in decoder.lists)
     given = learners.intercepts, tuple(decoder[:4]), parts, rests, decoder.is_listed_before
-    tables = learners.weights, gained, lists, decoder.sums, decoder.counts
-    return RowForm(tables, table, (*given, postings.OFFERING, label_search.ROUNDING), n_labels, are_offered)
+    tables = learners.weights, gained, lists, decoder.sums, decoder.counts, table
+    return RowForm(tables, (*given, postings.OFFERING, label_search.ROUNDING), n_labels, are_offered)
 
 
 def scored_row(form: RowForm, X: AnyMatrix, n_exact: int = EXACT) -> Candidates | None:
@@ -149,14 +150,16 @@ def scored_row(form: RowForm, X: AnyMatrix, n_exact: int = EXACT) -> Candidates 
     n_best, n_exact = _wanted(form.n_labels, n_exact, are_offered=form.are_offered)
     if not scipy.sparse.issparse(X) or len(form.given[2][0][0]) < n_best:
         return None
-    numbers, values = (n_best, n_exact, n_best - _OFFERED), np.empty(X.nnz, np.float32)
+    numbers, values = (n_best, n_exact, n_best - _OFFERED), np.empty(len(X.data), np.float32)
     row_kernels.sparse_values(X.data, values)
-    found = read_all(form.tables, candidate_loops.candidates_of_row, X.indices, values, *form.given, *numbers)
-    if found is None:
-        return None
-    labels, scores = found
-    if not residual_table.ranked_row(form.residual, X.indices, values, labels, scores, thresholds.OF_BEST):
-        return None
+    return read_all(form.tables, _found_in_row, X.indices, values, *form.given, *numbers)
+
+
+def _found_in_row(*given: Any) -> Candidates:
+    """Find the candidates of a row in arrays, and rank them by the last of these."""
+    features, values = given[6:8]
+    labels, scores = candidate_loops.candidates_of_row(*given[:5], *given[6:])
+    residual_table.rank_row(given[5], features, values, labels, scores, thresholds.OF_BEST)
     return Candidates(labels[None], scores[None], are_ranked=True)
 
 
@@ -236,9 +239,18 @@ def to_learn(
 ) -> tuple[IntArray, Array, FloatArray]:
     """Find what the table learns of rows: candidates, the true labels among them, their scores and targets.
 
-    ``recent`` is what `of_recent` has found, and is changed.
+    ``recent`` is what `of_recent` has found, and is changed. Targets are NaN where nothing is to be learned.
     """
-    labels, base = _with_offers(decoder, asked, *recent, offers)
+    labels, base, known = _with_true_labels(decoder, asked, Y, *_with_offers(decoder, asked, *recent, offers))
+    if offers is not None:
+        known[(known == 0) & (base < _UNLIKELY)] = np.nan
+    return labels, base, known
+
+
+def _with_true_labels(
+    decoder: code_decoder.Derived, asked: code_decoder.Queries, Y: AnyMatrix, labels: IntArray, base: Array
+) -> tuple[IntArray, Array, FloatArray]:
+    """Put true labels in the last places, and look up the targets of all; in the arrays given."""
     if decoder.compiled:
         known, rows, places = candidate_loops.put_true_labels(labels, Y.indptr, Y.indices, Y.data)
         base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, places])

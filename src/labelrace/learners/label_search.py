@@ -23,7 +23,7 @@ ROUNDING = 1.0001
 """What bounds are multiplied by, for the rounding of single precision."""
 
 # Rows whose scores of the pool are computed at once.
-_POOL_ROWS = 64
+_POOL_ROWS = 128
 # Labels of the pool that are scored in any case.
 _FIRST_OF_POOL = 384
 

@@ -6,6 +6,7 @@ them, need no product at all: they add to the diagonal of ``Z D⁻¹ Zᵀ``, and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.linalg import lapack
 from scipy.sparse import _sparsetools
 
 from labelrace.exceptions import DivergenceError
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
 # are larger as each costs some calls to SciPy.
@@ -129,9 +130,12 @@ def inverse_of(middle: Array) -> Array:
         upper, failed = solve(upper, overwrite_c=True)
     if failed:
         raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
-    full = np.triu(upper)
-    full += np.triu(upper, 1).T
-    return full
+    return np.where(_below_diagonal(len(upper)), upper.T, upper)
+
+
+@lru_cache(maxsize=4)
+def _below_diagonal(n: int) -> BoolArray:
+    return np.tri(n, k=-1, dtype=bool)
 
 
 def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:

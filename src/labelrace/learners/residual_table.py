@@ -29,7 +29,7 @@ from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "merged", "ranked_row", "scores", "weights_of"]
+__all__ = ["added", "init", "learn", "merged", "rank_row", "scores", "weights_of"]
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
@@ -38,7 +38,7 @@ _TAKES = 0.5
 # Scores up to which an absent label is no error.
 _SLACK = 0.06
 # Slots that are looked at together.
-_CELLS = 1 << 16
+_CELLS = 1 << 17
 
 
 def init(n_slots: int) -> Any:
@@ -144,19 +144,13 @@ def _bits(array: Array) -> Array:
     return array.reshape(-1).view(np.uint32)
 
 
-def ranked_row(
-    table: Table, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float
-) -> bool:
-    """Add what the table adds to the scores of one row's candidates, (c,) each, and sort these, by compiled loops.
+def rank_row(array: Array, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float) -> None:
+    """Add what a table's array says to the scores of one row's candidates, (c,) each, and sort these: a compiled loop.
 
     Candidates come best first; of equal scores, those of the first labels. The share ``of_best`` of the best score, if
-    that is positive, is taken from all. Returns whether it could be done: not where the table has been changed.
+    that is positive, is taken from all.
     """
-    return bool(table.read(_ranked, features, values, labels, scores, of_best))
-
-
-def _ranked(array: Array, *row: Any) -> Any:
-    return table_loops.rank_row(_bits(array), *row)
+    table_loops.rank_row(_bits(array), features, values, labels, scores, of_best)
 
 
 def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
@@ -171,6 +165,7 @@ def learn(
     base: Array,
     targets: Array,
     precision: FloatArray,
+    columns: IntArray | None = None,
     *,
     compiled: bool = False,
 ) -> Table:
@@ -186,16 +181,19 @@ def learn(
     base, targets : (n, c) arrays
         Their scores without the table, and 1, 0, or NaN where it is not known whether a label is present.
     precision : (m,) array
-        Precision of the learners' columns before these rows.
+        Precision of the learners' columns before these rows, or of those that occur.
+    columns : array of int or None
+        Where the column of each non-zero is among these; None where all columns are there.
     compiled : bool
         Whether to learn by compiled loops, which do the same.
     """
     Z, precision = _compressed(Z), precision.copy()
+    columns = Z.indices if columns is None else columns
     rows = _rows(Z, labels) if compiled else None
     for here in _blocks(Z, labels.shape[1]):
         inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
-        np.add.at(precision, Z.indices[inside], np.square(Z.data[inside], dtype=float))
-        pulls = (Z.data[inside] / precision[Z.indices[inside]]).astype(np.float32)
+        np.add.at(precision, columns[inside], np.square(Z.data[inside], dtype=float))
+        pulls = (Z.data[inside] / precision[columns[inside]]).astype(np.float32)
         of_block = base[here], targets[here], pulls
         changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
         if changes is None:

@@ -120,6 +120,12 @@ class Gathered(NamedTuple):
     places: IntArray | slice
     weights: Array
 
+    def columns(self) -> IntArray | None:
+        """Tell which of the columns each non-zero is in; a single row has one in each. None where rows are dense."""
+        if isinstance(self.places, slice):
+            return None
+        return self.Z.indices if scipy.sparse.issparse(self.Z) else np.arange(self.Z.shape[1])
+
 
 class Start(NamedTuple):
     """What the exact start gives.
@@ -406,14 +412,6 @@ class RLS(Bank[RLSState]):
             product = product_of(Z, derived.weights if weights is None else weights)
         product += derived.intercepts
         return product
-
-    def precision(self, state: RLSState, Z: AnyMatrix) -> FloatArray:
-        """Compute the precision of the weights of columns that occur in rows, of the old generation; 0 elsewhere."""
-        precision = np.zeros(Z.shape[1])
-        precision[Z.indices if scipy.sparse.issparse(Z) else slice(None)] = 1.0
-        touched = np.flatnonzero(precision)
-        precision[touched] = state.alpha + state.fading * rows_of(state.gained, touched)[:, 0]
-        return precision
 
     def project(self, state: RLSState, A: FloatArray) -> RLSState:
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""

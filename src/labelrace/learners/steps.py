@@ -177,7 +177,6 @@ def marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> Float
 
 def check_finite(*arrays: Array) -> None:
     """Refuse what has overflowed."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = sum(float(array.sum(dtype=float)) for array in arrays)
-    if not isfinite(total):
+    # Largest and smallest number are found several times as fast as a sum in double precision.
+    if not all(isfinite(array.max(initial=0.0)) and isfinite(array.min(initial=0.0)) for array in arrays):
         raise DivergenceError("Y or X holds values so large that sums of them overflow: scale them down.")

@@ -93,7 +93,7 @@ def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, 
 
 
 @kernel
-def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> Any:
+def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> None:
     """Add the weights of the candidates of one row, (c,), to their scores, and sort them: best first, then by label.
 
     The share ``of_best`` of the best score, if that is positive, is taken from all.
@@ -108,7 +108,6 @@ def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, o
             labels[j], scores[j], j = labels[j - 1], scores[j - 1], j - 1
         labels[j], scores[j] = label, score
     scores -= np.float32(of_best * max(scores[0], np.float32(0.0)))
-    return True
 
 
 @kernel
@@ -152,32 +151,36 @@ def find_changes(
     size = _longest(starts) * width
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     weights = words.view(np.float32)
-    scores, wrong, errors = np.empty(width, np.float32), np.empty(width, np.int64), np.empty(width, np.float32)
+    known, chosen, scores = np.empty(width, np.int64), np.empty(width, labels.dtype), np.empty(width, np.float32)
+    wrong, errors = np.empty(width, np.int64), np.empty(width, np.float32)
     room = (starts[n_rows] - starts[0]) * width
     slots, owners = np.empty(room, np.int64), np.empty(room, np.uint32)
     steps, before = np.empty(room, np.float32), np.empty(room, np.float32)
     found = 0
     for row in range(n_rows):
         first, last, total = starts[row], starts[row + 1], 0.0
-        _read(table, features[first:last], labels[row], places, tags, words)
-        scores[:] = 0.0
-        _add_up(words, tags, values[first:last], scores)
+        n_known = 0
+        for c in range(width):
+            known[n_known], chosen[n_known], scores[c] = c, labels[row, c], 0.0
+            # Of what is not known, NaN, nothing is learned.
+            n_known += targets[row, c] == targets[row, c]
+        _read(table, features[first:last], chosen[:n_known], places, tags, words)
+        _add_up(words, tags, values[first:last], scores[:n_known])
         for z in range(first, last):
             total += values[z] * pulls[z - starts[0]]
         n_wrong = 0
-        for c in range(width):
-            score, error = base[row, c] + scores[c], np.float32(0.0)
-            # Comparisons with NaN are False: what is not known is no error.
-            if targets[row, c] > 0:
+        for c in range(n_known):
+            score = base[row, known[c]] + scores[c]
+            if targets[row, known[c]] > 0:
                 error = max(np.float32(1.0) - score, np.float32(0.0))
-            elif targets[row, c] == 0:
+            else:
                 error = min(slack - score, np.float32(0.0))
             wrong[n_wrong], errors[n_wrong] = c, np.float32(error / (1.0 + total))
             n_wrong += error != 0
         for z in range(last - first):
             pull = pulls[first - starts[0] + z]
             for e in range(n_wrong):
-                slot, step = z * width + wrong[e], errors[e] * pull
+                slot, step = z * n_known + wrong[e], errors[e] * pull
                 is_owned = (words[slot] & np.uint32(0xFF)) == tags[slot]
                 slots[found], owners[found] = places[slot], tags[slot]
                 steps[found], before[found] = step, weights[slot]

@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
-from labelrace.core import compiled, drift, hashed_codes, missing_labels, monitoring, thresholds
+from labelrace.core import compiled, drift, hashed_codes, missing_labels, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule, ScoreHistogram
@@ -39,7 +39,7 @@ from labelrace.learners import candidates, code_decoder, postings, residual_tabl
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
-from labelrace.learners.table import Table
+from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
@@ -47,8 +47,9 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 __all__ = ["HashedRACEClassifier", "HashedRace", "Sizes", "State", "algorithm_of", "sizes_for"]
 
-# Scores of candidates that are monitored in a chunk: to score them takes longer than to learn them.
-_MONITORED = 5_000
+# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
+# at the most: of these, too, thresholds follow a model that learns, and hardly chance.
+_MONITORED, _STANDS_FOR = 64, 2.0
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512
 # Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
@@ -232,37 +233,38 @@ class HashedRace(BankAlgorithm[State]):
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
         derived = self.derive(state) if derived is None else derived
         loops, n = derived.decoder.compiled, X.shape[0]
-        Z, U, asked, offers, gained = self._asked(derived, X)
+        Z = self.bank.transform(derived.learners, X)
+        gathered = self.bank.gather(state.learners, Z)
+        gained = rows_of(state.learners.gained, gathered.places)[:, 0]
+        U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
+        columns = gathered.columns()
+        of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
+        asked = code_decoder.queries(derived.decoder, U)
+        offers = postings.offered(derived.postings, Z, of_entries, compiled=loops)
         recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
-        some = monitoring.sample((n, recent[0].shape[1]), _MONITORED)
-        before = state
+        before, n_monitored = state, min(n, _MONITORED)
+        some = np.arange(n_monitored) * n // n_monitored
         of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
         found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
-        state = self._monitored(state, found, Y[some])
+        state = self._monitored(state, found, Y[some], min(n / n_monitored, _STANDS_FOR))
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
+            gathered = self.bank.gather(state.learners, Z)
         chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
-        precision = self.bank.precision(state.learners, Z)
-        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, compiled=loops)
+        precision = state.learners.alpha + state.learners.fading * gained
+        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, columns, compiled=loops)
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
-        learners = self.bank.learn(state.learners, X, hashed_codes.encode(filled, U.shape[1]), Z, compiled=loops)
+        codes = hashed_codes.encode(filled, U.shape[1])
+        learners = self.bank.learn(state.learners, X, codes, gathered=gathered, compiled=loops)
         n_values = state.learners.scaling.n_values
         return state._replace(
             learners=learners,
             decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
             table=table,
-            postings=postings.update(state.postings, Z, n_values, gained, Y, compiled=loops),
+            postings=postings.update(state.postings, Z, n_values, of_entries, Y, compiled=loops),
         )
-
-    def _asked(self, derived: Derived, X: AnyMatrix) -> tuple[AnyMatrix, FloatArray, code_decoder.Queries, Any, Any]:
-        """Transform rows, predict codes, ask the decoder, and list labels that features offer and what they gained."""
-        Z = self.bank.transform(derived.learners, X)
-        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
-        gained = postings.gained_by_entry(derived.gained, Z)
-        offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
-        return Z, U, code_decoder.queries(derived.decoder, U), offers, gained
 
     def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
         """Put what the decoder says where labels are missing."""
@@ -281,20 +283,23 @@ class HashedRace(BankAlgorithm[State]):
         parts = []
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
-            Z, _, asked, offers, _ = self._asked(derived, part)
+            Z = self.bank.transform(derived.learners, part)
+            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
+            offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
         return candidates.joined(parts)
 
-    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix) -> State:
+    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
         labels = candidates.targets(found.labels, Y)
         n_present = np.bincount(candidates.rows_of(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
-        keep = 0.5 ** (len(labels) / thresholds.HALF_LIFE)
+        keep = 0.5 ** (weight * len(labels) / thresholds.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
         return state._replace(
-            counts=thresholds.add_scores(state.counts, found.scores, labels),
-            n_missed=float(state.n_missed * keep + n_missed.sum()),
+            counts=thresholds.add_scores(state.counts, found.scores, labels, weight),
+            n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
             drift=drift.add(state.drift, errors),
         )
 
