@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from labelrace.exceptions import LimitError
 
-__all__ = ["BYTES", "FEATURES", "LABELS", "LINE", "RATIO", "SCORES", "VALUES", "Limit"]
-
 
 class Limit(NamedTuple):
     """A limit: what is counted, the environment variable that sets it, and its default.

@@ -20,29 +20,6 @@ from labelrace.core.row_buffer import RowBuffer
 from labelrace.core.thresholds import LabelHistograms, Rule, ScoreHistogram
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = [
-    "SHARES",
-    "Decision",
-    "Monitor",
-    "Waiting",
-    "Watch",
-    "add",
-    "add_together",
-    "added",
-    "begin",
-    "best_share",
-    "decide",
-    "example_f1",
-    "grow",
-    "grow_monitor",
-    "half_at_most",
-    "monitor",
-    "new_monitor",
-    "reordered",
-    "sample",
-    "without_waiting",
-]
-
 # The monitored sample of a batch: scores at the most, and rows at the least. One of 10,000 scores and 32 rows follows a
 # model that learns too slowly: it costs up to .004 of the example F on texts with hundreds of labels.
 _MOST_SCORES, _FEWEST_ROWS = 40_000, 128

@@ -8,8 +8,6 @@ import numpy as np
 
 from labelrace.typing import Array, FloatArray
 
-__all__ = ["RowBuffer"]
-
 
 class RowBuffer:
     """Rows behind others; to NumPy, one array of all of them.

@@ -11,8 +11,6 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import FloatArray
 
-__all__ = ["bounds", "count", "interpolate"]
-
 
 @kernel
 def bounds(

@@ -13,8 +13,6 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-__all__ = ["begin", "end"]
-
 
 @kernel
 def _by_column(starts: Any, columns: Any, values: Any, n_columns: Any) -> Any:

@@ -12,18 +12,6 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-__all__ = [
-    "best_of",
-    "candidates_of_row",
-    "insert_better",
-    "insert_found",
-    "keep_labels",
-    "put_offers",
-    "put_true_labels",
-    "rarest",
-    "search",
-]
-
 # Scores that are looked at together: most such strips have none that is large enough.
 _STRIP = 32
 

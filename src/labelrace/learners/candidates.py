@@ -27,23 +27,6 @@ from labelrace.learners import (
 from labelrace.learners.table import Table, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = [
-    "EXACT",
-    "Candidates",
-    "LinearForm",
-    "RowForm",
-    "count",
-    "joined",
-    "linear_form",
-    "of_recent",
-    "row_form",
-    "rows_of",
-    "scored",
-    "scored_row",
-    "targets",
-    "to_learn",
-]
-
 EXACT = 16
 """Labels of each row that are the best of all labels, exactly."""
 

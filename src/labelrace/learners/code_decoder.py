@@ -30,12 +30,6 @@ import scipy.sparse
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "HEAD", "Derived", "Part", "Queries", "State", "added", "all_scores", "bounds", "coefficients", "derive", "forget",
-    "from_frequencies", "from_predictions", "grow", "init", "pair_scores", "queries", "reordered", "some_scores",
-    "update",
-]  # fmt: skip
-
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
 # have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
 # than that of a code of length 1: where few rows have been predicted, their codes are next to 0.

@@ -15,8 +15,6 @@ from labelrace.learners import candidate_loops
 from labelrace.learners.code_decoder import HEAD, Derived, Part, Queries, some_scores
 from labelrace.typing import Array, FloatArray, IntArray
 
-__all__ = ["ROUNDING", "best"]
-
 # Labels of the first block that is searched, and of the largest.
 _FIRST_BLOCK, _LARGEST_BLOCK = 512, 8192
 ROUNDING = 1.0001

@@ -18,19 +18,6 @@ from labelrace.learners import columns
 from labelrace.learners.tree import AT_MOST, EACH_VALUE, ONE_VALUE
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Candidates",
-    "Leaf",
-    "Statistics",
-    "best_splits",
-    "branches",
-    "empty",
-    "grow_features",
-    "grow_labels",
-    "update",
-    "widen",
-]
-
 # Thresholds that are tried between a feature's least and largest value.
 _THRESHOLDS = 10
 # Each of at least two branches must have more than this share.

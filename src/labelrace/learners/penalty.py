@@ -11,8 +11,6 @@ import numpy as np
 
 from labelrace.typing import FloatArray
 
-__all__ = ["ALPHAS", "INTERCEPT", "best_alpha", "inverse_of", "with_means"]
-
 # Penalties to choose from, for rows of length one.
 ALPHAS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])
 # What the best of them is multiplied by: blocks that come later are learned less exactly.

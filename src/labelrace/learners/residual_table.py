@@ -29,8 +29,6 @@ from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "init", "learn", "merged", "rank_row", "scores", "weights_of"]
-
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
 _TAG, _NEW = np.uint32(0xFF), np.uint32(0x0D000000)
 # Share of a slot's weight that a step must have to take it.

@@ -21,8 +21,6 @@ from labelrace.learners import columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["Ridge", "RidgeState"]
-
 # 20,000 columns make a state of 3.2 GB, and minutes for one solution.
 _MOST_COLUMNS = 20_000
 # Sums of squares beyond this leave no room for solving.

@@ -48,8 +48,6 @@ from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["LEAST_FADING", "RLS", "Derived", "RLSState", "Start", "multiplied_out", "with_arrays"]
-
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
 # What is left of `gained` at the least before it is multiplied out.

@@ -12,8 +12,6 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["NEW_LABEL", "OVERFLOW", "dense_values", "learn", "moments", "sparse_values"]
-
 # Why a row was not learned: a label is present for the first time, or numbers are not finite.
 NEW_LABEL, OVERFLOW = -1, -2
 

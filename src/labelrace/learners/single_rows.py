@@ -20,8 +20,6 @@ from labelrace.learners.scaling import ScalingState
 from labelrace.learners.table import Table, changed_both, replaced_rows, rows_of
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = ["learn"]
-
 # What is left of `gained` at the least.
 _LEAST = LEAST_FADING**2
 # Where the rows before need not be kept: they are copied as a whole.

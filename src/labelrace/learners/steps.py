@@ -16,8 +16,6 @@ from labelrace.learners.products import BLOCK, SPARSE_BLOCK
 from labelrace.learners.scaling import ScalingState
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["Work", "check_finite", "follow_scaling", "hinged", "learn_blocks", "marginal"]
-
 # Share of non-zeros, of the columns that occur, from which sparse rows are learned as dense ones.
 _DENSE = 0.1
 

@@ -21,8 +21,6 @@ import scipy.sparse
 from labelrace.core.locks import one_at_a_time
 from labelrace.typing import AnyMatrix, Array, BoolArray, IntArray
 
-__all__ = ["Table", "changed_both", "product_of", "read_all", "replaced_rows", "rows_of"]
-
 T = TypeVar("T")
 
 # Rows that are filled at a time.

@@ -13,8 +13,6 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-__all__ = ["add_steps", "find_changes", "rank_row", "sum_read", "sum_slots"]
-
 # Which of many hash functions labels have, and features: what `mixed` adds for the salts 3 and 4.
 _LABELS, _FEATURES = np.uint32(3 * 0x9E3779B9 % 2**32), np.uint32(4 * 0x9E3779B9 % 2**32)
 

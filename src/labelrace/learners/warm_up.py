@@ -13,8 +13,6 @@ import scipy.sparse
 from labelrace.learners.products import SPARSE_BLOCK
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-__all__ = ["EXACT_ROWS", "WarmUp", "first_rows"]
-
 # Rows that are learned exactly at the most.
 EXACT_ROWS = 512
 

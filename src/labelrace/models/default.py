@@ -43,8 +43,6 @@ from labelrace.models.fitted import Fitted
 from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-__all__ = ["LabelRace", "LabelRaceClassifier", "State"]
-
 # Scores of the start that are monitored at the most.
 _MOST_FIRST_SCORES = 1_000_000
 # Rows that came alone from which on loops are compiled for them: that takes as long as some thousand rows without.

@@ -45,8 +45,6 @@ from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-__all__ = ["HashedRACEClassifier", "HashedRace", "Sizes", "State", "algorithm_of", "sizes_for"]
-
 # Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
 # at the most: of these, too, thresholds follow a model that learns, and hardly chance.
 _MONITORED, _STANDS_FOR = 64, 2.0

@@ -27,8 +27,6 @@ from labelrace.models.fitted import Fitted, aligned, joint_schema
 from labelrace.models.hashed import State
 from labelrace.typing import IntArray
 
-__all__ = ["aligned_codes", "merged"]
-
 # How far the joint learners are from the mean towards the sum.
 _SHARE = 0.5
 

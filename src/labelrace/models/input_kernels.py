@@ -8,8 +8,6 @@ from __future__ import annotations
 from labelrace.core.compiled import kernel
 from labelrace.typing import FloatArray, IntArray
 
-__all__ = ["are_labels", "is_in_order"]
-
 
 @kernel
 def is_in_order(data: FloatArray, indices: IntArray, starts: IntArray, n_features: int, largest: float) -> bool:

@@ -27,19 +27,6 @@ from labelrace.models import input_kernels, naming
 from labelrace.models.labels import first_labels, next_labels
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-__all__ = [
-    "Owner",
-    "categorical_values",
-    "check_codes",
-    "check_finite",
-    "feature_places",
-    "first_batch",
-    "in_range",
-    "known_rows",
-    "next_batch",
-    "one_row",
-]
-
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 # Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
 # derived from these, must have room.
