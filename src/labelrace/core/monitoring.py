@@ -43,30 +43,14 @@ class Histograms(NamedTuple):
 
 
 class Monitor(NamedTuple):
-    """What monitored rows have shown.
+    """What monitored rows have shown."""
 
-    Attributes
-    ----------
-    histograms : Histograms
-        Counts of the scores less none, half or all of the offsets.
-    offsets : (l,) array
-        How far a label's scores are too high.
-    present : (l,) array
-        How often labels were present.
-    rows : float
-        Rows that ``present`` comes from, forgotten ones less.
-    f1 : (3,) array
-        Sums of the rows' F, with each share of the offsets.
-    f1_rows : float
-        Rows that ``f1`` comes from, forgotten ones less.
-    """
-
-    histograms: Histograms
-    offsets: Annotated[FloatArray, "o"]
-    present: Annotated[FloatArray, "o", ">=0"]
-    rows: Annotated[float, ">=0"]
-    f1: Annotated[FloatArray, "3"]
-    f1_rows: Annotated[float, ">=0"]
+    histograms: Histograms  # counts of the scores less none, half or all of the offsets
+    offsets: Annotated[FloatArray, "o"]  # how far a label's scores are too high
+    present: Annotated[FloatArray, "o", ">=0"]  # how often labels were present
+    rows: Annotated[float, ">=0"]  # rows that ``present`` comes from, forgotten ones less
+    f1: Annotated[FloatArray, "3"]  # sums of the rows' F, with each share of the offsets
+    f1_rows: Annotated[float, ">=0"]  # rows that ``f1`` comes from, forgotten ones less
 
 
 def new_monitor(n_labels: int) -> Monitor:
@@ -129,27 +113,13 @@ def _monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, compiled:
 
 
 class _Counts(NamedTuple):
-    """What some rows show.
+    """What some rows show."""
 
-    Attributes
-    ----------
-    histograms : Histograms
-        With their scores, less shares of the offsets.
-    f1 : (3,) array
-        Sums of the rows' F, with each share.
-    surplus : (3, l) array
-        How much more often labels were chosen than present, with each share.
-    present : (l,) array
-        How often labels were present.
-    errors : (n,) array
-        Errors of the rows.
-    """
-
-    histograms: Histograms
-    f1: FloatArray
-    surplus: FloatArray
-    present: FloatArray
-    errors: FloatArray
+    histograms: Histograms  # with their scores, less shares of the offsets
+    f1: FloatArray  # (3,): sums of the rows' F, with each share
+    surplus: FloatArray  # (3, l): how much more often labels were chosen than present, with each share
+    present: FloatArray  # (l,): how often labels were present
+    errors: FloatArray  # (n,): errors of the rows
 
 
 def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
@@ -197,24 +167,12 @@ class Waiting(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What monitored rows have shown.
+    """What monitored rows have shown."""
 
-    Attributes
-    ----------
-    monitor : Monitor
-        Counts of scores, and offsets, for thresholds and probabilities.
-    waiting : Waiting
-        Monitored rows that are not counted yet.
-    by_label : LabelHistograms
-        Counts for each label, where thresholds are the labels' own; otherwise of none.
-    drift : DriftState
-        Errors of recent batches.
-    """
-
-    monitor: Monitor
-    waiting: Waiting
-    by_label: LabelHistograms
-    drift: DriftState
+    monitor: Monitor  # counts of scores, and offsets, for thresholds and probabilities
+    waiting: Waiting  # monitored rows that are not counted yet
+    by_label: LabelHistograms  # counts for each label, where thresholds are the labels' own; otherwise of none
+    drift: DriftState  # errors of recent batches
 
 
 class Decision(NamedTuple):

@@ -49,39 +49,18 @@ _CELLS = 1 << 22
 
 
 class State(NamedTuple):
-    """The sums, and the order of the labels.
+    """The sums, and the order of the labels."""
 
-    Attributes
-    ----------
-    gram : (k, k) array
-        Sums of products of predicted codes.
-    total : (k,) array
-        Sums of predicted codes.
-    rows : float
-        Rows that the sums come from, forgotten ones less.
-    scale : float
-        What ``sums`` and ``counts`` are to be multiplied by.
-    sums : (l, k) Table, in single precision
-        Sums of the predicted codes of the rows that have a label.
-    counts : (l, 2) Table, in single precision
-        Number of those rows, and sum of their lengths, divided by the root of the scale only.
-    order : (r,) array
-        Labels by falling bound, as it was when the order was made.
-    apart : (s,) array
-        Labels that have occurred since then, rising.
-    recent : (t,) array
-        Labels of recent occurrences, the newest last.
-    """
-
-    gram: Annotated[FloatArray, "c c"]
-    total: Annotated[FloatArray, "c"]
-    rows: Annotated[float, ">=0"]
-    scale: Annotated[float, ">0"]
-    sums: Annotated[Array, "l c", "float", "table"]
+    gram: Annotated[FloatArray, "c c"]  # sums of products of predicted codes
+    total: Annotated[FloatArray, "c"]  # sums of predicted codes
+    rows: Annotated[float, ">=0"]  # rows that the sums come from, forgotten ones less
+    scale: Annotated[float, ">0"]  # what ``sums`` and ``counts`` are to be multiplied by
+    sums: Annotated[Array, "l c", "float", "table"]  # sums of the predicted codes of the rows that have a label
+    # Number of those rows, and sum of their lengths, divided by the root of the scale only.
     counts: Annotated[Array, "l 2", "float", "table"]
-    order: Annotated[IntArray, "_r", "<l"]
-    apart: Annotated[IntArray, "_s", "<l"]
-    recent: Annotated[IntArray, "_t", "<l"]
+    order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
+    apart: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
+    recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last
 
 
 class Part(NamedTuple):
@@ -93,37 +72,23 @@ class Part(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What scoring needs.
+    """What scoring needs."""
 
-    Attributes
-    ----------
-    inverse, mean, rows
-        The inverse of the codes' covariance times the rows, the mean code, and the rows.
-    scale, sums, counts
-        As in the state.
-    pool : Part
-        The labels that occurred recently, by falling bound.
-    lists : tuple of arrays
-        The other labels that are kept apart, and the order of the state, each by falling bound.
-    heads : tuple of Part
-        The first labels of these lists, up to `HEAD` of each.
-    is_listed_before : (l,) array of bool
-        Labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
-    compiled : bool
-        Whether labels are looked for by compiled loops.
-    """
-
+    # The inverse of the codes' covariance times the rows, the mean code, and the rows.
     inverse: FloatArray
     mean: FloatArray
     rows: float
+    # As in the state.
     scale: float
     sums: Table
     counts: Table
-    pool: Part
+    pool: Part  # the labels that occurred recently, by falling bound
+    # The other labels that are kept apart, and the order of the state, each by falling bound.
     lists: tuple[IntArray, IntArray]
-    heads: tuple[Part, ...]
+    heads: tuple[Part, ...]  # the first labels of these lists, up to `HEAD` of each
+    # (l,) of bool: labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
     is_listed_before: BoolArray
-    compiled: bool
+    compiled: bool  # whether labels are looked for by compiled loops
 
     def part_of(self, place: int, here: slice) -> Part:
         """Collect a part of a list; labels of the order that have been listed before are left out."""

@@ -27,45 +27,24 @@ _CELLS = 2**22
 
 
 class Statistics(NamedTuple):
-    """Sums of the features over each label's rows; all rows, if they are counted, are one more label, the last.
+    """Sums of the features over each label's rows; all rows, if they are counted, are one more label, the last."""
 
-    Attributes
-    ----------
-    rows : (K,) array
-        Rows of each label.
-    mean, spread, low, high : (K, d) arrays
-        Mean, sum of squared deviations, least and largest value of each numeric feature.
-    counts : (K, M) array
-        Rows with each value but the first of every nominal feature.
-    """
-
-    rows: Annotated[FloatArray, "c"]
+    rows: Annotated[FloatArray, "c"]  # rows of each label
+    # Mean, sum of squared deviations, least and largest value of each numeric feature.
     mean: Annotated[FloatArray, "c d"]
     spread: Annotated[FloatArray, "c d"]
     low: Annotated[FloatArray, "c d", "inf"]
     high: Annotated[FloatArray, "c d", "inf"]
-    counts: Annotated[FloatArray, "c i"]
+    counts: Annotated[FloatArray, "c i"]  # rows with each value but the first of every nominal feature
 
 
 class Leaf(NamedTuple):
-    """What decides when and how a leaf splits; in a state, of all leaves, stacked.
+    """What decides when and how a leaf splits; in a state, of all leaves, stacked."""
 
-    Attributes
-    ----------
-    mass : (l,) array
-        Rows with each label, those that the leaf began with included.
-    rows : float
-        Rows, likewise.
-    tried : float
-        The leaf's weight when a split was last tried.
-    statistics : Statistics
-        Of the features, over the rows that came since the leaf began.
-    """
-
-    mass: Annotated[FloatArray, "l"]
-    rows: Annotated[FloatArray, ""]
-    tried: Annotated[FloatArray, "", "inf"]
-    statistics: Statistics
+    mass: Annotated[FloatArray, "l"]  # rows with each label, those that the leaf began with included
+    rows: Annotated[FloatArray, ""]  # rows, likewise
+    tried: Annotated[FloatArray, "", "inf"]  # the leaf's weight when a split was last tried
+    statistics: Statistics  # of the features, over the rows that came since the leaf began
 
 
 def empty(n_values: IntArray, n_columns: int) -> Statistics:
@@ -186,17 +165,10 @@ Entropy = Callable[[FloatArray], FloatArray]
 
 
 class Candidates(NamedTuple):
-    """The best split on each feature.
+    """The best split on each feature."""
 
-    Attributes
-    ----------
-    merit : (m,) array
-        Its gain; minus infinity if there is none.
-    kind, threshold : (m,) arrays
-        The question, as a `Split` has it.
-    """
-
-    merit: FloatArray
+    merit: FloatArray  # (m,): its gain; minus infinity if there is none
+    # (m,): the question, as a `Split` has it.
     kind: FloatArray
     threshold: FloatArray
 

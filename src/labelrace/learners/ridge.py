@@ -28,27 +28,15 @@ _LARGEST = 1e300
 
 
 class RidgeState(NamedTuple):
-    """Sums about a shift.
+    """Sums about a shift."""
 
-    Attributes
-    ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
-    shift : (M,) array
-        What is subtracted from each column of the design first.
-    rows : float
-        Rows learned.
-    sum_x, sum_h : (M,) and (k,) arrays
-        Sums of features and of pseudo labels.
-    gram, cross : (M, M) and (M, k) arrays
-        ``XᵀX`` and ``XᵀH``.
-    """
-
-    n_values: Annotated[IntArray, "m", "values"]
-    shift: Annotated[FloatArray, "M"]
-    rows: Annotated[float, ">=0"]
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    shift: Annotated[FloatArray, "M"]  # what is subtracted from each column of the design first
+    rows: Annotated[float, ">=0"]  # rows learned
+    # Sums of features and of pseudo labels.
     sum_x: Annotated[FloatArray, "M"]
     sum_h: Annotated[FloatArray, "t"]
+    # ``XᵀX`` and ``XᵀH``.
     gram: Annotated[FloatArray, "M M"]
     cross: Annotated[FloatArray, "M t"]
 

@@ -55,51 +55,26 @@ LEAST_FADING = 1e-30
 
 
 class RLSState(NamedTuple):
-    """Weights and their precision.
+    """Weights and their precision."""
 
-    Attributes
-    ----------
-    scaling : ScalingState
-        How columns are scaled.
-    alpha : float
-        The penalty, which is the precision before the first row.
-    weights : (M, k) array, or Table for sparse data
-        In single or double precision.
-    intercepts : (k,) array
-    gained : (M, 2) array, or Table for sparse data
-        How far the precision of the old generation, and of the young one, is above the penalty; to be multiplied by
-        ``fading``.
-    fading : float
-        Product of what was kept of ``gained``, so that columns that a batch does not touch are forgotten, too.
-    in_use : float
-        Columns that were other than 0.
-    intercept_gained : (2,) array
-        The same for the intercepts, above 1.
-    rows : float
-        Rows learned so far.
-    first_rows : (k,) array
-        Rows learned before each target was first other than 0; infinite where it never was.
-    young : (k,) array of bool
-        Whether a target belongs to the young generation.
-    founded : float
-        Rows learned before the young generation was founded; minus infinity if there was none.
-    warm_up : WarmUp
-        Buffer of the first rows.
-    """
-
-    scaling: ScalingState
-    alpha: Annotated[float, ">0"]
-    weights: Annotated[Array, "M+r t", "float"]
+    scaling: ScalingState  # how columns are scaled
+    alpha: Annotated[float, ">0"]  # the penalty, which is the precision before the first row
+    weights: Annotated[Array, "M+r t", "float"]  # in single or double precision; of sparse data a Table
     intercepts: Annotated[FloatArray, "t"]
+    # How far the precision of the old generation, and of the young one, is above the penalty; to be multiplied by
+    # ``fading``. Of sparse data a Table.
     gained: Annotated[FloatArray, "M+r 2"]
+    # Product of what was kept of ``gained``, so that columns that a batch does not touch are forgotten, too.
     fading: Annotated[float, ">0"]
-    in_use: Annotated[float, ">=0"]
-    intercept_gained: Annotated[FloatArray, "2"]
-    rows: Annotated[float, ">=0"]
+    in_use: Annotated[float, ">=0"]  # columns that were other than 0
+    intercept_gained: Annotated[FloatArray, "2"]  # the same for the intercepts, above 1
+    rows: Annotated[float, ">=0"]  # rows learned so far
+    # Rows learned before each target was first other than 0; infinite where it never was.
     first_rows: Annotated[FloatArray, "t", "inf"]
-    young: Annotated[BoolArray, "t"]
+    young: Annotated[BoolArray, "t"]  # whether a target belongs to the young generation
+    # Rows learned before the young generation was founded; minus infinity if there was none.
     founded: Annotated[float, "inf"]
-    warm_up: Annotated[WarmUp, "w~t"]
+    warm_up: Annotated[WarmUp, "w~t"]  # buffer of the first rows
 
 
 class Derived(NamedTuple):
@@ -126,16 +101,10 @@ class Gathered(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What the exact start gives.
-
-    Attributes
-    ----------
-    state : RLSState
-    inverse : (n, n) array
-        ``M⁻¹`` of all rows at the chosen penalty, from which `left_out` has the leave-one-out scores.
-    """
+    """What the exact start gives."""
 
     state: RLSState
+    # (n, n): ``M⁻¹`` of all rows at the chosen penalty, from which `left_out` has the leave-one-out scores.
     inverse: FloatArray
 
     def left_out(self, H: FloatArray, rows: IntArray | slice = slice(None)) -> FloatArray:

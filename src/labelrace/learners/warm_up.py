@@ -18,25 +18,17 @@ EXACT_ROWS = 512
 
 
 class WarmUp(NamedTuple):
-    """Buffer of the first rows, until there are enough of them.
+    """Buffer of the first rows, until there are enough of them."""
 
-    Attributes
-    ----------
-    values, indices, indptr : arrays
-        The rows of ``X``, in compressed-row form.
-    target_values, target_indices, target_indptr : arrays
-        Their targets, likewise.
-    n_used : float
-        Number of rows that were last learned exactly; 0 where the buffer is not in use.
-    """
-
+    # The rows of ``X``, in compressed-row form.
     values: Annotated[FloatArray, "_x", "nan"]
     indices: Annotated[IntArray, "_x", "<m"]
     indptr: Annotated[IntArray, "_n+1", "starts _x"]
+    # Their targets, likewise.
     target_values: Annotated[FloatArray, "_y", "nan"]
     target_indices: Annotated[IntArray, "_y", "<w"]
     target_indptr: Annotated[IntArray, "_n+1", "starts _y"]
-    n_used: Annotated[float, "<_n+1"]
+    n_used: Annotated[float, "<_n+1"]  # number of rows that were last learned exactly; 0 where the buffer is not in use
 
     @classmethod
     def empty(cls) -> WarmUp:

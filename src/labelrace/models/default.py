@@ -50,30 +50,17 @@ _COMPILED_FROM = 1000.0
 
 
 class State(NamedTuple):
-    """Everything the model remembers.
+    """Everything the model remembers."""
 
-    Attributes
-    ----------
-    learners : RLSState
-        The linear models of the labels; without any where labels are compressed.
-    watch : Watch
-        What rows have shown that were predicted before they were learned.
-    n_drifts : float
-        Drifts found so far.
-    single_rows : float
-        Rows that came alone. When there were many, loops are compiled for them; what is computed depends on the rows,
-        not on the process that it is computed in.
-    recent : Recent
-        Recent rows, where labels might have to be compressed soon.
-    compressed : tuple of hashed.State
-        The model that this one has become, if labels are compressed; otherwise empty.
-    """
-
+    # The linear models of the labels; without any where labels are compressed.
     learners: Annotated[RLSState, "t=o", "w=l"]
-    watch: Watch
-    n_drifts: Annotated[float, ">=0"]
+    watch: Watch  # what rows have shown that were predicted before they were learned
+    n_drifts: Annotated[float, ">=0"]  # drifts found so far
+    # Rows that came alone. When there were many, loops are compiled for them; what is computed depends on the rows, not
+    # on the process that it is computed in.
     single_rows: Annotated[float, ">=0"]
-    recent: compressing.Recent
+    recent: compressing.Recent  # recent rows, where labels might have to be compressed soon
+    # The model that this one has become, if labels are compressed; otherwise empty.
     compressed: Annotated[tuple[hashed.State, ...], "o|l"]
 
 
@@ -88,27 +75,13 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRace(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : RLS
-        The learners of labels.
-    aim : str
-        What label sets are chosen for; see `labelrace.core.thresholds`.
-    detects_drift : bool
-        Whether to forget when errors grow.
-    max_memory : float
-        Bytes of weights up to which nothing is compressed.
-    n_components : int or None
-        Pseudo labels, where labels are compressed; None for as many as there is room for.
-    """
-
-    bank: RLS
-    aim: str
-    detects_drift: bool
-    max_memory: float
-    n_components: int | None
+    bank: RLS  # the learners of labels
+    aim: str  # what label sets are chosen for; see `labelrace.core.thresholds`
+    detects_drift: bool  # whether to forget when errors grow
+    max_memory: float  # bytes of weights up to which nothing is compressed
+    n_components: int | None  # pseudo labels, where labels are compressed; None for as many as there is room for
 
     state_type = State
     learns_missing_labels = True

@@ -89,36 +89,18 @@ def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: in
 
 
 class State(NamedTuple):
-    """Everything the model remembers.
+    """Everything the model remembers."""
 
-    Attributes
-    ----------
-    learners : RLSState
-        The linear models of the pseudo labels.
-    decoder : code_decoder.State
-        Sums over predicted codes and labels.
-    table : (slots, 1) Table
-        The residual table.
-    postings : (m, 8) Table
-        Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
-    counts : ScoreHistogram
-        Scores of candidates of monitored rows.
-    n_missed : float
-        Labels of monitored rows that were not among their candidates, fading like the counts.
-    drift : DriftState
-        Errors of recent batches.
-    n_drifts : float
-        Drifts found so far.
-    """
-
-    learners: Annotated[RLSState, "own m", "t=c", "w=l"]
-    decoder: code_decoder.State
-    table: Annotated[Array, "slots 1", "float", "table"]
+    learners: Annotated[RLSState, "own m", "t=c", "w=l"]  # the linear models of the pseudo labels
+    decoder: code_decoder.State  # sums over predicted codes and labels
+    table: Annotated[Array, "slots 1", "float", "table"]  # the residual table
+    # Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
     postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", "table"]
-    counts: ScoreHistogram
+    counts: ScoreHistogram  # scores of candidates of monitored rows
+    # Labels of monitored rows that were not among their candidates, fading like the counts.
     n_missed: Annotated[float, ">=0"]
-    drift: DriftState
-    n_drifts: Annotated[float, ">=0"]
+    drift: DriftState  # errors of recent batches
+    n_drifts: Annotated[float, ">=0"]  # drifts found so far
 
 
 class Derived(NamedTuple):
@@ -135,27 +117,13 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class HashedRace(BankAlgorithm[State]):
-    """The algorithm.
+    """The algorithm."""
 
-    Parameters
-    ----------
-    bank : RLS
-        The learners of pseudo labels.
-    aim : str
-        What label sets are chosen for; see `labelrace.core.thresholds`.
-    detects_drift : bool
-        Whether to forget when errors grow.
-    max_memory : float
-        Bytes for the state, by which it is made as large as it is.
-    n_components : int or None
-        Pseudo labels; None for as many as there is room for.
-    """
-
-    bank: RLS
-    aim: str
-    detects_drift: bool
-    max_memory: float
-    n_components: int | None = None
+    bank: RLS  # the learners of pseudo labels
+    aim: str  # what label sets are chosen for; see `labelrace.core.thresholds`
+    detects_drift: bool  # whether to forget when errors grow
+    max_memory: float  # bytes for the state, by which it is made as large as it is
+    n_components: int | None = None  # pseudo labels; None for as many as there is room for
 
     state_type = State
     learns_missing_labels = True
