@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # The workers of pytest-xdist share the processors: more BLAS threads than one make each wait for the other. NumPy reads
@@ -19,3 +21,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # A shell that starts a command in the background has it ignore Ctrl-C, and so would every command that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def settings_of_numpy() -> Iterator[None]:
+    """Restore what NumPy warns of: an interrupt at the end of a block that has settings of its own leaves those."""
+    # Not at the top: NumPy reads the environment, which is set above, when it is first imported.
+    import numpy as np
+
+    before = np.geterr()
+    yield
+    np.seterr(**before)
