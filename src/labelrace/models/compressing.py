@@ -27,8 +27,8 @@ NEARLY_FULL = 0.5
 # Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the
 # stream they stand for there at the most.
 _RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 12_000.0
-# Scores that are computed at once.
-_CELLS = 4_000_000
+# Scores and weights that are computed at once: in small parts, so that memory is used again instead of asked for anew.
+_CELLS = 500_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
 _SAMPLE, _FILLED = 64, 0.25
 
@@ -102,18 +102,18 @@ def _lost(
     """Yield the weights, by feature and label, that codes and decoder lose most of."""
     decoder, n_labels = code_decoder.derive(sums), weights.shape[1]
 
-    def lost(labels: IntArray) -> Array:
+    def lost(labels: IntArray, here: IntArray | slice) -> Array:
         beta, _ = code_decoder.coefficients(decoder, labels)
-        return weights[:, labels] - coded @ beta.astype(coded.dtype)
-
-    def matters(values: Array) -> Array:
-        return np.abs(values) * importance[:, None]
+        given = coded @ beta.astype(coded.dtype)
+        return np.subtract(weights[:, here], given, out=given)
 
     sample = np.linspace(0, n_labels - 1, min(n_labels, _SAMPLE)).astype(np.intp)
     share = min(1.0, _FILLED * n_slots / max(weights.size, 1))
-    least = max(float(np.quantile(matters(lost(sample)), 1.0 - share)), 1e-9)
+    least = max(float(np.quantile(np.abs(lost(sample, sample)) * importance[:, None], 1.0 - share)), 1e-9)
+    with np.errstate(divide="ignore"):
+        least_of_features = (least / importance).astype(coded.dtype)[:, None]
     for here in _label_blocks(n_labels, len(weights)):
         labels = np.arange(here.start, here.stop)
-        values = lost(labels)
-        features, places = np.nonzero(matters(values) >= least)
+        values = lost(labels, here)
+        features, places = np.nonzero(np.abs(values) >= least_of_features)
         yield features, labels[places], values[features, places]
