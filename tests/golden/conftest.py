@@ -39,8 +39,15 @@ MEASURES = {
     "Macro-averaged Precision": "macro_precision",
     "Macro-averaged Recall": "macro_recall",
     "Macro-averaged F-Measure": "macro_f1",
+    "OneError": "one_error",
 }
 RANKING = ("average_precision", "coverage", "micro_auc", "macro_auc")
+
+
+@pytest.fixture(scope="session")
+def names() -> dict[str, str]:
+    """Return the names of our measures by those of the original's measure library."""
+    return MEASURES
 
 
 @pytest.fixture(scope="session")
