@@ -37,6 +37,8 @@ _TAKES = 0.5
 _SLACK = 0.06
 # Slots that are looked at together.
 _CELLS = 1 << 17
+# Rows of a block at the most, as none of them sees what the others teach: 500 at once go too far where labels are few.
+_MOST_ROWS = 128
 
 
 def init(n_slots: int) -> Any:
@@ -104,8 +106,8 @@ def _compressed(Z: AnyMatrix) -> AnyMatrix:
 
 
 def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
-    """Cut rows into blocks of a bounded number of slots."""
-    size = max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1)))
+    """Cut rows into blocks of a bounded number of slots, and of rows."""
+    size = min(_MOST_ROWS, max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1))))
     return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
 
 
