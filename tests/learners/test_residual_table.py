@@ -53,6 +53,20 @@ def test_without_collisions_each_pair_has_its_weight():
     assert not residual_table.scores(first, Z, labels).any()
 
 
+def test_many_rows_are_learned_in_blocks():
+    """Rows of a block do not see what the others teach: 500 at once would go far too far where labels are few."""
+    Z, labels, base, targets = some_rows(9, 512)
+    precision = np.full(M, 2.0)
+    whole = residual_table.learn(residual_table.init(1 << 24), Z, labels, base, targets, precision)
+    parts = residual_table.init(1 << 24)
+    for start in range(0, 512, 128):
+        here = slice(start, start + 128)
+        parts = residual_table.learn(parts, Z[here], labels[here], base[here], targets[here], precision)
+        precision = precision + np.square(Z[here].toarray(), dtype=float).sum(axis=0)
+    found = (residual_table.scores(table, Z, labels) for table in (whole, parts))
+    np.testing.assert_allclose(*found, atol=1e-5)
+
+
 def test_pairs_that_collide_do_not_add_up():
     """Of 1,200 pairs in 64 slots few have one, the largest: the others have no weight rather than another's."""
     rng = np.random.default_rng(0)
