@@ -112,8 +112,10 @@ def test_workers_that_die_faster_than_they_start_end_the_fit(monkeypatch):
     with connected(workers=1) as own:
 
         def kill_for_good(_):
-            # As if each that is started were killed before it is there.
-            for nanny in list(own.cluster.workers.values()):
+            # As if each that is started were killed before it is there: the cluster is to start no other.
+            nannies = list(own.cluster.workers.values())
+            own.cluster.scale(0)
+            for nanny in nannies:
                 nanny.auto_restart = False
                 with suppress(ProcessLookupError):
                     os.kill(nanny.pid, signal.SIGKILL)

@@ -101,13 +101,9 @@ FOR_NO_MULTI_LABEL_CLASSIFIER = {
     "check_estimator_sparse_matrix": ONE_COLUMN,
 }
 
-CHOSEN_BY_ROW = (AROWClassifier, AdaGradClassifier, ConstantClassifier, MWCClassifier)
-
 
 def expected_failures(estimator):
     expected = dict(FOR_NO_MULTI_LABEL_CLASSIFIER)
-    if isinstance(estimator, HashedRACEClassifier):
-        expected |= {"check_methods_subset_invariance": SINGLE_PRECISION}
     if isinstance(estimator, RACEClassifier) and estimator.method == "classification":
         expected |= {"check_classifier_multioutput": NOT_BY_SIGN}
     if isinstance(
@@ -127,6 +123,10 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check, request):
+    is_about_subsets = check.func.__name__ == "check_methods_subset_invariance"
+    if is_about_subsets and isinstance(estimator, (LabelRaceClassifier, HashedRACEClassifier)):
+        # Whether they are invariant to 1e-7, too, depends on the processor's products.
+        request.node.add_marker(pytest.mark.xfail(reason=SINGLE_PRECISION, strict=False))
     try:
         check(estimator)
     except Exception as error:
@@ -143,7 +143,8 @@ def test_every_public_estimator_is_checked():
 
 
 def test_there_are_few_reasons():
-    assert len({reason for estimator in ESTIMATORS for reason in expected_failures(estimator).values()}) <= 8
+    reasons = {reason for estimator in ESTIMATORS for reason in expected_failures(estimator).values()}
+    assert len(reasons | {SINGLE_PRECISION}) <= 8
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
