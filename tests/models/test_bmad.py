@@ -45,7 +45,7 @@ def test_the_basis_stays_after_the_warm_up(tmp_path):
     np.testing.assert_array_equal(model.basis_, basis)
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(labelrace.load(tmp_path / "model").decision_function(X), model.decision_function(X))
-    assert model._fitted.state.features.data.size == 0
+    assert model._fitted.state.buffer.values.size == 0
 
 
 def test_new_labels_in_the_warm_up_are_exact():

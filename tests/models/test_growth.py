@@ -272,7 +272,7 @@ def test_models_that_cannot_grow_say_so_and_stay_as_they_were(data):
 
 def test_chains_do_not_outgrow_their_table(data, monkeypatch):
     X, Y = data
-    monkeypatch.setattr("labelrace.models.chains._MOST_LABELS", 4)
+    monkeypatch.setattr("labelrace.core.algorithm._MOST_PAIRED", 4)
     model = ClassifierChainsClassifier().partial_fit(X, Y[:, :4])
     with pytest.raises(ValueError, match=r"y has 6 labels, .*l × l table.*use at most 4 labels"):
         model.partial_fit(X, Y)

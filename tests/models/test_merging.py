@@ -185,7 +185,7 @@ def test_shards_of_the_default_come_close_to_one_pass(kind, settings):
     assert monitoring.best_share(joint._fitted.state.watch.monitor) < 2
     # Its thresholds are read off these rows and off those before: few rows are few.
     few = shards.joined(start, total, held_X[:20], held_Y[:20])
-    assert few._fitted.state.watch.monitor.histograms.none.rows > 50
+    assert few._fitted.state.watch.monitor.histograms.of(0).rows > 50
     # Without rows to search on it is half-way.
     assert shards.joined(start, total)._fitted.state.learners.rows == 3000
     # The start is what it was, and the joint model learns on.
@@ -239,7 +239,7 @@ def test_models_of_the_default_that_would_outgrow_their_memory_together():
     groups = [["a", "b"], ["c", "d", "e", "f", "g", "h"]]
     X = rng.normal(size=(300, 2))
     one, other = (
-        labelrace.make_model("race", random_state=0, max_memory=3500).fit(
+        labelrace.make_model("race", random_state=0, max_memory=3200).fit(
             X, [{name for name in names if rng.random() < 0.4} for _ in X]
         )
         for names in groups

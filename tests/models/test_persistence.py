@@ -423,6 +423,16 @@ def test_many_long_names(path):
     assert list(twin.label_names_) == names
 
 
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_rows_that_are_kept_may_have_missing_values(path, make):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.7), (rng.random((60, 3)) < 0.4).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = labelrace.MBRChunksClassifier(weights="static").fit(make(X), Y)
+    model.save(path)
+    np.testing.assert_array_equal(labelrace.load(path).decision_function(make(X)), model.decision_function(make(X)))
+
+
 def test_very_many_labels_are_saved_and_loaded_without_a_second_copy(path):
     rng = np.random.default_rng(0)
     n_labels = 50_000

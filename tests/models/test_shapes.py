@@ -81,6 +81,8 @@ def test_other_shapes(tmp_path, content):
             is_more_or_fewer_chains = name.endswith(".orders") and changed.shape[-1] == array.shape[-1]
             if changed.ndim == 2 and (is_basis or is_more_or_fewer_chains):
                 continue  # any number of directions, and of chains, is one
+            if changed.shape == array.shape:
+                continue  # twice nothing is nothing
             with pytest.raises(ModelFileError, match="its contents do not fit its header"):
                 load_with(tmp_path, content, **{name: np.ascontiguousarray(changed)})
 

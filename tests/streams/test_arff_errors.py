@@ -155,3 +155,16 @@ def test_what_comes_before_an_error_is_read_ahead_and_delivered(threads):
     with pytest.raises(DataFormatError, match="cut"):
         read.extend(result for _, result in ahead(lambda number: number * 2, calls(), threads))
     assert read == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_comes_after_an_error_is_not_delivered(threads):
+    def double(number):
+        if number == 1:
+            raise DataFormatError("cut")
+        return number * 2
+
+    read = []
+    with pytest.raises(DataFormatError, match="cut"):
+        read.extend(result for _, result in ahead(double, ((number,) for number in range(6)), threads))
+    assert read == [0]

@@ -17,7 +17,6 @@ from labelrace.exceptions import DataFormatError
 from labelrace.models.naming import moved, places_among
 from labelrace.parameters import check_whole
 from labelrace.streams import open_stream
-from labelrace.streams.cells import finite_number
 from labelrace.streams.jsonl import with_keys_once
 from labelrace.streams.load import is_table
 from labelrace.streams.schema import NumberedNames
@@ -38,7 +37,7 @@ class Features(NamedTuple):
     """What a model knows of its features."""
 
     n_features: int
-    names: list[str] | None  # if they have any
+    names: list[str] | None  # None if they have none
     texts: dict[int, list[str]]  # for nominal ones, by column, the texts that the codes 0, 1, 2, … stand for
 
 
@@ -173,7 +172,7 @@ def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[
     for place, (number, line) in enumerate(numbered):
         try:
             [cells] = csv.reader([line])
-            if place == 0 and all(finite_number(cell or "nan") is None for cell in cells):
+            if place == 0 and not any(map(_is_number, cells)):
                 order = _header_order([cell.strip() for cell in cells], known)
                 if order is not None:
                     continue
@@ -186,6 +185,15 @@ def _csv_rows(numbered: Iterable[tuple[int, str]], known: Features) -> Iterator[
             raise DataFormatError(
                 f"standard input, line {number}: a cell is not a finite number: {line.strip()[:80]!r}."
             ) from None
+
+
+def _is_number(cell: str) -> bool:
+    """Tell whether a cell is empty or a number, be it one that is refused, as an infinite one is."""
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
 
 
 def _header_order(cells: list[str], known: Features) -> list[int] | None:
@@ -224,7 +232,7 @@ def _number(value: Any, texts: list[str] | None = None) -> float:
     """Read a finite number; null is a missing one. One of a nominal feature's ``texts`` is read as its code."""
     if value is None:
         return np.nan
-    if texts is not None and (isinstance(value, str) or all(finite_number(text) is not None for text in texts)):
+    if texts is not None and (isinstance(value, str) or all(map(_is_number, texts))):
         text = value if isinstance(value, str) else f"{value:g}"
         if text in texts:
             return float(texts.index(text))

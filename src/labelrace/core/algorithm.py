@@ -21,6 +21,8 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 S = TypeVar("S")
 
 _START = "it has to know all of them from the start"
+# Labels that a table of all pairs of them may have: 20,000 make 3.2 GB.
+_MOST_PAIRED = 20_000
 
 
 class Algorithm(ABC, Generic[S]):
@@ -56,6 +58,13 @@ class Algorithm(ABC, Generic[S]):
         """Tell whether loops are compiled for single rows: where there have been many, or much has been learned."""
         return False
 
+    def learn_row(self, state: S, X: AnyMatrix, Y: FloatArray, largest: float) -> S | None:
+        """Do as `update` for one sparse row, of numbers up to the largest, whose values have not been checked.
+
+        None where there is no short way for it, or where it is not in order.
+        """
+        return None
+
     @abstractmethod
     def derive(self, state: S) -> Any:
         """Compute what predicting needs."""
@@ -64,9 +73,9 @@ class Algorithm(ABC, Generic[S]):
     def scores(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Compute a score for every label, (n, l); higher is more likely."""
 
-    @abstractmethod
     def predict(self, derived: Any, X: AnyMatrix) -> BoolArray:
-        """Decide which labels are present, (n, l)."""
+        """Decide which labels are present, (n, l): by default those with a positive score."""
+        return self.scores(derived, X) > 0
 
     @abstractmethod
     def probabilities(self, derived: Any, X: AnyMatrix) -> FloatArray:
@@ -81,6 +90,10 @@ class Algorithm(ABC, Generic[S]):
 
         None where that takes no less than `probabilities`.
         """
+        return None
+
+    def row_search(self, derived: Any) -> Any:
+        """Return what finds the most likely labels of one sparse row in one call; None where there is no such way."""
         return None
 
     def scores_and_probabilities(self, derived: Any, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
@@ -146,3 +159,11 @@ class Algorithm(ABC, Generic[S]):
         An algorithm that does not define this learns on from what it knows of them.
         """
         return state
+
+
+def why_no_table(what: str, n_labels: int) -> str | None:
+    """Return why there is no room for a table of all pairs of labels, which ``what`` names; None if there is."""
+    if n_labels <= _MOST_PAIRED:
+        return None
+    size = f"which would be {8e-9 * n_labels**2:.0f} GB"
+    return f"{what} an l × l table, {size}; use at most {_MOST_PAIRED} labels, or RACEClassifier"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import as_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _HALVES = 2
@@ -52,7 +53,7 @@ def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
     >>> bool((encode(Y, 4) == Y @ matrix(3, 4)).all())
     True
     """
-    Y = scipy.sparse.csr_array(Y)
+    Y = as_rows(Y)
     n = Y.shape[0]
     places, signs = _entries(Y.indices, n_components)
     rows = np.repeat(np.arange(n), np.diff(Y.indptr))

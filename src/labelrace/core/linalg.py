@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
@@ -199,6 +200,33 @@ def _why_beyond(places: IntArray, size: int, what: str) -> str | None:
     return None
 
 
+def as_rows(X: AnyMatrix) -> AnyMatrix:
+    """Return a matrix in compressed rows: itself, if it has them, as making another takes longer than a short batch."""
+    return X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
+
+
+def some_rows(X: AnyMatrix, rows: IntArray) -> AnyMatrix:
+    """Take some rows of a matrix in compressed rows, in half the time that SciPy takes for few; of others as usual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> some_rows(as_rows(np.eye(3)), np.array([2, 0])).toarray().tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    if not isinstance(X, scipy.sparse.csr_array):
+        return X[rows]
+    starts = X.indptr[rows]
+    counts = X.indptr[rows + 1] - starts
+    ends = np.cumsum(counts, dtype=X.indptr.dtype)
+    entries = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
+    indptr = np.concatenate([np.zeros(1, ends.dtype), ends])
+    taken = scipy.sparse.csr_array((X.data[entries], X.indices[entries], indptr), shape=(len(rows), X.shape[1]))
+    # Known of all rows, and slow to find out again.
+    taken.has_sorted_indices = X.has_sorted_indices
+    return taken
+
+
 def sparse_marks(marks: Array) -> SparseMatrix:
     """Return a dense array of bytes 0 and 1, or of truths, as a sparse array; SciPy takes several times as long.
 
@@ -227,6 +255,33 @@ def with_values(X: AnyMatrix, values: Array) -> AnyMatrix:
     result = copy.copy(X)
     result.data = values
     return result
+
+
+def stacked(parts: Sequence[AnyMatrix], width: int = 0) -> AnyMatrix:
+    """Put matrices below one another, in compressed rows if any is sparse.
+
+    Those that have fewer columns than the widest, or than ``width``, are filled up with zeros.
+
+    Examples
+    --------
+    >>> stacked([np.ones((1, 2)), np.ones((1, 3))])
+    array([[1., 1., 0.],
+           [1., 1., 1.]])
+    """
+    width = max(width, *(part.shape[1] for part in parts))
+    wide = [part if part.shape[1] == width else _widened(part, width) for part in parts]
+    if len(wide) == 1:
+        return wide[0]
+    are_sparse = any(map(scipy.sparse.issparse, wide))
+    return scipy.sparse.vstack(wide, format="csr") if are_sparse else np.concatenate(wide)
+
+
+def _widened(X: AnyMatrix, width: int) -> AnyMatrix:
+    """Append columns of zeros."""
+    if not scipy.sparse.issparse(X):
+        return np.pad(X, ((0, 0), (0, width - X.shape[1])))
+    X = scipy.sparse.csr_array(X)
+    return scipy.sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
 def canonical(X: AnyMatrix) -> AnyMatrix:

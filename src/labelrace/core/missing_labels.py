@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import as_rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
@@ -74,7 +75,7 @@ def fill_with_means(Y: AnyMatrix) -> AnyMatrix:
 
 def without_zeros(Y: AnyMatrix) -> AnyMatrix:
     """Leave out labels that are stored and absent."""
-    Y = scipy.sparse.csr_array(Y)
+    Y = as_rows(Y)
     if Y.data.all():
         return Y
     Y = Y.copy()

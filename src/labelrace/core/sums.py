@@ -35,6 +35,8 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.
 MOST_COLUMNS = 20_000
+# Sums of squares beyond this leave no room for solving.
+_LARGEST = 1e300
 # Eigenvalues of ΩᵀYᵀYΩ up to this share of the largest are round-off.
 _RELATIVE_RANK = 1e-12
 
@@ -101,6 +103,8 @@ class Sums:
         Random signs a label, ``r``, of the sketch above that.
     seed : int, default=0
         What the signs are drawn from.
+    always_dense : bool, default=False
+        Whether tables are dense however large they are, for targets that are hardly ever 0.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class Sums:
     exact_labels: int = 10_000
     sketch_size: int = 256
     seed: int = 0
+    always_dense: bool = False
 
     def init(self, n_columns: int, n_labels: int) -> State:
         """Make empty sums.
@@ -132,9 +137,10 @@ class Sums:
                 f"X must have at most {MOST_COLUMNS} feature columns, got {m}: XᵀX would take {8e-9 * m * m:.0f} GB. "
                 "Select or hash features (FeatureHasher), or use a model without XᵀX, such as 'race' or 'obr'."
             )
-        xy, yy = (_table(scipy.sparse.csr_array(shape)) for shape in ((m, k), self._yy_shape(k)))
+        xy, yy = (self._table(scipy.sparse.csr_array(shape)) for shape in ((m, k), self._yy_shape(k)))
         return State(0.0, np.zeros(m), np.zeros(m), np.zeros(k), np.zeros((m, m)), xy, yy)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Add a batch.
 
@@ -147,20 +153,15 @@ class Sums:
         if state.rows == 0 and not sparse and not state.shift.any():
             state = state._replace(shift=X.mean(axis=0))
         Z = X if sparse else X - state.shift
-        with np.errstate(over="ignore", invalid="ignore"):
-            xx = Z.T @ Z
-        if not np.isfinite(xx.diagonal()).all():
-            raise DivergenceError(
-                "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
-            )
+        xx = Z.T @ Z
         batch = State(
             float(X.shape[0]),
             np.zeros_like(state.shift) if sparse else state.shift,
             np.asarray(Z.sum(axis=0), dtype=float),
             np.asarray(Y.sum(axis=0), dtype=float),
             xx.toarray() if sparse else xx,
-            _table(_product(Z, Y)),
-            _table(self._label_products(Y)),
+            self._table(self._product(Z, Y)),
+            self._table(self._label_products(Y)),
         )
         return self.merge(state, batch)
 
@@ -176,28 +177,30 @@ class Sums:
             _scaled(state.yy, keep),
         )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def merge(self, one: State, other: State) -> State:
-        """Add two states, the other one's sums turned into sums about the first one's shift."""
+        """Add two states, the other one's sums turned into sums about the first one's shift; see `update`."""
         if one.rows == 0 and not one.shift.any():
-            return other
+            return _finite(other)
         m, n_labels = len(one.shift), len(one.sum_y)
         sum_x, xx = other.sum_x, other.xx
-        xy = _sum(one.xy, other.xy, (m, n_labels))
+        xy = self._sum(one.xy, other.xy, (m, n_labels))
         step = other.shift - one.shift
         if step.any():
             outer = np.outer(sum_x, step)
             xx = xx + outer + outer.T + other.rows * np.outer(step, step)
-            xy = _sum(xy, _table(np.outer(step, other.sum_y)), (m, n_labels))
+            xy = self._sum(xy, self._table(np.outer(step, other.sum_y)), (m, n_labels))
             sum_x = sum_x + other.rows * step
-        return State(
+        merged = State(
             one.rows + other.rows,
             one.shift,
             one.sum_x + sum_x,
             one.sum_y + other.sum_y,
             one.xx + xx,
             xy,
-            _sum(one.yy, other.yy, self._yy_shape(n_labels)),
+            self._sum(one.yy, other.yy, self._yy_shape(n_labels)),
         )
+        return _finite(merged)
 
     def emptied(self, state: State) -> State:
         """Make empty sums about the same shift."""
@@ -219,8 +222,9 @@ class Sums:
                 f"With more than {self.exact_labels} labels, models must have them in the same order to be merged: "
                 "name them all from the start."
             )
-        if is_moved and self.keeps_yy:
-            yy = _csr(yy)[labels][:, labels]
+        if is_moved:
+            yy = _csr(yy)[labels]
+            yy = yy[:, labels] if self.keeps_yy else yy
         xy = _csr(matrix_of(state.xy, (m, n_labels)))[columns][:, labels]
         return State(
             state.rows,
@@ -228,8 +232,8 @@ class Sums:
             state.sum_x[columns],
             state.sum_y[labels],
             state.xx[np.ix_(columns, columns)],
-            _table(xy),
-            _table(yy),
+            self._table(xy),
+            self._table(yy),
         )
 
     def grow_labels(self, state: State, n_labels: int) -> State:
@@ -240,8 +244,8 @@ class Sums:
             yy = yy @ self._signs(before)
         return state._replace(
             sum_y=np.pad(state.sum_y, (0, n_labels - before)),
-            xy=_table(_padded(matrix_of(state.xy, (m, before)), (m, n_labels))),
-            yy=_table(_padded(yy, self._yy_shape(n_labels))),
+            xy=self._table(_padded(matrix_of(state.xy, (m, before)), (m, n_labels))),
+            yy=self._table(_padded(yy, self._yy_shape(n_labels))),
         )
 
     def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
@@ -252,7 +256,7 @@ class Sums:
         wider.xx[np.ix_(kept, kept)] = state.xx
         known = matrix_of(state.xy, (len(kept), n_labels))
         ones = scipy.sparse.csr_array((np.ones(len(kept)), (kept, np.arange(len(kept)))), shape=(n_columns, len(kept)))
-        return wider._replace(rows=state.rows, sum_y=state.sum_y, xy=_table(ones @ known), yy=state.yy)
+        return wider._replace(rows=state.rows, sum_y=state.sum_y, xy=self._table(ones @ known), yy=state.yy)
 
     def label_gram(self, state: State) -> LabelGram:
         """Read ``YᵀY``, or what the sketch tells of it."""
@@ -290,6 +294,43 @@ class Sums:
         Y = scipy.sparse.csr_array(Y)
         return Y.T @ (Y @ self._signs(Y.shape[1]))
 
+    def _is_dense(self, shape: tuple[int, int]) -> bool:
+        return self.always_dense or shape[0] * shape[1] <= _DENSE_CELLS
+
+    def _table(self, matrix: AnyMatrix) -> Table:
+        """Put a matrix into a table."""
+        if self._is_dense(matrix.shape):
+            dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+            return Table(np.asarray(dense, dtype=float), *_NOTHING[1:])
+        sparse = scipy.sparse.csr_array(matrix)
+        parts = (sparse.indices.astype(np.intp, copy=False), sparse.indptr.astype(np.intp, copy=False))
+        return Table(_NOTHING[0], sparse.data.astype(float, copy=False), *parts)
+
+    def _sum(self, one: Table, other: Table, shape: tuple[int, int]) -> Table:
+        return self._table(matrix_of(one, shape) + matrix_of(other, shape))
+
+    def _product(self, Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
+        """Compute ``ZᵀY``; where that is large and only ``Y`` is sparse, for the labels that occur alone."""
+        shape = (Z.shape[1], Y.shape[1])
+        if not scipy.sparse.issparse(Y) or scipy.sparse.issparse(Z) or self._is_dense(shape):
+            return Z.T @ Y
+        Y = scipy.sparse.csr_array(Y)
+        labels, compact = np.unique(Y.indices, return_inverse=True)
+        occurring = scipy.sparse.csr_array((Y.data, compact, Y.indptr), shape=(Y.shape[0], len(labels)))
+        block = np.asarray(occurring.T @ Z).T
+        return scipy.sparse.csr_array(
+            (block.ravel(), np.tile(labels, shape[0]), np.arange(shape[0] + 1) * len(labels)), shape
+        )
+
+
+def _finite(state: State) -> State:
+    """Refuse sums that have overflown, or would in solving."""
+    if not np.abs(state.xx.diagonal()).max(initial=0.0) < _LARGEST:
+        raise DivergenceError(
+            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+        )
+    return state
+
 
 def matrix_of(table: Table, shape: tuple[int, int]) -> AnyMatrix:
     """Return the matrix that a table of a shape holds."""
@@ -303,25 +344,7 @@ def _csr(matrix: AnyMatrix) -> AnyMatrix:
     return scipy.sparse.csr_array(matrix) if scipy.sparse.issparse(matrix) else matrix
 
 
-def _is_dense(shape: tuple[int, int]) -> bool:
-    return shape[0] * shape[1] <= _DENSE_CELLS
-
-
 _NOTHING = np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-
-
-def _table(matrix: AnyMatrix) -> Table:
-    """Put a matrix into a table."""
-    if _is_dense(matrix.shape):
-        dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
-        return Table(np.asarray(dense, dtype=float), *_NOTHING[1:])
-    sparse = scipy.sparse.csr_array(matrix)
-    parts = (sparse.indices.astype(np.intp, copy=False), sparse.indptr.astype(np.intp, copy=False))
-    return Table(_NOTHING[0], sparse.data.astype(float, copy=False), *parts)
-
-
-def _sum(one: Table, other: Table, shape: tuple[int, int]) -> Table:
-    return _table(matrix_of(one, shape) + matrix_of(other, shape))
 
 
 def _scaled(table: Table, factor: float) -> Table:
@@ -335,17 +358,3 @@ def _padded(matrix: AnyMatrix, shape: tuple[int, int]) -> AnyMatrix:
         wider.resize(shape)
         return wider
     return np.pad(matrix, [(0, want - have) for want, have in zip(shape, matrix.shape, strict=True)])
-
-
-def _product(Z: AnyMatrix, Y: AnyMatrix) -> AnyMatrix:
-    """Compute ``ZᵀY``; where that is large and only ``Y`` is sparse, for the labels that occur alone."""
-    shape = (Z.shape[1], Y.shape[1])
-    if not scipy.sparse.issparse(Y) or scipy.sparse.issparse(Z) or _is_dense(shape):
-        return Z.T @ Y
-    Y = scipy.sparse.csr_array(Y)
-    labels, compact = np.unique(Y.indices, return_inverse=True)
-    occurring = scipy.sparse.csr_array((Y.data, compact, Y.indptr), shape=(Y.shape[0], len(labels)))
-    block = np.asarray(occurring.T @ Z).T
-    return scipy.sparse.csr_array(
-        (block.ravel(), np.tile(labels, shape[0]), np.arange(shape[0] + 1) * len(labels)), shape
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 import labelrace
 from labelrace import parameters
+from labelrace.evaluation.workers import default_jobs
 from labelrace.exceptions import DistributedError
 
 # A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
@@ -124,11 +124,6 @@ def sent(client: Any, function: Callable[[Any], Any], value: Any) -> Any:
         return client.submit(function, value, pure=False)
 
 
-def default_workers() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextmanager
 def connected(client: Any = None, *, workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
     """Give a client: the one that is given, one for a scheduler's address, or that of processes on this machine.
@@ -158,7 +153,7 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
                 "or leave out --scheduler to use processes on this machine."
             ) from None
         return
-    with local_cluster(default_workers() if workers is None else workers) as local:
+    with local_cluster(default_jobs() if workers is None else workers) as local:
         yield local
 
 

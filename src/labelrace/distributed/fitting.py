@@ -19,7 +19,7 @@ from labelrace import parameters
 from labelrace.distributed import label_learning, learning
 from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
-from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
+from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, row_count, unshared
 from labelrace.exceptions import DistributedError
 from labelrace.tagger import Tagger
 
@@ -386,7 +386,7 @@ def _n_rows(piece: Any) -> int:
         return piece.n_rows
     if hasattr(piece, "dask") or isinstance(piece, DelayedPiece):
         return 0
-    return learning.n_rows(piece[0] if isinstance(piece, tuple) else piece)
+    return row_count(piece[0] if isinstance(piece, tuple) else piece)
 
 
 def _known_rows(pieces: list[Any]) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from labelrace.core import monitoring
 from labelrace.distributed import learning
 from labelrace.distributed.learning import Begun, Joined, Settings
+from labelrace.distributed.sources import row_count
 from labelrace.models import label_shards
 from labelrace.models.label_shards import Monitored, Part, Watched
 
@@ -60,7 +61,7 @@ def learn(before: Learned, first: int, pieces: list[Any], settings: Settings, fo
         for X, y in learning.unlearned(before.batches, first, pieces, settings, as_tables=False):
             part, found = label_shards.learned(part, X, y, forgets=len(monitored) in forgets)
             monitored.append(found)
-            rows += learning.n_rows(X)
+            rows += row_count(X)
     return Learned(part, tuple(monitored), rows, before.batches)
 
 

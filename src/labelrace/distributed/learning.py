@@ -16,11 +16,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse
 
-from labelrace.distributed.sources import read_batches
+from labelrace.core import linalg
+from labelrace.distributed.sources import read_batches, row_count
 from labelrace.features.cells import Table, stacked
 from labelrace.models import shards
 from labelrace.models.naming import NamedRows
 from labelrace.tagger import Tagger, merging
+from labelrace.tagger.state import f1
 from labelrace.typing import IntArray
 
 
@@ -68,7 +70,7 @@ class _ModelKind:
     """Batches are pairs of features and labels."""
 
     def n_rows(self, batch: Any) -> int:
-        return n_rows(batch[0])
+        return row_count(batch[0])
 
     def are_alike(self, one: Any, other: Any) -> bool:
         return all(_are_alike(*parts) for parts in zip(one, other, strict=True))
@@ -88,7 +90,7 @@ class _ModelKind:
     def f1(self, model: Any, batch: Any) -> list[float]:
         names = None if model.label_names_ is None else list(model.label_names_)
         truth = _sets(batch[1], names)
-        return [_f1(set(map(str, p)), t) for p, t in zip(model.predict_labels(batch[0]), truth, strict=True)]
+        return [f1(t, set(map(str, p))) for p, t in zip(model.predict_labels(batch[0]), truth, strict=True)]
 
     def started(self, model: Any) -> Any:
         return shards.started(model)
@@ -125,7 +127,7 @@ class _TaggerKind:
     def f1(self, model: Any, batch: Any) -> list[float]:
         [(table, tags, _)] = _one_batch(model, batch)
         truth = [None if names is None else model.state.names.current(names) for names in tags]
-        return [_f1(p, t) for p, t in zip(model.predict(table), truth, strict=True) if t is not None]
+        return [f1(t, p) for p, t in zip(model.predict(table), truth, strict=True) if t is not None]
 
     def started(self, model: Any) -> Any:
         return merging.started(model)
@@ -335,13 +337,6 @@ def itself(value: Any) -> Any:
     return value
 
 
-def n_rows(X: Any) -> int:
-    """Count the rows of whatever features come in."""
-    if isinstance(X, dict):
-        return len(next(iter(X.values()), ()))
-    return int(X.shape[0] if hasattr(X, "shape") else len(X))
-
-
 def _taken(part: Any, rows: IntArray) -> Any:
     if isinstance(part, NamedRows):
         return part._replace(matrix=part.matrix[rows])
@@ -374,13 +369,7 @@ def _stacked(parts: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(parts)
-    if scipy.sparse.issparse(first):
-        width = max(part.shape[1] for part in parts)
-        parts = [part if part.shape[1] == width else part.copy() for part in parts]
-        for part in parts:
-            part.resize((part.shape[0], width))
-        return scipy.sparse.vstack(parts, format="csr")
-    return np.vstack(parts)
+    return linalg.stacked(parts)
 
 
 def _sets(y: Any, names: list[Any] | None) -> list[set[str]]:
@@ -397,8 +386,3 @@ def _sets(y: Any, names: list[Any] | None) -> list[set[str]]:
     ends = matrix.indptr
     found = [matrix.indices[a:b].tolist() for a, b in itertools.pairwise(ends)]
     return [{str(j if names is None or j >= len(names) else names[j]) for j in row} for row in found]
-
-
-def _f1(predicted: set[str], true: set[str]) -> float:
-    total = len(predicted) + len(true)
-    return 2 * len(predicted & true) / total if total else 1.0

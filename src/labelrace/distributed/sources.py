@@ -315,6 +315,13 @@ def _cut(batch: Any, first: int, last: int) -> Any:
     return tuple(part[first:last] for part in batch)
 
 
+def row_count(X: Any) -> int:
+    """Count the rows of whatever features come in."""
+    if isinstance(X, dict):
+        return len(next(iter(X.values()), ()))
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:
     """Yield the batches of what a piece was computed to: a table, or a pair of features and labels."""
     if as_tables:
@@ -327,7 +334,6 @@ def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"A batch must be a pair of features and labels, got {type(value).__name__}.")
     X, y = value
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    for start in range(0, n_rows, size):
+    for start in range(0, row_count(X), size):
         rows = slice(start, start + size)
         yield (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), (y.iloc[rows] if hasattr(y, "iloc") else y[rows])

@@ -397,12 +397,7 @@ def run(
         "seed": seed,
         "batch_size": batch_size,
         "measures": list(names),
-        "machine": {
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-            "cpus": os.cpu_count(),
-        },
+        "machine": _machine(),
         **({"options": changed} if changed else {}),
     }
     # Nothing but the models' own draws depends on the seed then.
@@ -424,3 +419,9 @@ def run(
                 if on_progress is not None and record["kind"] not in ("labels", "calibration"):
                     on_progress(progress)
     return read_run(out)
+
+
+def _machine() -> dict[str, Any]:
+    """Describe the machine that the times of a run are from."""
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"platform": platform.platform(), "python": platform.python_version(), **libraries, "cpus": os.cpu_count()}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse
 
+from labelrace.core import label_sets
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
 from labelrace.streams import Stream, open_stream
 from labelrace.streams.catalog import catalog, data_folders, find_labels, plain_name
-from labelrace.streams.cells import canonical_rows
 from labelrace.streams.files import plain_path
 from labelrace.streams.load import has_format
 from labelrace.streams.synthetic import Drift, SyntheticStream, like
@@ -145,17 +144,15 @@ def counted(source: Source) -> Source:
     """Read a source and count what Table 1 of the paper has of a dataset, and the values of a row."""
     stream = source.open()
     rows, ones, values = 0, 0, 0
-    label_sets: set[bytes] = set()
+    found = set[int]()
     for X, Y in stream.batches(_ROWS_AT_ONCE):
         rows += Y.shape[0]
         values += X.nnz if scipy.sparse.issparse(X) else X.size
         ones += int(Y.sum())
-        rows_of_labels = canonical_rows(Y)
-        indices = rows_of_labels.indices.astype(np.int64)
-        label_sets.update(indices[start:end].tobytes() for start, end in pairwise(rows_of_labels.indptr))
+        found.update(label_sets.of_rows(Y).keys.tolist())
     cardinality = ones / max(rows, 1)
     density = cardinality / stream.n_labels
-    facts = Facts(rows, stream.n_features, stream.n_labels, cardinality, density, len(label_sets))
+    facts = Facts(rows, stream.n_features, stream.n_labels, cardinality, density, len(found))
     return replace(source, facts=facts, row_size=values / max(rows, 1), numeric=not np.all(stream.categorical))
 
 

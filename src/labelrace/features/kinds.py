@@ -45,9 +45,9 @@ class Column(NamedTuple):
     name: str
     kind: str  # one of `KINDS`
     is_html: bool = False  # whether a text is HTML, which is stripped
-    pattern: str = "iso"  # format of dates, or as in `datetime.strptime`
+    pattern: str = "iso"  # format of dates: "iso", or one of `datetime.strptime`
     has_time: bool = False  # whether dates have a time of day
-    separator: str | None = None  # of the values of a list that is written as text
+    separator: str | None = None  # what separates the values of a list that is written as text
     is_short: bool = False  # whether texts have few words, as titles do
     width: int = 0  # how many numbers the user's encoder gives for a text; 0 without an encoder
 

@@ -40,8 +40,8 @@ _LEFT_OUT = ("identifier", "dropped", "empty")
 class FeatureState(NamedTuple):
     """Everything that was learned about the columns of a table."""
 
-    columns: tuple[Column, ...]  # in the order of the first table
-    moments: dict[str, Moments]  # of the columns of numbers
+    columns: tuple[Column, ...]  # the kind of each column, in the order of the first table
+    moments: dict[str, Moments]  # those of the columns of numbers, by name
     vocabulary: Vocabulary  # the columns of the matrix that words and values have
 
 
@@ -79,7 +79,39 @@ def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArr
     return FeatureState(tuple(known.values()), moments, words), places
 
 
-class TableFeatures(DeclaredParameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ColumnParameters(DeclaredParameters):
+    """What can be said of the columns of a table: parameters of `TableFeatures` and of the tagger.
+
+    Parameters
+    ----------
+    text, category, number, date, id, drop : str or list of str, default=None
+        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
+    min_rows : int, default=None
+        In how many rows a word must have been to be learned; a larger number takes less memory. By default 3 for words
+        of long texts, and 1 for words of short texts, such as titles, and for values of categories and lists.
+    max_features : int, default=262144
+        Maximum number of words and values, each a column of the matrix; those that have not been seen for long are
+        replaced by new ones.
+    encoders : dict of callables by column, default=None
+        Own encoders for text columns: from a list of texts to an array with a row for each. They are not saved with a
+        tagger: give them to `labelrace.load` again.
+    encoders_only : bool, default=False
+        Whether columns with an encoder are represented by it alone, without their words.
+    """
+
+    text: Any = None
+    category: Any = None
+    number: Any = None
+    date: Any = None
+    id: Any = None
+    drop: Any = None
+    min_rows: int | None = None
+    max_features: int = 2**18
+    encoders: Mapping[str, Any] | None = None
+    encoders_only: bool = False
+
+
+class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn tables into sparse matrices, batch by batch, without a first pass over the data.
 
     The kind of each column is detected from the first batch: text, category, number, date, boolean, list of values, or
@@ -90,20 +122,6 @@ class TableFeatures(DeclaredParameters, TransformerMixin, BaseEstimator):  # typ
 
     Later tables may have their columns in another order, lack some or have additional ones; cells may be empty or hold
     new values.
-
-    Parameters
-    ----------
-    text, category, number, date, id, drop : str or list of str, default=None
-        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
-    min_rows : int, default=None
-        In how many rows a word must have been to get a column. By default 3 for words of long texts, and 1 for words of
-        short texts, such as titles, and for values of categories and lists.
-    max_features : int, default=262144
-        Maximum number of columns of the matrix.
-    encoders : dict of callables by column, default=None
-        Own encoders for text columns: from a list of texts to an array with a row for each.
-    encoders_only : bool, default=False
-        Whether columns with an encoder are represented by it alone, without their words.
 
     Attributes
     ----------
@@ -124,16 +142,6 @@ class TableFeatures(DeclaredParameters, TransformerMixin, BaseEstimator):  # typ
     ['body: oven', 'body: hot']
     """
 
-    text: Any = None
-    category: Any = None
-    number: Any = None
-    date: Any = None
-    id: Any = None
-    drop: Any = None
-    min_rows: int | None = None
-    max_features: int = 2**18
-    encoders: Mapping[str, Any] | None = None
-    encoders_only: bool = False
     _state: FeatureState = field(init=False)
 
     # --- Learning -----------------------------------------------------------------------------------------------------

@@ -28,13 +28,13 @@ _UNSEEN = 1000
 class Vocabulary(NamedTuple):
     """The columns that words and values have."""
 
-    keys: Hashes  # sorted
-    columns: IntArray  # of each hash
-    names: list[str]  # of each column; must not be modified
+    keys: Hashes  # the hashes of words and values, sorted
+    columns: IntArray  # the column of each hash
+    names: list[str]  # the name of each column; must not be modified
     rows: FloatArray  # in how many rows the word of each column has been
     seen: FloatArray  # when the word of each column was last seen: the number of the last row of that batch
     counters: npt.NDArray[np.uint8]  # the filter
-    n_rows: float  # learned
+    n_rows: float  # rows learned
 
 
 class Keys(NamedTuple):

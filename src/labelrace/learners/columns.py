@@ -8,13 +8,15 @@ values the indicator is the column itself, so that binary features, dense or spa
 from __future__ import annotations
 
 import weakref
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
+_FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
+_COMPRESSED_ROWS = (scipy.sparse.csr_array, scipy.sparse.csr_matrix)
 # Of what kinds columns are is asked several times a batch, and nobody writes into these arrays. Arrays that are no more
 # are not noticed (an interrupt within a callback would be lost); all is forgotten from time to time instead.
 _MOST_KNOWN = 256
@@ -258,6 +260,17 @@ def filled(X: AnyMatrix, values: FloatArray) -> AnyMatrix:
         data = np.where(np.isnan(X.data), values[X.indices], X.data)
         return scipy.sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
     return np.where(np.isnan(X), values, X)
+
+
+def is_sparse_row(X: Any, width: int) -> bool:
+    """Tell whether it is one compressed row of doubles, of so many columns; its values are not looked at."""
+    if type(X) not in _COMPRESSED_ROWS or X.shape != (1, width):
+        return False
+    data, indices, starts = X.data, X.indices, X.indptr
+    if data.dtype != _FLOAT or indices.dtype != _INDEX or starts.dtype != _INDEX:
+        return False
+    are_flat: bool = data.ndim == indices.ndim == starts.ndim == 1
+    return are_flat
 
 
 def dense(matrix: AnyMatrix) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
-from labelrace.learners import columns
+from labelrace.learners import columns, tree
 from labelrace.learners.tree import AT_MOST, EACH_VALUE, ONE_VALUE
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -44,7 +44,7 @@ class Leaf(NamedTuple):
     mass: Annotated[FloatArray, "l"]  # rows with each label, those that the leaf began with included
     rows: Annotated[FloatArray, ""]  # rows, likewise
     tried: Annotated[FloatArray, "", "inf"]  # the leaf's weight when a split was last tried
-    statistics: Statistics  # of the features, over the rows that came since the leaf began
+    statistics: Statistics  # those of the features, over the rows that came since the leaf began
 
 
 def empty(n_values: IntArray, n_columns: int) -> Statistics:
@@ -130,15 +130,16 @@ def _extend(parts: list[FloatArray], block: slice, gathered: FloatArray, starts:
     highs[seen] = np.maximum(highs[seen], np.maximum.reduceat(gathered, starts, axis=0))
 
 
-def widen(statistics: Statistics, n_values: IntArray, wider: IntArray) -> Statistics:
-    """Make room for nominal values that had not occurred."""
+def widen_leaves(leaves: Leaf, n_values: IntArray, wider: IntArray) -> Leaf:
+    """Make room in stacked leaves for nominal values that had not occurred."""
     if (n_values == wider).all():
-        return statistics
+        return leaves
     n_numeric = int((n_values == 0).sum())
     moved = columns.places(n_values, wider)[n_numeric:] - n_numeric
-    counts = np.zeros((len(statistics.rows), int((wider[wider > 0] - 1).sum())))
-    counts[:, moved] = statistics.counts
-    return statistics._replace(counts=counts)
+    before = leaves.statistics.counts
+    counts = np.zeros((*before.shape[:-1], int((wider[wider > 0] - 1).sum())))
+    counts[..., moved] = before
+    return leaves._replace(statistics=leaves.statistics._replace(counts=counts))
 
 
 def grow_labels(statistics: Statistics, n_new: int, *, before_last: bool) -> Statistics:
@@ -150,8 +151,12 @@ def grow_labels(statistics: Statistics, n_new: int, *, before_last: bool) -> Sta
     )
 
 
-def grow_features(statistics: Statistics, n_values: IntArray) -> Statistics:
-    """Add features that were 0 in all rows."""
+def grow_leaves(leaves: Leaf, n_values: IntArray) -> Leaf:
+    """Add features that were 0 in all rows to stacked leaves."""
+    return tree.changed(leaves, lambda leaf: leaf._replace(statistics=_with_features(leaf.statistics, n_values)))
+
+
+def _with_features(statistics: Statistics, n_values: IntArray) -> Statistics:
     wider = empty(n_values, len(statistics.rows))
     both = zip(statistics[1:], wider[1:], strict=True)
     mean, spread, low, high, counts = (np.concatenate([old, new[:, old.shape[1] :]], axis=1) for old, new in both)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import as_rows, stacked
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -39,9 +40,9 @@ _FARTHEST = 1e100
 class Rows(NamedTuple):
     """A matrix as arrays that can be saved: dense, or in compressed rows."""
 
-    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top"]  # the matrix, if it is dense
+    dense: Annotated[FloatArray | None, "_n <=_m", "<=_top", "missing"]  # the matrix, if it is dense
     # Its compressed rows, if it is sparse.
-    data: Annotated[FloatArray | None, "_z", "<=_top"]
+    data: Annotated[FloatArray | None, "_z", "<=_top", "missing"]
     indices: Annotated[IntArray | None, "_z", "<_m", "with data"]
     indptr: Annotated[IntArray | None, "_n+1", "starts _z", "with data", "instead dense"]
 
@@ -63,11 +64,6 @@ def as_matrix(rows: Rows, n_columns: int) -> AnyMatrix:
     return np.pad(rows.dense, ((0, 0), (0, missing))) if missing else rows.dense
 
 
-def as_rows(X: AnyMatrix) -> AnyMatrix:
-    """Return a matrix in compressed rows: itself, if it has them, as making another takes longer than a short batch."""
-    return X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
-
-
 def as_marks(rows: Rows, n_columns: int, dtype: Any) -> Any:
     """Return stored rows of zeros and ones, in compressed rows, as a dense array."""
     data, indices, indptr = (np.asarray(part) for part in rows[1:])
@@ -82,9 +78,7 @@ def joined(rows: Rows, X: AnyMatrix) -> AnyMatrix:
     before = as_matrix(rows, X.shape[1])
     if before.shape[0] == 0:
         return X
-    if scipy.sparse.issparse(before) or scipy.sparse.issparse(X):
-        return scipy.sparse.vstack([before, X], format="csr")
-    return np.vstack([before, X])
+    return stacked([before, X])
 
 
 def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:

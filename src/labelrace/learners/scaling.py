@@ -31,6 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import as_rows, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -342,8 +343,7 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
 
 def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -> AnyMatrix:
     """Damp the values of sparse rows and scale the rows to length one."""
-    sparse = columns.design(X, n_values)
-    sparse = sparse if isinstance(sparse, scipy.sparse.csr_array) else scipy.sparse.csr_array(sparse)
+    sparse = as_rows(columns.design(X, n_values))
     data = sparse.data
     if not columns.all_nominal(n_values):
         data = _damped(data)
@@ -352,7 +352,7 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
     # Rows whose squares underflow to zero are not scaled.
     data = data / np.repeat(np.where(lengths > 0, lengths, 1.0), counts[filled])
-    scaled = scipy.sparse.csr_array((data.astype(dtype, copy=False), sparse.indices, sparse.indptr), shape=sparse.shape)
+    scaled = with_values(sparse, data.astype(dtype, copy=False))
     # Known of the rows given, and slow to find out again.
     scaled.has_canonical_format = sparse.has_canonical_format
     return scaled

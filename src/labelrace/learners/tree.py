@@ -16,6 +16,8 @@ import scipy.sparse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
+# The field of stacked NamedTuples that is the same for all of them, and has no axis more: what their features are.
+_SHARED = "n_values"
 
 
 class Shape(NamedTuple):
@@ -159,45 +161,49 @@ class Growing:
             queue.extend(range(child, child + n_children))
 
 
-def separate(stack: Any, shared: tuple[str, ...] = ()) -> list[Any]:
-    """Take a NamedTuple of stacked arrays apart, along their first axis; ``shared`` fields have no such axis."""
-    count = next(_lengths(stack, shared))
+def separate(stack: Any) -> list[Any]:
+    """Take a NamedTuple of stacked arrays apart, along their first axis."""
 
     def one(value: Any, name: str, place: int) -> Any:
-        if value is None or name in shared:
+        if value is None or name == _SHARED:
             return value
         if isinstance(value, tuple):
             fields: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
             return type(value)(*(one(part, field, place) for field, part in fields.items()))
         return value[place]
 
-    return [one(stack, "", place) for place in range(count)]
+    return [one(stack, "", place) for place in range(next(_lengths(stack)))]
 
 
-def _lengths(stack: Any, shared: tuple[str, ...]) -> Iterator[int]:
+def _lengths(stack: Any) -> Iterator[int]:
     for name, value in stack._asdict().items():
-        if value is None or name in shared:
+        if value is None or name == _SHARED:
             continue
         if isinstance(value, tuple):
-            yield from _lengths(value, shared)
+            yield from _lengths(value)
         else:
             yield len(value)
 
 
-def stacked(values: list[Any], shared: tuple[str, ...] = (), name: str = "") -> Any:
+def stacked(values: list[Any], name: str = "") -> Any:
     """Stack NamedTuples array by array; where one has None and another an array, None counts as zeros.
 
     Examples
     --------
     >>> import numpy as np
-    >>> both = stacked([Split(1.0, 0, 0.5, np.ones(2), None), Split(1.0, 2, 0.1, np.zeros(2), None)], ("branches",))
-    >>> both.merit.shape, separate(both, ("branches",))[1].feature
+    >>> both = stacked([Split(1.0, 0, 0.5, np.ones(2), None), Split(1.0, 2, 0.1, np.zeros(2), None)])
+    >>> both.merit.shape, separate(both)[1].feature
     ((2, 2), np.int64(2))
     """
-    if name in shared:
+    if name == _SHARED:
         return values[0]
     if isinstance(values[0], tuple):
         fields = values[0]._fields  # type: ignore[attr-defined]
-        return type(values[0])(*(stacked([getattr(each, field) for each in values], shared, field) for field in fields))
+        return type(values[0])(*(stacked([getattr(each, field) for each in values], field) for field in fields))
     known = [value for value in values if value is not None]
     return np.stack([np.zeros_like(known[0]) if value is None else value for value in values]) if known else None
+
+
+def changed(stack: Any, change: Callable[[Any], Any]) -> Any:
+    """Change each of stacked NamedTuples."""
+    return stacked([change(one) for one in separate(stack)])

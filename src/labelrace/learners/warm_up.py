@@ -1,6 +1,6 @@
-"""The first rows of a stream, kept until there are enough of them: `labelrace.learners.rls` learns them exactly.
+"""The first rows of a stream with their targets, kept until there are enough of them.
 
-They are learned again whenever their number has doubled, up to `EXACT_ROWS`.
+`labelrace.learners.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
     """
     edges = _edges(n_bins)
     labels, missing = as_labels_with_missing(Y, "Y")
-    probabilities = as_probabilities(P, "P", labels.shape, "Y").ravel()
+    probabilities = as_probabilities(P, labels.shape).ravel()
     bins = np.searchsorted(edges[1:-1], probabilities)
     rows, columns = labels.nonzero()
     present = bins[rows.astype(np.intp) * labels.shape[1] + columns]

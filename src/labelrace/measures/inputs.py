@@ -142,14 +142,14 @@ def as_top(top: Any, shape: tuple[int, int]) -> IntArray:
     return best.astype(np.intp)
 
 
-def as_probabilities(P: AnyMatrix, name: str, shape: tuple[int, int], other: str) -> FloatArray:
-    """Return `P` as a float64 array of the given shape, that of `other`, with values from 0 to 1."""
-    values = _as_dense(P, name, "probability", shape, other)
+def as_probabilities(P: AnyMatrix, shape: tuple[int, int]) -> FloatArray:
+    """Return `P` as a float64 array of the given shape, that of `Y`, with values from 0 to 1."""
+    values = _as_dense(P, "P", "probability", shape, "Y")
     low, high = values.min(), values.max()
     # A NaN makes both comparisons false.
     if not (low >= 0 and high <= 1):
         found = "NaN" if np.isnan(low) else f"values from {low:.6g} to {high:.6g}"
-        raise ValueError(f"{name} must hold probabilities, from 0 to 1, got {found}")
+        raise ValueError(f"P must hold probabilities, from 0 to 1, got {found}")
     return values
 
 

@@ -32,6 +32,7 @@ import scipy.sparse
 import scipy.special
 
 from labelrace import parameters
+from labelrace.core import label_sets
 from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError
@@ -39,6 +40,7 @@ from labelrace.learners import columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.warm_up import WarmUp
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -46,22 +48,12 @@ from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 _CELLS = 2**22
 
 
-class Rows(NamedTuple):
-    """Rows that are kept, in compressed form."""
-
-    data: Annotated[FloatArray, "_z", "nan"]
-    indices: Annotated[IntArray, "_z", "<_m"]
-    indptr: Annotated[IntArray, "w+1", "starts _z"]
-
-
 class State(NamedTuple):
     """What was learned."""
 
     rows: Annotated[float, ">=0"]  # rows learned
     basis: Annotated[FloatArray, "k l", ">=0"]  # the basis sets; all zero until the warm-up is over
-    # The rows of the warm-up; none when it is over.
-    features: Annotated[Rows, "_m=m"]
-    labels: Annotated[Rows, "_m=l"]
+    buffer: Annotated[WarmUp, "w=l"]  # the rows of the warm-up, with their labels; none when it is over
     n_features: Annotated[float, "=m"]  # number of features
     learners: Annotated[Any, "t=k"]  # the bank's state; empty until the warm-up is over
 
@@ -91,8 +83,8 @@ class BMaD(BankAlgorithm[State]):
         """Make the state that has seen nothing."""
         wanted = self.n_components if isinstance(self.n_components, str) else min(self.n_components, schema.n_labels)
         k = parameters.component_count(wanted, schema.n_labels)
-        none, m = _kept(np.zeros((0, 1))), float(schema.n_features)
-        return State(0.0, np.zeros((k, schema.n_labels)), none, none, m, self.bank.init(schema.n_values, k))
+        basis, m = np.zeros((k, schema.n_labels)), float(schema.n_features)
+        return State(0.0, basis, WarmUp.empty(), m, self.bank.init(schema.n_values, k))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Keep the rows of the warm-up; learn codes when it is over."""
@@ -100,26 +92,24 @@ class BMaD(BankAlgorithm[State]):
         if state.rows >= self.warm_up:
             learners = self.bank.update(state.learners, X, self._codes(Y, state.basis))
             return state._replace(rows=rows, learners=learners)
-        features, labels = _appended(state.features, X), _appended(state.labels, Y)
-        kept = state._replace(rows=rows, features=features, labels=labels)
+        kept = state._replace(rows=rows, buffer=state.buffer.with_batch(X, Y))
         if rows < self.warm_up:
             return kept
-        none = _kept(np.zeros((0, 1)))
         learners, basis = self._learned(kept)
-        return kept._replace(basis=basis, learners=learners, features=none, labels=none)
+        return kept._replace(basis=basis, learners=learners, buffer=WarmUp.empty())
 
     def _learned(self, state: State) -> tuple[Any, FloatArray]:
         """Find the basis in the rows that are kept, and learn their codes."""
         k, n_labels = state.basis.shape
-        Y = _matrix(state.labels, n_labels)
-        sets, counts = _distinct(Y)
+        X, Y = state.buffer.rows(scipy.sparse.csr_array((0, int(state.n_features))), n_labels)
+        known = label_sets.of_rows(Y)
+        sets, counts = columns.dense(label_sets.matrix(known, n_labels)), known.counts
         options = candidates(columns.dense(Y.T @ Y), self.threshold)
         if self.search == "greedy":
             chosen = greedy_basis(sets, counts, options, k)
         else:
             chosen = local_basis(sets, counts, options, k, np.random.default_rng(self.seed))
         basis = options[chosen]
-        X = _matrix(state.features, int(state.n_features))
         return self.bank.update(state.learners, X, self._codes(Y, basis)), basis
 
     def _codes(self, Y: AnyMatrix, basis: FloatArray) -> FloatArray:
@@ -168,28 +158,6 @@ class BMaD(BankAlgorithm[State]):
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
         return super().grow_features(state, n_values)._replace(n_features=float(len(n_values)))
-
-
-def _kept(matrix: AnyMatrix) -> Rows:
-    """Keep the rows of a matrix in compressed form."""
-    sparse = scipy.sparse.csr_array(matrix)
-    return Rows(sparse.data.astype(float), sparse.indices.astype(np.intp), sparse.indptr.astype(np.intp))
-
-
-def _matrix(rows: Rows, n_columns: int) -> AnyMatrix:
-    """Make a matrix of rows that are kept."""
-    return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, n_columns))
-
-
-def _appended(rows: Rows, more: AnyMatrix) -> Rows:
-    """Put the rows of a matrix behind those that are kept."""
-    return _kept(scipy.sparse.vstack([_matrix(rows, more.shape[1]), scipy.sparse.csr_array(more)], format="csr"))
-
-
-def _distinct(Y: AnyMatrix) -> tuple[FloatArray, FloatArray]:
-    """Find the distinct label sets and how often each occurs."""
-    sets, counts = np.unique(Y.toarray().astype(np.int8), axis=0, return_counts=True)
-    return sets.astype(float), counts.astype(float)
 
 
 def candidates(gram: FloatArray, threshold: float) -> FloatArray:

@@ -45,6 +45,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from labelrace import parameters
+from labelrace.core.algorithm import why_no_table
 from labelrace.core.linalg import TIE
 from labelrace.core.schema import Schema
 from labelrace.learners.bank import BankAlgorithm
@@ -52,8 +53,6 @@ from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
-# Labels at the most: 20,000 make a table of co-occurrences of 3.2 GB.
-_MOST_LABELS = 20_000
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
 _ROWS = 32
 # Numbers in an array of the chains that are followed at once: 2²³ are 32 MB in single precision. The C library keeps
@@ -203,10 +202,7 @@ class Chains(BankAlgorithm[State]):
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table of co-occurrences would be too large."""
-        if n_labels <= _MOST_LABELS:
-            return None
-        size = f"which would be {8e-9 * n_labels**2:.0f} GB"
-        return f"chains keep an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
+        return why_no_table("chains keep", n_labels)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, at the end of every chain.

@@ -60,12 +60,12 @@ class CPLSTClassifier(CompressionClassifier):
 
     Examples
     --------
-    >>> import labelrace
+    >>> from labelrace import CPLSTClassifier
     >>> from labelrace.evaluation import averages, prequential
     >>> from labelrace.streams.synthetic import SyntheticStream
     >>> stream = SyntheticStream(n_rows=3000, n_features=20, n_labels=30, seed=0)
-    >>> model = labelrace.make_model("cplst", n_components=4)
-    >>> print(f"{averages(prequential(model, stream))['micro_f1']:.1f}")
+    >>> checkpoints = prequential(CPLSTClassifier(n_components=4), stream)
+    >>> round(averages(checkpoints)["micro_f1"], 1)
     0.6
     """
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
+from labelrace.core.linalg import stacked
 from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.exceptions import UnknownRowError
 from labelrace.models import naming
@@ -250,13 +251,12 @@ class PendingRows:
         parts = [_taken(batch, np.array(groups[batch])[:, 1], names) for batch in oldest_first]
         order = np.argsort([place for batch in oldest_first for place, _ in groups[batch]])
         if names is None:
-            width = max(n_features, *(part.matrix.shape[1] for part in parts))
-            return _stacked([part.matrix for part in parts], width)[order]
+            return stacked([part.matrix for part in parts], n_features)[order]
         known: Sequence[str] | Array = names
         for place, part in enumerate(parts):
             parts[place] = naming.aligned(part, known)
             known = parts[place].names
-        return NamedRows(_stacked([part.matrix for part in parts], len(known))[order], known)
+        return NamedRows(stacked([part.matrix for part in parts], len(known))[order], known)
 
     def drop(self, ids: Iterable[Hashable]) -> None:
         """Let rows go."""
@@ -296,15 +296,6 @@ def _own_rows(X: Any) -> AnyMatrix | NamedRows:
 
 def _matrix(rows: AnyMatrix | NamedRows) -> AnyMatrix:
     return rows.matrix if isinstance(rows, NamedRows) else rows
-
-
-def _stacked(parts: list[AnyMatrix], width: int) -> AnyMatrix:
-    """Put rows below one another, those from before there were so many features filled up with zeros."""
-    if any(scipy.sparse.issparse(part) for part in parts):
-        sparse = [scipy.sparse.csr_array(part) for part in parts]
-        wide = [scipy.sparse.csr_array((s.data, s.indices, s.indptr), shape=(s.shape[0], width)) for s in sparse]
-        return scipy.sparse.vstack(wide, format="csr")
-    return np.vstack([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
 
 
 def _check_ids(ids: Any, n_rows: int | None = None) -> list[Hashable]:

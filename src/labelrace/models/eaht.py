@@ -33,7 +33,7 @@ from labelrace.learners import columns
 from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.tree import Shape
 from labelrace.models import mlht
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Batches that a detector keeps, at the most.
 _KEPT = 32
@@ -125,10 +125,6 @@ class EaHT(Algorithm[State]):
     def scores(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Stretch the average vote to -1 to 1."""
         return 2.0 * self._votes(derived, X) - 1.0
-
-    def predict(self, derived: mlht.Derived, X: AnyMatrix) -> BoolArray:
-        """Mark the labels that win the vote."""
-        return self.scores(derived, X) > 0
 
     def probabilities(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Bring the average vote into (0, 1)."""

@@ -207,16 +207,16 @@ class ISOUPTree(Algorithm[State]):
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""
         new = n_labels - state.leaves.sums.shape[1]
-        leaves = [
-            leaf._replace(
+
+        def grown(leaf: Leaf) -> Leaf:
+            return leaf._replace(
                 sums=np.pad(leaf.sums, (0, new)),
                 old_sums=np.pad(leaf.old_sums, (0, new)),
                 cuts=cut_points.grow_labels(leaf.cuts, new),
                 linear=leaf_linear.grow_labels(leaf.linear, new),
             )
-            for leaf in tree.separate(state.leaves)
-        ]
-        return state._replace(leaves=tree.stacked(leaves))
+
+        return state._replace(leaves=tree.changed(state.leaves, grown))
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: as in MOA, a constant label makes all splits arbitrary."""
@@ -229,13 +229,15 @@ class ISOUPTree(Algorithm[State]):
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far."""
         m, new = len(n_values), len(n_values) - len(state.n_values)
-        leaves = []
-        for leaf in tree.separate(state.leaves):
+
+        def grown(leaf: Leaf) -> Leaf:
             cuts = cut_points.grow_features(leaf.cuts, m, float(leaf.rows), leaf.sums)
-            linear = leaf_linear.grow_features(leaf.linear, m) if self.linear else leaf.linear
-            leaves.append(leaf._replace(cuts=cuts, linear=linear))
+            return leaf._replace(
+                cuts=cuts, linear=leaf_linear.grow_features(leaf.linear, m) if self.linear else leaf.linear
+            )
+
         inputs = Inputs(state.inputs.rows, np.pad(state.inputs.mean, (0, new)), np.pad(state.inputs.spread, (0, new)))
-        return State(columns.appended(state.n_values, n_values), state.shape, tree.stacked(leaves), inputs)
+        return State(columns.appended(state.n_values, n_values), state.shape, tree.changed(state.leaves, grown), inputs)
 
 
 class _Batch(NamedTuple):

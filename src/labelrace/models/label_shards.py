@@ -52,8 +52,8 @@ class Part(NamedTuple):
     """A share of a model's labels."""
 
     owner: Owner  # the model's class and algorithm
-    schema: Schema  # of all labels
-    state: Any  # of the share's own labels: a `RaceShare`, or the state of the algorithm
+    schema: Schema  # that of all labels
+    state: Any  # that of the share's own labels: a `RaceShare`, or the state of the algorithm
     # Which share, and of how many.
     share: int
     shares: int

@@ -202,11 +202,11 @@ class BayesLeaves(LeafLearner):
 
     def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Bayes:
         """Make leaves that have seen nothing."""
-        return tree.stacked([Bayes(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves, _SHARED)
+        return tree.stacked([Bayes(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves)
 
     def unpacked(self, state: Bayes, n_values: IntArray, Y: AnyMatrix) -> tuple[Bayes, list[Any]]:
         """Take the leaves apart, with room for new nominal values."""
-        parts = tree.separate(state, _SHARED)
+        parts = tree.separate(state)
         empty = Bayes(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
         if (n_values > state.learners.n_values).any():
             parts = [part._replace(learners=self.bank.merge(part.learners, empty.learners)) for part in parts]
@@ -214,7 +214,7 @@ class BayesLeaves(LeafLearner):
 
     def packed(self, shared: Bayes, parts: list[Any]) -> Bayes:
         """Stack the leaves."""
-        packed: Bayes = tree.stacked(parts, _SHARED)
+        packed: Bayes = tree.stacked(parts)
         return packed
 
     def fresh(self, shared: Bayes) -> Bayes:
@@ -233,7 +233,7 @@ class BayesLeaves(LeafLearner):
 
     def derive(self, state: Bayes, leaves: list[Any]) -> _Derived:
         """Derive naive Bayes, and the log odds of the shares."""
-        learners = [self.bank.derive(part.learners) for part in tree.separate(state, _SHARED)]
+        learners = [self.bank.derive(part.learners) for part in tree.separate(state)]
         prior = np.stack([np.log((leaf.mass + 1.0) / np.maximum(leaf.rows - leaf.mass + 1.0, 1.0)) for leaf in leaves])
         return _Derived(learners, state.right[:, 1] > state.right[:, 0], prior)
 
@@ -254,19 +254,17 @@ class BayesLeaves(LeafLearner):
     def grow_labels(self, state: Bayes, n_labels: int) -> Bayes:
         """Add labels that were absent so far; both ways to predict were right about them."""
         new = n_labels - state.right.shape[2]
-        parts = [
-            Bayes(self.bank.grow_components(part.learners, n_labels), np.pad(part.right, ((0, 0), (0, new))))
-            for part in tree.separate(state, _SHARED)
-        ]
-        return self.packed(None, parts)  # type: ignore[arg-type]
+
+        def grown(part: Bayes) -> Bayes:
+            learners = self.bank.grow_components(part.learners, n_labels)
+            return Bayes(learners, np.pad(part.right, ((0, 0), (0, new))))
+
+        return tree.changed(state, grown)
 
     def grow_features(self, state: Bayes, n_values: IntArray) -> Bayes:
         """Add features that were 0 so far."""
-        parts = [
-            part._replace(learners=self.bank.grow_features(part.learners, n_values))
-            for part in tree.separate(state, _SHARED)
-        ]
-        return self.packed(None, parts)  # type: ignore[arg-type]
 
+        def grown(part: Bayes) -> Bayes:
+            return part._replace(learners=self.bank.grow_features(part.learners, n_values))
 
-_SHARED = ("n_values",)
+        return tree.changed(state, grown)

@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
+from labelrace.core.algorithm import why_no_table
 from labelrace.core.linalg import is_even_or_more
 from labelrace.core.schema import Schema
 from labelrace.learners import columns
@@ -34,9 +35,6 @@ from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.naive_bayes import NaiveBayes, NaiveBayesState
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
-
-# Labels at the most: 20,000 make a table of 3.2 GB.
-_MOST_LABELS = 20_000
 
 
 class State(NamedTuple):
@@ -124,10 +122,7 @@ class Stack(BankAlgorithm[State]):
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
         """Return why there is no room for so many labels: the table would be too large."""
-        if n_labels <= _MOST_LABELS:
-            return None
-        size = f"which would be {8e-9 * n_labels**2:.0f} GB"
-        return f"the second level is an l × l table, {size}; use at most {_MOST_LABELS} labels, or RACEClassifier"
+        return why_no_table("the second level is", n_labels)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, and never predicted."""

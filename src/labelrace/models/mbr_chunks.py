@@ -34,9 +34,6 @@ from labelrace.models import mbr
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-# What all stacks have in common.
-_SHARED = ("n_values",)
-
 
 class State(NamedTuple):
     """The newest stacks, and the newest batch."""
@@ -92,7 +89,7 @@ class Chunks(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Train a stack on the batch, and drop the oldest if there are enough."""
-        stacks = [stack for stack in tree.separate(state.stacks, _SHARED) if stack.learners.rows[-1] > 0]
+        stacks = [stack for stack in tree.separate(state.stacks) if stack.learners.rows[-1] > 0]
         n_values = columns.widest_values(state.stacks.learners.n_values, X)
         schema = Schema(n_values, None, state.stacks.predicted.shape[1], None)
         scale = state.scale
@@ -110,14 +107,14 @@ class Chunks(Algorithm[State]):
             if (stack.learners.n_values < widest).any():
                 wider = bank.merge(stack.learners, bank.init(widest, len(stack.predicted)))
                 stacks[place] = stack._replace(learners=wider)
-        joined: mbr.State = tree.stacked(stacks[-size:], _SHARED)
+        joined: mbr.State = tree.stacked(stacks[-size:])
         return joined._replace(learners=joined.learners._replace(n_values=widest))
 
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
         n_values, n_labels = state.stacks.learners.n_values, state.stacks.predicted.shape[1]
         X, Y = neighbours.as_matrix(state.X, len(n_values)), columns.dense(neighbours.as_matrix(state.Y, n_labels))
-        stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks, _SHARED)]
+        stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
         points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
         return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, points)
@@ -156,12 +153,12 @@ class Chunks(Algorithm[State]):
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far to every stack."""
-        grown = [self.stack.grow_labels(stack, n_labels, rng) for stack in tree.separate(state.stacks, _SHARED)]
+        grown = [self.stack.grow_labels(stack, n_labels, rng) for stack in tree.separate(state.stacks)]
         return state._replace(stacks=self._joined(grown, self.size))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far to every stack; in distances they do not count."""
-        grown = [self.stack.grow_features(stack, n_values) for stack in tree.separate(state.stacks, _SHARED)]
+        grown = [self.stack.grow_features(stack, n_values) for stack in tree.separate(state.stacks)]
         scale = neighbours.grown_scale(state.scale, n_values, 0.0)
         return state._replace(stacks=self._joined(grown, self.size), scale=scale)
 

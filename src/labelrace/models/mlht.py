@@ -43,7 +43,7 @@ from labelrace.learners.tree import Growing, Shape, Split
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.leaf_learners import BayesLeaves, LeafLearner, MajorityLeaves
 from labelrace.models.pruned_sets import ClassLeaves, PrunedSetLeaves
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # What children begin with is no whole number, and sums of it are rounded.
 _ROUNDING = 1e-9
@@ -55,7 +55,7 @@ class State(NamedTuple):
     n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
     shape: Annotated[Shape, "T=@n_trees"]  # the nodes
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
-    learners: Any  # of the leaves
+    learners: Any  # the state of what leaves predict by
 
 
 class Derived(NamedTuple):
@@ -112,10 +112,7 @@ class HoeffdingTree(Algorithm[State]):
     ) -> State:
         """Let each tree learn some rows, in their order, some after they begin anew."""
         n_values = columns.widest_values(state.n_values, X)
-        leaves = [
-            leaf._replace(statistics=label_statistics.widen(leaf.statistics, state.n_values, n_values))
-            for leaf in tree.separate(state.leaves)
-        ]
+        leaves = tree.separate(label_statistics.widen_leaves(state.leaves, state.n_values, n_values))
         shared, learners = self.leaf_learner.unpacked(state.learners, n_values, Y)
         growing = Growing(state.shape, list(zip(leaves, learners, strict=True)))
         for each in restarted:
@@ -236,10 +233,6 @@ class HoeffdingTree(Algorithm[State]):
         """Compute the scores of the only tree."""
         return self.tree_scores(derived, X, int(derived.shape.roots[0]))
 
-    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
-        """Mark the labels with a positive score."""
-        return self.scores(derived, X) > 0
-
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn scores into probabilities, as the leaf learner has them."""
         return self.leaf_learner.probabilities(self.scores(derived, X))
@@ -247,25 +240,20 @@ class HoeffdingTree(Algorithm[State]):
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far: no leaf has a row of them."""
         new = n_labels - state.leaves.mass.shape[1]
-        leaves = [
-            leaf._replace(
-                mass=np.pad(leaf.mass, (0, new)),
-                statistics=label_statistics.grow_labels(leaf.statistics, new, before_last=self.by_rows),
-            )
-            for leaf in tree.separate(state.leaves)
-        ]
+
+        def grown(leaf: Leaf) -> Leaf:
+            statistics = label_statistics.grow_labels(leaf.statistics, new, before_last=self.by_rows)
+            return leaf._replace(mass=np.pad(leaf.mass, (0, new)), statistics=statistics)
+
         learners = self.leaf_learner.grow_labels(state.learners, n_labels)
-        return state._replace(leaves=tree.stacked(leaves), learners=learners)
+        return state._replace(leaves=tree.changed(state.leaves, grown), learners=learners)
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far."""
         n_values = columns.appended(state.n_values, n_values)
-        leaves = [
-            leaf._replace(statistics=label_statistics.grow_features(leaf.statistics, n_values))
-            for leaf in tree.separate(state.leaves)
-        ]
+        leaves = label_statistics.grow_leaves(state.leaves, n_values)
         learners = self.leaf_learner.grow_features(state.learners, n_values)
-        return state._replace(n_values=n_values, leaves=tree.stacked(leaves), learners=learners)
+        return state._replace(n_values=n_values, leaves=leaves, learners=learners)
 
 
 def _added(mass: FloatArray, Y: AnyMatrix) -> FloatArray:

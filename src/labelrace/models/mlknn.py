@@ -30,6 +30,7 @@ import scipy.sparse
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
+from labelrace.core.linalg import as_rows
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, neighbours
 from labelrace.learners.neighbour_lists import Lists, NeighbourLists
@@ -108,7 +109,7 @@ class MLkNN(Algorithm[State]):
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Take a batch into the window; count its neighbours first, if tables are prequential."""
-        Y = neighbours.as_rows(Y)
+        Y = as_rows(Y)
         n_values = columns.widest_values(state.n_values, X)
         if state.rows == 0 and self.scaled:
             state = state._replace(scale=neighbours.first_scale(n_values, X))

@@ -352,7 +352,8 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
         return _encode(path, value.to_numpy(), tensors)
     if isinstance(value, (list, tuple, range, np.ndarray)):
         if len(value) and all(isinstance(item, str) for item in value):
-            return _encode_names(path, value, tensors)
+            tensors.update(packed_names(path, value))
+            return {"names": path}
         return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: _encode(f"{path}.{key}", item, tensors) for key, item in value.items()}}
@@ -364,14 +365,13 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     raise ValueError(f"{path}={value!r} cannot be saved: use numbers, text, arrays or labelrace's own learners.")
 
 
-def _encode_names(path: str, names: Any, tensors: dict[str, Array]) -> Any:
+def packed_names(path: str, names: Any) -> dict[str, Array]:
     """Write text as its bytes, one name behind the other, and how many each has; the JSON header has its limits."""
     text = "".join(names)
     size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
-    tensors[f"{path}.utf8"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    utf8 = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
     sizes = np.fromiter(map(size, names), np.int64, len(names))
-    tensors[f"{path}.sizes"] = sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))
-    return {"names": path}
+    return {f"{path}.utf8": utf8, f"{path}.sizes": sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))}
 
 
 def _decode(value: Any, tensors: dict[str, Array]) -> Any:
@@ -385,13 +385,15 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
     if "array" in value:
         return tensors[value["array"]]
     if "names" in value:
-        return _decode_names(*(tensors[f"{value['names']}.{part}"] for part in ("utf8", "sizes")))
+        return unpacked_names(value["names"], tensors)
     if "dict" in value:
         return {key: _decode(item, tensors) for key, item in value["dict"].items()}
     return [_decode(item, tensors) for item in value["list"]]
 
 
-def _decode_names(utf8: Array, sizes: Array) -> list[str]:
+def unpacked_names(path: str, tensors: dict[str, Array]) -> list[str]:
+    """Read what `packed_names` wrote."""
+    utf8, sizes = tensors[f"{path}.utf8"], tensors[f"{path}.sizes"]
     text = utf8.astype(np.uint8, casting="no", copy=False).data
     if sizes.dtype.kind != "u" or sizes.sum(dtype=np.int64) != len(text):
         raise ValueError("the sizes of names do not fit their text")

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import stacked
 from labelrace.core.schema import Schema
-from labelrace.learners import columns, label_statistics, neighbours, tree
+from labelrace.learners import columns, label_statistics, neighbours
 from labelrace.learners.label_statistics import Leaf
 from labelrace.learners.neighbours import Rows
 from labelrace.learners.tree import Shape
@@ -120,11 +121,9 @@ class PrunedSetLeaves(SetLeaves):
 
     def packed(self, shared: LabelSets, parts: list[_Part]) -> PrunedSets:
         """Put the leaves together."""
-        kept = [part.X for part in parts]
-        is_sparse = any(scipy.sparse.issparse(X) for X in kept)
         return PrunedSets(
             self.counter.packed(shared, [part.majority for part in parts]),
-            neighbours.stored(scipy.sparse.vstack(kept, format="csr") if is_sparse else np.vstack(kept)),
+            neighbours.stored(stacked([part.X for part in parts])),
             np.concatenate([part.sets for part in parts]),
             np.cumsum([0, *(len(part.sets) for part in parts)]),
             np.stack([part.classes for part in parts]),
@@ -142,7 +141,7 @@ class PrunedSetLeaves(SetLeaves):
         if waiting:
             some = slice(0, waiting)
             sets_kept = np.concatenate([part.sets, sets[some]])
-            part = part._replace(X=_below(part.X, X[some]), sets=sets_kept)
+            part = part._replace(X=stacked([part.X, X[some]]), sets=sets_kept)
             if len(sets_kept) < self.warm_up:
                 return part
             classes = np.full(self.most, -1)
@@ -195,13 +194,9 @@ class PrunedSetLeaves(SetLeaves):
 
     def grow_features(self, state: PrunedSets, n_values: IntArray) -> PrunedSets:
         """Add features that were 0 so far."""
-        trees = []
-        for made in state.trees:
-            leaves = [
-                leaf._replace(statistics=label_statistics.grow_features(leaf.statistics, n_values))
-                for leaf in tree.separate(made.leaves)
-            ]
-            trees.append(Tree(n_values, made.shape, tree.stacked(leaves)))
+        trees = (
+            Tree(n_values, made.shape, label_statistics.grow_leaves(made.leaves, n_values)) for made in state.trees
+        )
         return state._replace(trees=tuple(trees))
 
 
@@ -218,24 +213,9 @@ def frequent(counts: IntArray, most: int) -> IntArray:
     return np.flatnonzero(counts > limit)
 
 
-def _below(X: AnyMatrix, other: AnyMatrix) -> AnyMatrix:
-    """Put rows below others; sparse, if either are."""
-    if not X.shape[0]:
-        return other
-    if scipy.sparse.issparse(X) or scipy.sparse.issparse(other):
-        return scipy.sparse.vstack([X, other], format="csr")
-    return np.vstack([X, other])
-
-
 def _widened(made: Tree, n_values: IntArray) -> Tree:
     """Give a tree of classes room for new nominal values."""
-    if (made.n_values == n_values).all():
-        return made
-    leaves = [
-        leaf._replace(statistics=label_statistics.widen(leaf.statistics, made.n_values, n_values))
-        for leaf in tree.separate(made.leaves)
-    ]
-    return Tree(n_values, made.shape, tree.stacked(leaves))
+    return Tree(n_values, made.shape, label_statistics.widen_leaves(made.leaves, made.n_values, n_values))
 
 
 class Classes(NamedTuple):

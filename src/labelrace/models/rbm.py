@@ -31,7 +31,7 @@ from labelrace.learners import columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.models.base import OnlineClassifier
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 _MOMENTUM = 0.1
 _DECAY = 0.0002
@@ -146,10 +146,6 @@ class RBMFeatures(BankAlgorithm[State]):
         """Compute the log odds, or values, of all labels."""
         predicted = self.bank.predict(derived.learners, self._features(derived, X))
         return np.clip(predicted, -_SURE, _SURE) if self.bank.task == "classification" else predicted - 1.0
-
-    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
-        """Mark the labels that are more likely than not."""
-        return self.scores(derived, X) > 0
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities; map the values of regressors, -1 to 1, into (0, 1)."""

@@ -8,7 +8,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``rows: Annotated[FloatArray, "k+1"]``                 the sum of names and numbers; at most one is not known before
 ``weights: Annotated[FloatArray, "l k|0 0"]``          one of several shapes: the first that fits
 ``stored: Annotated[FloatArray, "_n <=m"]``            a size of at most that of ``m``
-``table: Annotated[FloatArray, "l @k+1"]``             the algorithm's setting ``k``; ``"@k(l)"`` is its method ``k``
+``table: Annotated[FloatArray, "l @k+1"]``             a setting of the algorithm, or of its bank; ``"@k(l)"`` a method
                                                        for the size of ``l``
 ``labels: Annotated[IntArray, "_n", "<l"]``            entries are at least 0 and below the size of ``l``
 ``leader: Annotated[IntArray, "_n", "-1<l"]``          the same, or -1
@@ -18,7 +18,8 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``ends: Annotated[IntArray, "_n", "ends _z"]``         entries never fall, from 0 or more to the size of ``_z``
 ``labels: Annotated[IntArray, "_z", "sets ends"]``     entries up to each of the neighbour ``ends`` are different
 ``scale: Annotated[float, ">0"]``                      entries are above 0; ``">=0"``: 0 or more, ``">=1"``: 1 or more
-``bounds: Annotated[FloatArray, "k", "inf"]``          infinite entries are allowed; ``"nan"`` allows for NaN, too
+``bounds: Annotated[FloatArray, "k", "inf"]``          infinite entries are allowed; ``"nan"`` allows for NaN, too,
+                                                       and ``"missing"`` for both where the algorithm skips NaN in ``X``
 ``weights: Annotated[Array, "m k", "float"]``          floats of single or double precision
 ``orders: Annotated[IntArray, "_e l", "orders"]``      each row is an order of the numbers from 0
 ``ranks: Annotated[IntArray, "M t", "ranks"]``         for the values of each nominal feature, an order of them
@@ -189,9 +190,10 @@ class Shapes:
         return total, unknown
 
     def _setting(self, path: str, part: str) -> int:
-        """Ask the algorithm for a size, which may depend on another."""
+        """Ask the algorithm, or the bank of its learners, for a size, which may depend on another."""
         name, known = re.fullmatch(r"@(\w+)(?:\((\w+)\))?", part).groups()  # type: ignore[union-attr]
-        found = getattr(self._settings, name)
+        asked = self._settings if hasattr(self._settings, name) else self._settings.bank
+        found = getattr(asked, name)
         return int(found if known is None else found(self.size(path, known)))
 
     def size(self, path: str, axis: str) -> int:
@@ -229,6 +231,8 @@ class Shapes:
 
     def _why_wrong(self, entry: _Entry) -> str | None:
         array, marks = entry.array, entry.marks
+        if "missing" in marks and self._settings.skips_missing:
+            marks = (*marks, "nan")
         if array.dtype.kind == "f" and not _are_small(array, marks):
             return "holds numbers that are not finite, or too large"
         for mark in marks:

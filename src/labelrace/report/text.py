@@ -41,39 +41,39 @@ def as_value(value: float | None, decimals: int, missing: str = MISSING) -> str:
     return missing if value is None else f"{value:,.{decimals}f}"
 
 
-def as_significant(value: float | None, missing: str = MISSING) -> str:
+def as_significant(value: float | None) -> str:
     """Return a number with three significant digits and no exponent, for times.
 
     >>> [as_significant(x) for x in (0.012345, 3.14159, 24.6789, 59603.26)]
     ['0.0123', '3.14', '24.7', '59,603']
     """
     if value is None:
-        return missing
+        return MISSING
     for decimals, bound in enumerate((100.0, 10.0, 1.0, 0.1, 0.01, 0.001)):
         if value >= bound:
             return f"{value:,.{decimals}f}"
     return "0" if value == 0 else f"{value:.2g}"
 
 
-def as_signed(value: float | None, missing: str = MISSING) -> str:
+def as_signed(value: float | None) -> str:
     """Return a number with its sign, for log ratios.
 
     >>> [as_signed(x) for x in (1.5, -0.25, 0.001)]
     ['+1.50', '−0.25', '0']
     """
     if value is None:
-        return missing
+        return MISSING
     return "0" if round(value, 2) == 0 else f"{value:+.2f}".replace("-", "−")
 
 
-def as_bytes(value: float | None, missing: str = MISSING) -> str:
+def as_bytes(value: float | None) -> str:
     """Return a size in the unit that suits it.
 
     >>> as_bytes(3_500_000)
     '3.50 MB'
     """
     if value is None:
-        return missing
+        return MISSING
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
             return f"{as_significant(value)} {unit}"

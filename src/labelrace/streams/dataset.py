@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 
 from labelrace import limits
 from labelrace.core.categorical import CategoricalMask
+from labelrace.core.linalg import stacked
 from labelrace.parameters import check_whole
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
@@ -209,7 +210,8 @@ def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
             codes = X[:, unknown].toarray() if issparse(X) else X[:, unknown]
             largest = np.fmax(largest, np.fmax.reduce(codes, axis=0))
         counts = dict(zip(unknown, largest.astype(int) + 1, strict=True))
-    return {column: known.get(column) or tuple(map(str, range(counts[column]))) for column in columns}
+    numbered = {column: tuple(map(str, range(counts[column]))) for column in unknown}
+    return {column: known[column] if column in known else numbered[column] for column in columns}
 
 
 def collect(stream: Stream) -> Dataset:
@@ -248,10 +250,4 @@ def rebatch(chunks: Iterable[Batch], size: int) -> Iterator[Batch]:
 
 
 def _join(parts: list[Batch]) -> Batch:
-    return _stack([X for X, _ in parts]), _stack([Y for _, Y in parts])
-
-
-def _stack(parts: list[AnyMatrix]) -> AnyMatrix:
-    if len(parts) == 1:
-        return parts[0]
-    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
+    return stacked([X for X, _ in parts]), stacked([Y for _, Y in parts])

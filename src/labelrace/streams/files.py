@@ -185,20 +185,25 @@ def ahead(
         yield from ((call, function(*call)) for call in calls)
         return
     with ThreadPoolExecutor(threads) as pool:
-        pending, error = deque[tuple[Arguments, Future[Result]]](), None
-        try:
-            for call in calls:
-                pending.append((call, pool.submit(function, *call)))
-                if len(pending) > threads:
-                    done, result = pending.popleft()
-                    yield done, result.result()
-        except Exception as failure:
-            # The results of the calls before it are delivered first.
-            error = failure
-        for done, result in pending:
-            yield done, result.result()
-        if error is not None:
-            raise error
+
+        def submitted() -> Iterator[tuple[Any, Future[Result]]]:
+            try:
+                for call in calls:
+                    yield call, pool.submit(function, *call)
+            except Exception as failure:
+                # It waits like a result, so that those of the calls before it are delivered first.
+                broken = Future[Result]()
+                broken.set_exception(failure)
+                yield (), broken
+
+        pending = deque[tuple[Any, Future[Result]]]()
+        for made in submitted():
+            pending.append(made)
+            if len(pending) > threads:
+                call, result = pending.popleft()
+                yield call, result.result()
+        for call, result in pending:
+            yield call, result.result()
 
 
 def rows_in(block: bytes, line: int, skipped: tuple[bytes, ...] = (b"",)) -> tuple[list[int], list[bytes]]:

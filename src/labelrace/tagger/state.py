@@ -78,12 +78,12 @@ class TaggerState(NamedTuple):
     """Everything a tagger has learned apart from its model."""
 
     features: FeatureState  # the kinds of the columns, and the words
-    separator: str | None  # of tags that are written as one text; None if it is not known yet
+    separator: str | None  # what separates tags that are written as one text; None if it is not known yet
     names: TagNames = TagNames()  # the tags that were renamed, merged and retired
     counts: Mapping[str, TagCounts] = {}
-    n_rows: int = 0  # learned
+    n_rows: int = 0  # rows learned
     n_tested: int = 0  # rows predicted before they were learned
-    sum_f1: float = 0.0  # of the F measures of these rows
+    sum_f1: float = 0.0  # sum of the F measures of these rows
 
     def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
         """Count how well rows were predicted, and return the new state."""

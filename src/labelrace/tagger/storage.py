@@ -68,7 +68,6 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
         "words_rows": float(words.n_rows),
         "model": model_header,
     }
-    text = [name.encode("utf-8", "surrogatepass") for name in words.names]
     tensors = (
         {_MODEL + name: tensor for name, tensor in model_tensors.items()}
         | packed_tensors
@@ -78,9 +77,8 @@ def packed(tagger: Any, state: Any, model: Any) -> tuple[dict[str, Any], dict[st
             "words.rows": words.rows,
             "words.seen": words.seen,
             "words.counters": words.counters,
-            "words.lengths": np.array([len(name) for name in text], dtype=np.int32),
-            "words.text": np.frombuffer(b"".join(text), dtype=np.uint8),
         }
+        | persistence.packed_names("words", words.names)
     )
     return header, tensors
 
@@ -188,12 +186,8 @@ def _state(header: dict[str, Any], features: FeatureState) -> TaggerState:
 
 
 def _vocabulary(header: dict[str, Any], tensors: dict[str, Array]) -> Vocabulary:
-    columns, lengths = tensors["words.columns"].astype(np.intp, casting="same_kind"), tensors["words.lengths"]
-    text, ends = tensors["words.text"].tobytes(), np.cumsum(lengths, dtype=np.int64).tolist()
-    if lengths.dtype.kind != "i" or (lengths < 0).any() or (ends or [0])[-1] != len(text):
-        raise ValueError("its words do not fit their text")
-    starts = [0, *ends[:-1]]
-    names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in zip(starts, ends, strict=False)]
+    columns = tensors["words.columns"].astype(np.intp, casting="same_kind")
+    names = persistence.unpacked_names("words", tensors)
     keys, rows, seen, counters = (tensors[f"words.{name}"] for name in ("keys", "rows", "seen", "counters"))
     return checked(Vocabulary(keys, columns, names, rows, seen, counters, float(header["words_rows"])))
 
@@ -205,9 +199,9 @@ class PackedWeights(NamedTuple):
     127ths, with their signs. Square roots, as the entries of a row differ by orders of magnitude.
     """
 
-    is_kept: npt.NDArray[np.uint8]  # (m, ceil(l / 8)), a bit for each entry
-    largest: Singles  # absolute value in each row
-    others: Singles  # mean of the entries of each row that are not kept
+    is_kept: npt.NDArray[np.uint8]  # (m, ceil(l / 8)): a bit for each entry, whether it is kept
+    largest: Singles  # the largest absolute value in each row
+    others: Singles  # the mean of the entries of each row that are not kept
     levels: npt.NDArray[np.int8]
 
 

@@ -23,15 +23,15 @@ from labelrace.core.locks import Writable, one_at_a_time
 from labelrace.exceptions import MergeError
 from labelrace.features import Column, TableFeatures
 from labelrace.features.cells import Table
+from labelrace.features.table import ColumnParameters
 from labelrace.models import model_file
 from labelrace.models.registry import make_model
-from labelrace.models.signature import DeclaredParameters
 from labelrace.tagger import merging, storage, tables
 from labelrace.tagger.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
 from labelrace.typing import Array, SparseMatrix
 
 
-class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
+class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
     """Learn to tag the rows of tables, batch by batch, and go on learning.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
@@ -47,8 +47,6 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     tags : str or list of str, default=None
         The column that holds the tags of each row: lists, or a text such as ``"oven; bread"``. Or a list of columns of
         0 and 1, one for each tag. None if tags are always given as `y`.
-    text, category, number, date, id, drop : str or list of str, default=None
-        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
     separator : str, default=None
         The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
@@ -57,16 +55,6 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     model : str or classifier, default="race"
         The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
         features and labels.
-    min_rows : int, default=None
-        In how many rows a word must have been to be learned; a larger number takes less memory. By default 3 for words
-        of long texts, and 1 for words of short texts, such as titles.
-    max_features : int, default=262144
-        Maximum number of words and values; those that have not been seen for long are replaced by new ones.
-    encoders : dict of callables by column, default=None
-        Own encoders for text columns: from a list of texts to an array with a row for each. They are not saved: give
-        them to `labelrace.load` again.
-    encoders_only : bool, default=False
-        Whether columns with an encoder are represented by it alone, without their words.
     batch_size : int, default=500
         Number of rows that are learned at once; larger tables are split.
     random_state : int, default=None
@@ -89,19 +77,9 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
     """
 
     tags: str | Sequence[str] | None = field(default=None, kw_only=False)
-    text: Any = None
-    category: Any = None
-    number: Any = None
-    date: Any = None
-    id: Any = None
-    drop: Any = None
     separator: str | None = None
     untagged: str = "unknown"
     model: Any = "race"
-    min_rows: int | None = None
-    max_features: int = 2**18
-    encoders: Mapping[str, Any] | None = None
-    encoders_only: bool = False
     batch_size: int = 500
     random_state: Any = None
     _known: Known = field(init=False)
@@ -194,7 +172,7 @@ class Tagger(DeclaredParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     def new_features(self) -> TableFeatures:
         """Return an unfitted transformer with the parameters of the tagger."""
-        return TableFeatures(**{name: getattr(self, name) for name in signature(TableFeatures).parameters})
+        return TableFeatures(**{name: getattr(self, name) for name in signature(ColumnParameters).parameters})
 
     def _new_model(self) -> Any:
         model = make_model(self.model) if isinstance(self.model, str) else clone(self.model)
