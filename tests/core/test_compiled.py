@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def test_a_loop_is_compiled_also_where_it_cannot_be_kept(has_folder, monkeypatch
     assert compiled.is_available()
     assert total(np.arange(4.0)) == 6.0
     assert hasattr(total.compiled, "py_func")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="Numba is not there")
+def test_a_loop_that_was_kept_is_compiled_anew_when_one_of_another_file_has_changed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    begin = "from labelrace.core.compiled import kernel\n"
+    (tmp_path / "calling.py").write_text(
+        f"{begin}from called import one\n@kernel\ndef total(n):\n    return n + one()\n"
+    )
+    for number in (1, 2):
+        (tmp_path / "called.py").write_text(f"{begin}@kernel\ndef one():\n    return {number}\n")
+        importlib.invalidate_caches()
+        for name in ("called", "calling"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        # What Python has kept of a file of the same size and second would be taken for it.
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        assert importlib.import_module("calling").total(10) == 10 + number
 
 
 def test_an_interrupt_that_numba_makes_an_error_of_is_one():

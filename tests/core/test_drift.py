@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import drift
+from labelrace.core import drift, score_kernels
+from labelrace.core.compiled import is_available
 
 STATIONARY = {
     "normal": lambda rng, n: rng.normal(0.3, 0.1, n),
@@ -170,15 +171,20 @@ def found_by_definition(state):
     return False
 
 
-def test_definition():
+@pytest.mark.parametrize("loops", ["numpy", "plain", "compiled"])
+def test_definition(loops, monkeypatch):
     """On histories near the limit, half of which are drifts."""
+    if loops == "compiled" and not is_available():
+        pytest.skip("there is nothing to compile with")
+    if loops == "plain":
+        monkeypatch.setattr(score_kernels.errors_have_grown, "compiled", score_kernels.errors_have_grown.function)
     rng, verdicts = np.random.default_rng(0), []
     for _ in range(4000):
         n = int(rng.integers(1, 33))
         means = rng.normal(1.0, 0.1, n)
         means[int(rng.integers(n)) :] += rng.uniform(0.2, 1.0)
         state = drift.DriftState(means, rng.uniform(0.0, 0.02, n), np.full(n, 100.0))
-        verdicts.append((drift.found(state), found_by_definition(state)))
+        verdicts.append((drift.found(state, compiled=loops != "numpy"), found_by_definition(state)))
     got, expected = np.array(verdicts).T
     np.testing.assert_array_equal(got, expected)
     assert 0.2 < expected.mean() < 0.8

@@ -127,7 +127,7 @@ REFUSED = {
     "words out of order": ("Tagger", set_array("words.keys", lambda array: array[::-1])),
     "fewer counters": ("Tagger", set_array("words.counters", lambda array: array[:5])),
     "counts of words": ("Tagger", set_array("words.rows", lambda array: array * np.nan)),
-    "texts of words": ("Tagger", set_array("words.lengths", lambda array: -array)),
+    "texts of words": ("Tagger", set_array("words.sizes", lambda array: array + 1)),
 }
 
 

@@ -59,18 +59,17 @@ def test_scores_are_those_of_least_squares(keep):
     )
 
 
+@pytest.mark.parametrize("n_head", [0, 8])
 @pytest.mark.parametrize("n_best", [3, 40, 650])
-def test_the_best_are_found_without_looking_at_all(n_best, monkeypatch):
+def test_the_best_are_found_without_looking_at_all(n_best, n_head, monkeypatch):
     """In whatever list labels are: recent ones, those counted since the order was made, and the others."""
     monkeypatch.setattr(code_decoder, "_RECENT", 20)
     monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
     monkeypatch.setattr(label_search, "_FIRST_BLOCK", 8)
-    for module in (code_decoder, label_search):
-        monkeypatch.setattr(module, "HEAD", 8)
     state, *_ = learned(0.95)
     assert len(state.order) > 100
     assert len(state.apart)
-    derived = code_decoder.derive(state)
+    derived = code_decoder.derive(state, n_head=n_head)
     asked = code_decoder.queries(derived, some_rows(98, 30)[0])
     every = code_decoder.all_scores(derived, asked)
     looked_at, part_of = [], code_decoder.Derived.part_of
@@ -85,6 +84,19 @@ def test_the_best_are_found_without_looking_at_all(n_best, monkeypatch):
     np.testing.assert_allclose(scores[:, :n_exact], -np.sort(-every, axis=1)[:, :n_exact], atol=1e-5)
     if n_best == 3:
         assert sum(len(part.labels) for part in looked_at) < L / 2
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.9, 1e-7])
+def test_the_order_is_that_of_the_bounds(keep, monkeypatch):
+    """Of all labels that have occurred, each once, though only those that were apart are sorted."""
+    monkeypatch.setattr(code_decoder, "_FEW_APART", 120)
+    state, _, Y, _ = learned(keep, 12)
+    bounds = code_decoder.bounds(np.asarray(state.counts))
+    unchanged = state.order[~np.isin(state.order, state.apart)]
+    assert len(unchanged) > 50
+    assert (np.diff(bounds[unchanged]) <= 1e-6 * bounds[unchanged][:-1]).all()
+    assert len(set(state.order.tolist())) == len(state.order)
+    assert set(state.order.tolist()) | set(state.apart.tolist()) == set(np.flatnonzero(Y.any(axis=0)).tolist())
 
 
 def test_bounds_hold():
@@ -110,3 +122,43 @@ def test_labels_that_come_later_cost_a_row_of_zeros():
     before, after = (code_decoder.all_scores(*pair) for pair in asked)
     np.testing.assert_array_equal(after[:, :L], before)
     assert not after[:, L:].any()
+
+
+def test_a_decoder_made_of_predictions_with_other_means():
+    """It is least squares of these scores; constants are added as far as the search for the best stays exact."""
+    U, _ = some_rows(0, 300)
+    rng = np.random.default_rng(1)
+    predicted = np.clip(U @ rng.normal(0, 0.05, (K, L)) + rng.normal(0, 0.05, L), 0.0, 1.0)
+    blocks = [(first, predicted[first : first + 70]) for first in range(0, 300, 70)]
+    state = code_decoder.from_predictions(U, iter(blocks), L, 600.0)
+    queries, _ = some_rows(99, 25)
+
+    def scores_of(state):
+        derived = code_decoder.derive(state)
+        asked = code_decoder.queries(derived, queries)
+        return derived, asked, code_decoder.all_scores(derived, asked)
+
+    before = scores_of(state)[2]
+    np.testing.assert_allclose(before, naive_scores(U, predicted, np.full(300, 2.0), queries), atol=2e-4)
+    frequencies = predicted.mean(axis=0)
+    wanted = frequencies + np.where(np.arange(L) % 2, 0.03, -0.03)
+    moved = code_decoder.with_means(state, wanted)
+    derived, asked, after = scores_of(moved)
+    shifts = (after - before).mean(axis=0)
+    np.testing.assert_allclose(after - before, np.tile(shifts, (25, 1)), atol=2e-4)
+    np.testing.assert_allclose(shifts[1::2], 0.03, atol=2e-4)
+    assert (shifts[::2] < 1e-5).all()
+    assert (shifts[::2] > -0.0301).all()
+    assert (shifts[::2] < -0.001).mean() > 0.3
+    # None is above its bound, and so the best are found.
+    bounds = asked.lengths[:, None] * code_decoder.bounds(np.asarray(moved.counts))
+    assert (after <= bounds * 1.0001 + 1e-6).all()
+    _, found = label_search.best(derived, asked, 20, 20)
+    np.testing.assert_allclose(found, -np.sort(-after, axis=1)[:, :20], atol=1e-5)
+
+
+def test_codes_that_are_taken_to_be_uncertain_count_for_less():
+    U, Y = some_rows(0, 300)
+    made = [code_decoder.from_predictions(U, [(0, Y.toarray())], L, 300.0, noise) for noise in (0.0, 1.0)]
+    plain, shrunk = (code_decoder.coefficients(code_decoder.derive(state), np.arange(L)) for state in made)
+    assert np.linalg.norm(shrunk[0]) < 0.7 * np.linalg.norm(plain[0])

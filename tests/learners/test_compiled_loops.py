@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.core import compiled, thresholds
-from labelrace.learners import candidates, code_decoder, label_search, postings, residual_table
+from labelrace.learners import candidate_loops, candidates, code_decoder, label_search, postings, residual_table
 from labelrace.learners.rls import RLS
 from labelrace.models import hashed
 
@@ -58,25 +58,23 @@ def test_an_old_version_of_the_table_is_read_to_the_bit():
     np.testing.assert_array_equal(residual_table.scores(table, Z, labels, compiled=True), newest)
 
 
-def decoder_of(rng, n_labels, k=6):
+def decoder_of(rng, n_labels, k=6, n_head=16):
     state = code_decoder.init(n_labels, k)
     for _ in range(6):
         Y = scipy.sparse.random_array((40, n_labels), density=0.05, format="csr", rng=rng)
         Y.data[:] = 1.0
         state = code_decoder.update(state, rng.normal(size=(40, k)), Y, 0.9)
-    return code_decoder.derive(state)
+    return code_decoder.derive(state, n_head=n_head)
 
 
 @settings(max_examples=30, deadline=None)
-@given(SEEDS, st.sampled_from([30, 300]), st.integers(1, 40), st.integers(0, 10))
-def test_the_best_labels(seed, n_labels, n_best, n_exact):
+@given(SEEDS, st.sampled_from([30, 300]), st.integers(1, 40), st.integers(0, 10), st.sampled_from([0, 16]))
+def test_the_best_labels(seed, n_labels, n_best, n_exact, n_head):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_decoder, "_RECENT", 50)
         patch.setattr(code_decoder, "_FEW_APART", 40)
-        for module in (code_decoder, label_search):
-            patch.setattr(module, "HEAD", 16)
         rng = np.random.default_rng(seed)
-        derived = decoder_of(rng, n_labels)
+        derived = decoder_of(rng, n_labels, n_head=n_head)
         asked = code_decoder.queries(derived, rng.normal(size=(70, 6)))
         n_best = min(n_best, n_labels)
         (labels, scores), (others, expected) = both(
@@ -87,6 +85,19 @@ def test_the_best_labels(seed, n_labels, n_best, n_exact):
     differ = labels != others
     apart = np.diff(expected, axis=1, prepend=np.inf, append=-np.inf)
     assert not (differ & (apart[:, :-1] < -1e-4) & (apart[:, 1:] < -1e-4)).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.integers(1, 60), st.sampled_from([1e-9, 1.0, 1e9]))
+def test_the_largest_scores(seed, n_best, size):
+    """Of scores that are negative, equal or zero, and beyond the levels that they are counted by."""
+    rng = np.random.default_rng(seed)
+    scores = (size * rng.normal(rng.normal(), 1.0, (5, 60))).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.2] = rng.choice([0.0, 0.25 * size])
+    places, values = candidate_loops.best_of(scores, n_best)
+    np.testing.assert_array_equal(values, -np.sort(-scores, axis=1)[:, :n_best])
+    np.testing.assert_array_equal(np.take_along_axis(scores, places, axis=1), values)
+    assert all(len(set(row)) == n_best for row in places.tolist())
 
 
 @settings(max_examples=30, deadline=None)
@@ -100,7 +111,7 @@ def test_what_the_table_learns(seed, n_present, are_offered):
     offers = rng.integers(-1, 300, (20, 6)) if are_offered else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "count", lambda n_labels, are_offered: 8)
-        patch.setattr(candidates, "_OFFERED", 3)
+        patch.setattr(candidates, "OFFERED", 3)
 
         def to_learn(loops):
             decoder = derived._replace(compiled=loops)
@@ -184,8 +195,7 @@ def test_a_model_learns_and_predicts_the_same(n_labels, n_recent):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(hashed, "_COMPILED_FROM", 0 if loops else np.inf)
             # So few that the lists of labels go on behind their heads.
-            for module in (code_decoder, label_search):
-                patch.setattr(module, "HEAD", 32)
+            patch.setattr(code_decoder, "HEAD", 32)
             patch.setattr(code_decoder, "_RECENT_OF_MANY" if n_labels > 2048 else "_RECENT", n_recent)
             model = labelrace.make_model("race-hashed", max_memory="900kB", n_components=16, random_state=0)
             for start in range(0, 1400, 200):

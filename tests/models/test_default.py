@@ -111,7 +111,7 @@ def test_equals_the_naive_version(seed, sizes, half_life, sparse, unknown):
         np.testing.assert_allclose(raw(model, state, queries), naive.scores(queries), atol=1e-7)
     np.testing.assert_allclose(state.watch.monitor.offsets, naive.monitor.offsets, atol=1e-9)
     share = monitoring.best_share(naive.monitor)
-    rule = thresholds.make_rule("cardinality", naive.monitor.histograms[share], None)
+    rule = thresholds.make_rule("cardinality", naive.monitor.histograms.of(share), None)
     derived = model.derive(state)
     assert derived.rule.threshold == pytest.approx(rule.threshold, abs=1e-6)
     z = thresholds.adjusted(naive.scores(queries), monitoring.SHARES[share] * naive.monitor.offsets)
@@ -130,7 +130,7 @@ def test_few_rows_are_learned_again_until_there_are_enough():
         one = model.update(one, X[i : i + 4], Y[i : i + 4])
     whole = model.update(whole, X, Y)
     np.testing.assert_allclose(one.watch.monitor.offsets, whole.watch.monitor.offsets, atol=1e-9)
-    np.testing.assert_allclose(one.watch.monitor.histograms.none.seen, whole.watch.monitor.histograms.none.seen)
+    np.testing.assert_allclose(one.watch.monitor.histograms.of(0).seen, whole.watch.monitor.histograms.of(0).seen)
     np.testing.assert_allclose(raw(model, one, X), raw(model, whole, X), atol=1e-9)
 
 
@@ -140,7 +140,7 @@ def test_first_scores_are_those_of_rows_left_out():
     (X, Y), (others, truth) = some_batches(4, [120, 2000], 6)
     state = model.update(state, X, Y)
     bins = thresholds.CENTRES
-    seen, present = state.watch.monitor.histograms.none.seen, state.watch.monitor.histograms.none.present
+    seen, present = state.watch.monitor.histograms.of(0).seen, state.watch.monitor.histograms.of(0).present
     counted = (seen * bins**2 - 2 * present * bins + present).sum() / seen.sum()
     lowered = [thresholds.adjusted(raw(model, state, x)) for x in (X, others)]
     fitted, fresh = (np.square(z - y).mean() for z, y in zip(lowered, (Y, truth), strict=True))
@@ -242,7 +242,7 @@ def test_rows_nothing_is_known_of(number):
         assert np.isfinite(part).all()
     if number == 1:
         rows = 0.5 ** (55 / 200) * 300
-        assert state.watch.monitor.histograms.none.rows == pytest.approx(rows + 55)
+        assert state.watch.monitor.histograms.of(0).rows == pytest.approx(rows + 55)
         assert state.watch.drift.sizes.tolist() == [55]
 
 
@@ -312,18 +312,18 @@ def test_labels_that_are_learned_change_no_other_score():
 
 @pytest.mark.parametrize("grows", ["columns", "labels"])
 def test_labels_that_outgrow_the_memory_are_compressed(grows):
-    """What was learned is kept, as far as codes and table hold it; new labels that do not fit never get weights."""
+    """What was learned is kept, as far as codes and table hold it; new labels that are too many never get weights."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
     state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
-    batches = list(some_batches(18, [600, 300, 300], 12))
+    batches = list(some_batches(18, [600, 300, 300], 15))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
     assert state.compressed == ()
     assert len(state.recent.indptr) == 88 + 300 + 1
     X, Y = batches[2]
     before = raw(model, state, X)
     if grows == "labels":
-        state = model.grow_labels(state, 12, np.random.default_rng(0))
+        state = model.grow_labels(state, 15, np.random.default_rng(0))
     else:
         model = LabelRace(bank, "cardinality", False, max_memory=1.0, n_components=10)
         X, Y = X, Y[:, :11]
@@ -334,3 +334,20 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     state = model.update(model.update(state, X, Y), X, Y)
     errors = np.square(model.probabilities(model.derive(state), X) - Y).mean()
     assert errors < 0.8 * Y.var(axis=0).mean()
+
+
+def test_few_new_labels_beyond_the_memory_are_learned_and_then_compressed():
+    """The batch that brings them is learned with a model for each label, which learns more of it."""
+    bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
+    model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
+    state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
+    batches = list(some_batches(18, [600, 300, 300], 12))
+    state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
+    grown = model.grow_labels(state, 12, np.random.default_rng(0))
+    assert grown.compressed == ()
+    X, Y = batches[2]
+    ample = LabelRace(bank, "cardinality", False, max_memory=1e9, n_components=10)
+    before = raw(ample, ample.update(grown, X, Y), X)
+    [within] = model.update(grown, X, Y).compressed
+    scores = model.in_codes.scores(model.in_codes.derive(within), X)
+    assert np.corrcoef(before.ravel(), scores.ravel())[0, 1] > 0.9

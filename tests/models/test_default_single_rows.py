@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from labelrace import LabelRaceClassifier
 from labelrace.core import compiled, score_kernels
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import row_kernels
-from labelrace.models import default, input_kernels
+from labelrace.models import default
 
 spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
 interrupts = importlib.util.module_from_spec(spec)
@@ -32,7 +33,7 @@ def loops(request, monkeypatch):
     monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
     monkeypatch.setattr(default, "is_available", lambda: True)
     if request.param == "plain":
-        for module in (row_kernels, score_kernels, input_kernels):
+        for module in (row_kernels, score_kernels):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "compiled", kernel.function)
@@ -119,6 +120,44 @@ def test_a_row_that_is_interrupted_changes_nothing(sparse, n_waiting):
     other.start()
     other.join(timeout=60)
     assert not other.is_alive()
+
+
+def test_the_short_way_of_a_sparse_row_is_that_of_a_batch(monkeypatch):
+    """To the last digit; it is taken by all rows but those that are counted, or have a label for the first time."""
+    X, Y = rows(2, 200, sparse=True)
+    Y[:, 4] = np.where(np.arange(200) < 77, 0.0, Y[:, 4])
+    Y[130] = np.nan
+    ways, learn_row = [], default.LabelRace.learn_row
+
+    def spied(*arguments):
+        state = learn_row(*arguments)
+        ways.append(state is not None)
+        return state
+
+    monkeypatch.setattr(default.LabelRace, "learn_row", spied)
+    short = learn_singly(model_of(True), X, Y)
+    assert 0.85 < np.mean(ways) < 1.0
+    monkeypatch.setattr(default.LabelRace, "learn_row", lambda *_: None)
+    long = learn_singly(model_of(True), X, Y)
+    header, arrays = short.packed()
+    expected_header, expected = long.packed()
+    assert header == expected_header
+    assert arrays.keys() == expected.keys()
+    for name in arrays:
+        np.testing.assert_array_equal(np.asarray(arrays[name]), np.asarray(expected[name]), err_msg=name)
+
+
+def test_values_that_come_before_and_after_a_refused_row_are_learned_alike():
+    """The room of a refused row is free again, and values of the model that are older stay as they were."""
+    X, Y = rows(2, 24, sparse=True)
+    queries, _ = rows(3, 30, sparse=True)
+    model, expected = learn_singly(model_of(True), X[:5], Y[:5]), learn_singly(model_of(True), X, Y)
+    other = copy.copy(model)
+    with pytest.raises(ValueError, match="y must"):
+        model.partial_fit(X[5:6], 3.0 * np.ones((1, 5)))
+    for one in (model, other):
+        learn_singly(one, X[5:], Y[5:])
+        np.testing.assert_array_equal(one.decision_function(queries), expected.decision_function(queries))
 
 
 def test_refused_rows_change_nothing():

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import labelrace
+from labelrace.core import compiled
 from labelrace.exceptions import LimitError, MergeError
 from labelrace.models import hashed
 
@@ -167,6 +168,26 @@ def test_a_stream_that_outgrows_its_memory_keeps_its_quality():
     assert forms[-1] is not None
     moved = forms.index(forms[-1])
     assert np.mean(hits[moved : moved + 4]) > 0.9 * np.mean(hits[moved - 4 : moved])
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_what_is_compressed_predicts_what_it_was_made_of(loops, monkeypatch):
+    """Right after the move and after the next batch, beside a model that stays; with compiled loops it was an error."""
+    if loops and not compiled.is_available():
+        pytest.skip("Numba is not there")
+    monkeypatch.setattr(hashed, "_COMPILED_FROM", 0 if loops else np.inf)
+    X, Y = stream(3000, 400)
+    models = [labelrace.LabelRaceClassifier(max_memory=memory, random_state=0) for memory in ("1GB", 4 * 300 * 400)]
+    for first in range(0, 2400, 200):
+        for model in models:
+            model.partial_fit(X[first : first + 200], Y[first : first + 200])
+    other = scipy.sparse.hstack([X, X], format="csr")
+    for first in range(2400, 2800, 200):
+        rows, test = slice(first, first + 200), slice(first + 200, first + 400)
+        truth = Y[test].toarray()
+        assert models[1].n_components_ is None if first == 2400 else models[1].n_components_ > 0
+        stays, moves = (hits(model.partial_fit(other[rows], Y[rows]), other[test], truth) for model in models)
+        assert moves > stays - 0.03
 
 
 @pytest.mark.parametrize("given", ["many", 0, 1.5])

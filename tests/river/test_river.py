@@ -217,7 +217,7 @@ def test_a_model_that_cannot_grow_says_so_at_once(stream):
 
 
 def test_a_label_too_many_is_refused_at_once(stream, monkeypatch):
-    monkeypatch.setattr("labelrace.models.chains._MOST_LABELS", 5)
+    monkeypatch.setattr("labelrace.core.algorithm._MOST_PAIRED", 5)
     model = taught(stream[:16], "occ")
     with pytest.raises(ValueError, match="use at most 5"):
         model.learn_one(stream[0][0], {"a", "new"})

@@ -3,7 +3,7 @@
 NumPy is fast where arrays are large. Where the work on each row is small, or reads memory at random, most of the time
 goes into the calls themselves, and a compiled loop is several times as fast. Such a loop is a plain Python function
 marked with `kernel`. It is compiled when it is first called, and kept on disk for the next process. A kernel may call
-others of its module.
+others, of its module or of those that its module has imported.
 
 Everything works without Numba: whoever calls a kernel asks `is_available` first, and has a form in NumPy beside it that
 gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environment turns compiled loops off.
@@ -11,11 +11,13 @@ gives the same result up to round-off. ``LABELRACE_COMPILED=0`` in the environme
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -40,6 +42,8 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.compiled: Callable[..., Any] | None = None
+        # Of the function and of those that it calls, once it is compiled.
+        self.files: set[str] = set()
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
@@ -57,16 +61,30 @@ class Kernel:
         known = self.function.__globals__
         names = [name for name in self.function.__code__.co_names if isinstance(known.get(name), Kernel)]
         called = {name: known[name].compiled or known[name].compile() for name in names}
-        self.compiled = _compiled(FunctionType(self.function.__code__, {**known, **called}, self.function.__name__))
+        code = self.function.__code__
+        function = FunctionType(code, {**known, **called}, self.function.__name__)
+        self.files = {code.co_filename}.union(*(known[name].files for name in names))
+        self.compiled = _compiled(function, sorted(self.files - {code.co_filename}))
         return self.compiled
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _digest(files: list[str]) -> str:
+    """Hash what is in some files."""
+    whole = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.blake2b(whole, digest_size=8).hexdigest()
+
+
+def _compiled(function: FunctionType, others: list[str]) -> Callable[..., Any]:
+    """Compile a function that calls some of other files."""
     numba = importlib.import_module("numba")
     try:
+        if others:
+            # Numba notices if the file of a function has changed since it was compiled, but not if others have: what is
+            # in these is part of the name under which it is kept.
+            function.__qualname__ += f"-{_digest(others)}"
         made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:
-        # There is no folder to keep it in.
+    except (RuntimeError, OSError):
+        # There is no folder to keep it in, or there are no files to look at.
         made = numba.njit(nogil=True, error_model="numpy")(function)
     return made
 

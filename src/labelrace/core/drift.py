@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelrace.core import score_kernels
 from labelrace.typing import FloatArray, IntArray
 
 # Share of the past that models keep when there was a drift.
@@ -70,11 +71,13 @@ def add(state: DriftState, errors: FloatArray) -> DriftState:
     return DriftState(*(np.concatenate((part[1 - _MOST :], [value])) for part, value in zip(state, new, strict=True)))
 
 
-def found(state: DriftState) -> bool:
-    """Tell whether recent errors are larger than past ones."""
+def found(state: DriftState, *, compiled: bool = False) -> bool:
+    """Tell whether recent errors are larger than past ones; ``compiled`` tells to do so by a compiled loop."""
     count = len(state.sizes)
     if count <= _FEWEST_PAST or state.sizes[-1] < _FEWEST_ROWS:
         return False
+    if compiled:
+        return score_kernels.errors_have_grown(state.means, state.variances, _FEWEST_PAST, _SURE)
     # The last batch against all before, the last two, the last four, …
     recent = 2 ** np.arange(int(np.log2(count - _FEWEST_PAST)) + 1)
     past = count - recent

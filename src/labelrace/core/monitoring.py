@@ -35,11 +35,16 @@ _FREQUENCY_HALF_LIFE, _F1_HALF_LIFE = 1000.0, 500.0
 
 
 class Histograms(NamedTuple):
-    """Counts of scores less each of `SHARES` of the offsets."""
+    """Counts of scores less each of `SHARES` of the offsets: for each share a `ScoreHistogram`."""
 
-    none: ScoreHistogram
-    half: ScoreHistogram
-    full: ScoreHistogram
+    counts: Annotated[FloatArray, thresholds.COUNTS_AXES, ">=0"]  # by share, its ``seen``, ``present`` and ``best``
+    rows: Annotated[float, ">=0"]
+    empty_rows: Annotated[FloatArray, "3", ">=0"]  # by share: of labels that are not known, the score is believed
+
+    def of(self, share: int) -> ScoreHistogram:
+        """Return the histogram of one of the shares."""
+        seen, present, best = self.counts[share]
+        return ScoreHistogram(seen, present, best, self.rows, float(self.empty_rows[share]))
 
 
 class Monitor(NamedTuple):
@@ -55,8 +60,20 @@ class Monitor(NamedTuple):
 
 def new_monitor(n_labels: int) -> Monitor:
     """Make a monitor that has seen nothing."""
-    empty = Histograms(*(thresholds.new_histogram() for _ in SHARES))
-    return Monitor(empty, np.zeros(n_labels), np.zeros(n_labels), 0.0, np.zeros(len(SHARES)), 0.0)
+    return Monitor(
+        _joined([thresholds.new_histogram()] * len(SHARES)),
+        np.zeros(n_labels),
+        np.zeros(n_labels),
+        0.0,
+        np.zeros(len(SHARES)),
+        0.0,
+    )
+
+
+def _joined(histograms: list[ScoreHistogram]) -> Histograms:
+    """Put the histograms of all shares together."""
+    counts = np.array([histogram[:3] for histogram in histograms])
+    return Histograms(counts, histograms[0].rows, np.array([histogram.empty_rows for histogram in histograms]))
 
 
 def grow_monitor(watched: Monitor, n_labels: int) -> Monitor:
@@ -72,11 +89,11 @@ def _reordered(watched: Monitor, labels: IntArray) -> Monitor:
 
 def _added(one: Monitor, other: Monitor) -> Monitor:
     """Add what two models have counted; offsets are the mean, by the rows that each has seen."""
-    histograms = [thresholds.added_histograms(a, b) for a, b in zip(one.histograms, other.histograms, strict=True)]
+    a, b = one.histograms, other.histograms
     rows = one.rows + other.rows
     share = other.rows / rows if rows else 0.0
     return Monitor(
-        Histograms(*histograms),
+        Histograms(a.counts + b.counts, a.rows + b.rows, a.empty_rows + b.empty_rows),
         one.offsets + share * (other.offsets - one.offsets),
         one.present + other.present,
         rows,
@@ -101,7 +118,7 @@ def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compile
 def _monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, compiled: bool) -> tuple[Monitor, FloatArray]:
     """Do so, and compute the errors of the rows (`drift.clipped_errors`)."""
     n = len(scores)
-    count = _count_compiled if compiled and watched.histograms.none.rows else _count
+    count = _count_compiled if compiled and watched.histograms.rows else _count
     histograms, f1, surplus, present, errors = count(watched, scores, labels)
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
     frequency, rows = keep * watched.present + present, keep * watched.rows + n
@@ -126,7 +143,8 @@ def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
     errors, scores = drift.clipped_errors(scores, labels), thresholds.adjusted(scores)
     known, present = ~np.isnan(labels), labels > 0
     histograms, f1, surplus = [], [], []
-    for share, before in zip(SHARES, watched.histograms, strict=True):
+    for place, share in enumerate(SHARES):
+        before = watched.histograms.of(place)
         z = scores - share * watched.offsets
         counted = thresholds.add_scores(before, z, labels)
         # Rows are judged by what was known before them, if anything was.
@@ -137,40 +155,28 @@ def _count(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
         histograms.append(counted)
         f1.append(of_rows.sum())
         surplus.append(chosen.sum(axis=0) - present.sum(axis=0))
-    return _Counts(Histograms(*histograms), np.array(f1), np.array(surplus), present.sum(axis=0), errors)
+    return _Counts(_joined(histograms), np.array(f1), np.array(surplus), present.sum(axis=0), errors)
 
 
 def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) -> _Counts:
     """Do as `_count`, where something was known before."""
-    lowest, width, n_bins = thresholds.BINNING
-    bounds = np.array([thresholds.compiled_bounds(before) for before in watched.histograms])
-    (n, n_labels), n_shares = scores.shape, len(SHARES)
-    counts, surplus, present = np.zeros((n_shares, 3, n_bins)), np.zeros((n_shares, n_labels)), np.zeros(n_labels)
-    n_empty, f1, errors = np.zeros(n_shares), np.zeros(n_shares), np.zeros(n)
-    rules = watched.offsets, SHARES, bounds, thresholds.OF_BEST, lowest, 1.0 / width
-    score_kernels.count(scores, labels, *rules, counts, n_empty, f1, surplus, present, errors)
-    histograms = (
-        thresholds.with_counts(before, n, seen, positive, best, empty)
-        for before, (seen, positive, best), empty in zip(watched.histograms, counts, n_empty.tolist(), strict=True)
-    )
-    return _Counts(Histograms(*histograms), f1, surplus, present, errors)
-
-
-class Waiting(NamedTuple):
-    """Scores and labels of monitored rows, (n, l), until there are enough of them to be counted together.
-
-    Arrays, or a `RowBuffer` each, to which single rows are appended at little cost.
-    """
-
-    scores: Annotated[FloatArray, "_n o"]
-    labels: Annotated[FloatArray, "_n o", "nan"]
+    (n, n_labels), n_shares, before = scores.shape, len(SHARES), watched.histograms
+    counts, n_empty, errors = np.empty_like(before.counts), np.empty(n_shares), np.empty(n)
+    f1, surplus, present = np.empty(n_shares), np.zeros((n_shares, n_labels)), np.zeros(n_labels)
+    keep = 0.5 ** (n / thresholds.HALF_LIFE)
+    # As NumPy has the sum: where scores above several bins are as many as that, its rounding decides.
+    known = before.counts, before.empty_rows, before.counts[:, 1].sum(axis=1), before.rows, keep
+    written = counts, n_empty, f1, surplus, present, errors
+    score_kernels.count(scores, labels, watched.offsets, SHARES, *known, *thresholds.SETTLED, *written)
+    return _Counts(Histograms(counts, before.rows * keep + n, n_empty), f1, surplus, present, errors)
 
 
 class Watch(NamedTuple):
     """What monitored rows have shown."""
 
     monitor: Monitor  # counts of scores, and offsets, for thresholds and probabilities
-    waiting: Waiting  # monitored rows that are not counted yet
+    # Scores and labels of monitored rows that are not counted yet: an array, or a `RowBuffer` of them.
+    waiting: Annotated[FloatArray, "2 _n o", "nan"]
     by_label: LabelHistograms  # counts for each label, where thresholds are the labels' own; otherwise of none
     drift: DriftState  # errors of recent batches
 
@@ -192,8 +198,8 @@ def begin(n_labels: int, *, by_label: bool = False) -> Watch:
     )
 
 
-def _none(n_labels: int) -> Waiting:
-    return Waiting(np.zeros((0, n_labels)), np.zeros((0, n_labels)))
+def _none(n_labels: int) -> FloatArray:
+    return np.zeros((2, 0, n_labels))
 
 
 def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray:
@@ -211,13 +217,27 @@ def sample(shape: tuple[int, int], most: int = _MOST_SCORES) -> slice | IntArray
 
 def add(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Take in how some rows are predicted before they are learned; few rows wait until there are more."""
-    all_scores, all_labels = RowBuffer(watch.waiting.scores, scores), RowBuffer(watch.waiting.labels, labels)
-    if all_scores.shape[0] < _COUNTED_TOGETHER:
-        waiting: Any = Waiting(all_scores, all_labels)  # type: ignore[arg-type]
-        return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
-    if all_scores.shape[0] > len(scores):
-        scores, labels = np.asarray(all_scores), np.asarray(all_labels)
+    waiting: Any = watch.waiting
+    n_rows = waiting.shape[1] + len(scores)
+    if waiting.shape[1] or n_rows < _COUNTED_TOGETHER:
+        buffer = waiting if type(waiting) is RowBuffer else RowBuffer.of(waiting, _COUNTED_TOGETHER)
+        waiting = buffer.appended(scores, labels)
+        if n_rows < _COUNTED_TOGETHER:
+            return Watch(watch.monitor, waiting, watch.by_label, watch.drift)
+        scores, labels = np.asarray(waiting)
     return add_together(watch, scores, labels, compiled=compiled)._replace(waiting=_none(scores.shape[1]))
+
+
+def room_for_row(watch: Watch) -> tuple[RowBuffer, FloatArray] | None:
+    """Make room for one more row that waits (`RowBuffer.with_room`); None if it is to be counted, or `add` must."""
+    waiting: Any = watch.waiting
+    is_ready = type(waiting) is RowBuffer and waiting.shape[1] + 1 < _COUNTED_TOGETHER
+    return waiting.with_room() if is_ready else None
+
+
+def with_row(watch: Watch, waiting: RowBuffer) -> Watch:
+    """Return what is known after a row was written to where there is `room_for_row`."""
+    return Watch(watch.monitor, waiting, watch.by_label, watch.drift)  # type: ignore[arg-type]
 
 
 def add_together(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
@@ -231,11 +251,11 @@ def add_together(watch: Watch, scores: FloatArray, labels: FloatArray, *, compil
 
 def grow(watch: Watch, n_labels: int) -> Watch:
     """Add labels that were absent so far."""
-    n_new = n_labels - watch.waiting.labels.shape[1]
+    n_new = n_labels - watch.waiting.shape[2]
     by_label = watch.by_label
     return watch._replace(
         monitor=grow_monitor(watch.monitor, n_labels),
-        waiting=Waiting(*(np.pad(np.asarray(part), ((0, 0), (0, n_new))) for part in watch.waiting)),
+        waiting=np.pad(np.asarray(watch.waiting), ((0, 0), (0, 0), (0, n_new))),
         by_label=thresholds.grow_label_histograms(by_label, n_labels) if len(by_label.seen) else by_label,
     )
 
@@ -247,7 +267,7 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
         by_label = LabelHistograms(by_label.seen[labels], by_label.present[labels])
     return watch._replace(
         monitor=_reordered(watch.monitor, labels),
-        waiting=Waiting(*(np.asarray(part)[:, labels] for part in watch.waiting)),
+        waiting=np.asarray(watch.waiting)[:, :, labels],
         by_label=by_label,
     )
 
@@ -265,7 +285,7 @@ def half_at_most(watch: Watch) -> Watch:
 
 def without_waiting(watch: Watch) -> Watch:
     """Leave out rows that wait to be counted: their scores are those of another model."""
-    return watch._replace(waiting=_none(watch.waiting.labels.shape[1]))
+    return watch._replace(waiting=_none(watch.waiting.shape[2]))
 
 
 def added(one: Watch, other: Watch) -> Watch:
@@ -273,7 +293,7 @@ def added(one: Watch, other: Watch) -> Watch:
     a, b = one.by_label, other.by_label
     return one._replace(
         monitor=_added(one.monitor, other.monitor),
-        waiting=_none(one.waiting.labels.shape[1]),
+        waiting=_none(one.waiting.shape[2]),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
 
@@ -288,5 +308,5 @@ def decide(watch: Watch, aim: str) -> Decision:
     """Read off what was counted how label sets are chosen for an aim of `labelrace.core.thresholds`."""
     # Thresholds of the labels' own leave nothing to the offsets.
     share = 0 if aim == "macro_f1" else best_share(watch.monitor)
-    rule = thresholds.make_rule(aim, watch.monitor.histograms[share], watch.by_label)
+    rule = thresholds.make_rule(aim, watch.monitor.histograms.of(share), watch.by_label)
     return Decision(SHARES[share] * watch.monitor.offsets, rule)

@@ -41,7 +41,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from labelrace.core import score_kernels
-from labelrace.typing import Array, BoolArray, FloatArray, IntArray
+from labelrace.typing import BoolArray, FloatArray, IntArray
 
 AIMS = (
     "cardinality", "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1", "example_f1", "example_accuracy",
@@ -60,6 +60,7 @@ _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
 # As axes of saved arrays.
 _BINS_AXIS, _MERGED_AXES = str(_BINS), f"o {_BINS // _MERGED}|0 {_BINS // _MERGED}"
+COUNTS_AXES = f"3 3 {_BINS}"
 EDGES = np.linspace(_LOW, _HIGH, _BINS + 1)
 CENTRES = EDGES[:-1] + _WIDTH / 2
 # Scores that each bin starts with, at their face value, so that a bin nobody has seen says something sensible.
@@ -69,8 +70,8 @@ _SURE = 1e-6
 OF_BEST = 0.1
 """Share of the row's best score that is taken from all of them."""
 
-# What a compiled loop needs to find the bins of scores: where they begin, how wide they are, and how many.
-BINNING = (_LOW, _WIDTH, _BINS)
+# What compiled loops must be told: where bins begin, how wide they are, and what settles the threshold.
+SETTLED = (OF_BEST, _LOW, _WIDTH, _LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT)
 
 
 class ScoreHistogram(NamedTuple):
@@ -105,7 +106,7 @@ def added_histograms(a: ScoreHistogram, b: ScoreHistogram) -> ScoreHistogram:
 def add_scores(
     histogram: ScoreHistogram, scores: FloatArray, labels: FloatArray, weight: float = 1.0
 ) -> ScoreHistogram:
-    """Count the scores of some rows.
+    """Count the scores of some rows, and forget some of those before.
 
     Parameters
     ----------
@@ -135,22 +136,9 @@ def add_scores(
         seen, present = np.bincount(fallen.ravel(), minlength=_BINS), np.bincount(fallen[labels > 0], minlength=_BINS)
         empty_rows = float((~labels.any(axis=1)).sum())
     best = np.bincount(fallen.max(axis=1), minlength=_BINS)
-    counted: Any = [weight * part for part in (seen, present, best, empty_rows)]
-    return with_counts(histogram, weight * len(scores), *counted)
-
-
-def with_counts(
-    histogram: ScoreHistogram, n: float, seen: Array, present: Array, best: Array, empty_rows: float
-) -> ScoreHistogram:
-    """Add the counts of ``n`` further rows, and forget some of those before."""
-    keep = 0.5 ** (n / HALF_LIFE)
-    return ScoreHistogram(
-        histogram.seen * keep + seen,
-        histogram.present * keep + present,
-        histogram.best * keep + best,
-        histogram.rows * keep + n,
-        histogram.empty_rows * keep + empty_rows,
-    )
+    counted: tuple[Any, ...] = (seen, present, best, len(scores), empty_rows)
+    keep = 0.5 ** (weight * len(scores) / HALF_LIFE)
+    return ScoreHistogram(*(before * keep + weight * new for before, new in zip(histogram, counted, strict=True)))
 
 
 def cardinality_threshold(histogram: ScoreHistogram, n_missed: float = 0.0) -> float:
@@ -189,13 +177,6 @@ def _with_above(counts: FloatArray, wanted: float) -> float:
     edge = int(np.searchsorted(-above, -wanted, side="right")) - 1
     inside = counts[edge]
     return float(EDGES[edge] + _WIDTH * ((above[edge] - wanted) / inside if inside else 0.0))
-
-
-def compiled_bounds(histogram: ScoreHistogram) -> tuple[float, float]:
-    """Do as `cardinality_threshold` and `empty_row_floor` by a compiled loop, where the histogram has rows."""
-    settled = _LOW, _WIDTH, _LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT
-    found: tuple[float, float] = score_kernels.bounds(*histogram, float(histogram.present.sum()), *settled)
-    return found
 
 
 def calibration(histogram: ScoreHistogram) -> FloatArray:
@@ -334,19 +315,25 @@ def choose(rule: Rule, scores: FloatArray) -> BoolArray:
     return chosen
 
 
+def calibration_of(rule: Rule) -> tuple[FloatArray, float, float]:
+    """Return how likely labels are at the centres of bins, the first centre, and bins for each unit of the score."""
+    lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
+    return rule.probabilities, lowest, (len(CENTRES) - 1) / (highest - lowest)
+
+
 def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> FloatArray:
     """Compute how likely labels are present, by how often labels with such scores were present recently.
 
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
     ``compiled`` tells to use a compiled loop, which gives the same.
     """
-    steps, last = rule.probabilities, len(CENTRES) - 1
-    lowest, highest = float(CENTRES[0]), float(CENTRES[-1])
+    steps, lowest, bins_per_unit = calibration_of(rule)
+    last = len(steps) - 1
     if compiled:
-        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, last / (highest - lowest))
+        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, bins_per_unit)
         return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
-    place = (np.asarray(scores, dtype=float) - lowest) * (last / (highest - lowest))
+    place = (np.asarray(scores, dtype=float) - lowest) * bins_per_unit
     # Twice as fast as np.clip where there are few.
     np.minimum(np.maximum(place, 0, out=place), last, out=place)
     below = np.minimum(place.astype(np.intp), last - 1)

@@ -12,12 +12,15 @@ import numpy as np
 
 from labelrace.core.compiled import kernel
 
-# Scores that are looked at together: most such strips have none that is large enough.
-_STRIP = 32
+STRIP = 32
+"""Scores that are looked at together: most such strips have none that is large enough."""
+
+# Levels that scores are counted by.
+_LEVELS = 256
 
 
 @kernel
-def _keep_best(scores: Any, places: Any, count: Any, n_best: Any) -> None:
+def keep_best(scores: Any, places: Any, count: Any, n_best: Any) -> None:
     """Bring the ``n_best`` largest of the first ``count`` scores to the front, with their places (quickselect)."""
     low, high = 0, count - 1
     while low < high:
@@ -40,7 +43,7 @@ def _keep_best(scores: Any, places: Any, count: Any, n_best: Any) -> None:
 
 
 @kernel
-def _sort(scores: Any, places: Any, count: Any) -> None:
+def sort_best(scores: Any, places: Any, count: Any) -> None:
     """Sort the first scores, and their places, by falling score; equal ones by place."""
     for i in range(1, count):
         score, place, j = scores[i], places[i], i
@@ -50,7 +53,7 @@ def _sort(scores: Any, places: Any, count: Any) -> None:
 
 
 @kernel
-def _none_above(scores: Any, least: Any) -> Any:
+def none_above(scores: Any, least: Any) -> Any:
     """Tell that no score is above a positive one; False where that is not known."""
     if not least > 0:
         return False
@@ -62,31 +65,44 @@ def _none_above(scores: Any, least: Any) -> Any:
 
 
 @kernel
+def _level(bits: Any) -> Any:
+    """Tell how large a score is, roughly: the larger of two scores has no lower level.
+
+    The bits of a positive number begin with its exponent, and have eight levels for each: from 2⁻¹⁴ on, to below 2¹⁸.
+    """
+    return min(max((bits >> np.int32(20)) - np.int32(904), np.int32(0)), np.int32(_LEVELS - 1))
+
+
+@kernel
 def best_of(scores: Any, n_best: Any) -> Any:
     """Find the places of the largest scores of each row, (n, n_best), largest first, and these scores.
 
-    Scores above the least of those kept are collected; when there are many, the best of them are kept, and the least
-    rises. There must be no NaN.
+    Scores are counted by level first; those of the highest levels are as many as are wanted, or a few more. There must
+    be no NaN.
     """
     n_rows, n_columns = scores.shape
-    room = 3 * n_best
-    found, at = np.empty(room + _STRIP, np.float32), np.empty(room + _STRIP, np.int64)
+    found, at = np.empty(n_columns, np.float32), np.empty(n_columns, np.int64)
+    levels, sizes = np.empty(n_columns, np.uint32), np.empty(_LEVELS, np.int64)
     values, places = np.empty((n_rows, n_best), np.float32), np.empty((n_rows, n_best), np.int64)
     for row in range(n_rows):
-        least, count = np.float32(-np.inf), 0
-        for start in range(0, n_columns, _STRIP):
-            stop = min(start + _STRIP, n_columns)
-            if _none_above(scores[row, start:stop], least):
-                continue
-            for column in range(start, stop):
-                found[count], at[count] = scores[row, column], column
-                count += scores[row, column] > least
-            if count >= room:
-                _keep_best(found, at, count, n_best)
-                count, least = n_best, found[:n_best].min()
+        bits = scores[row].view(np.int32)
+        sizes[:] = 0
+        for column in range(n_columns):
+            levels[column] = _level(bits[column])
+        for column in range(n_columns):
+            sizes[levels[column]] += 1
+        least = np.uint32(_LEVELS - 1)
+        n_above = sizes[least]
+        while n_above < n_best:
+            least -= np.uint32(1)
+            n_above += sizes[least]
+        count = 0
+        for column in range(n_columns):
+            found[count], at[count] = scores[row, column], column
+            count += levels[column] >= least
         if count > n_best:
-            _keep_best(found, at, count, n_best)
-        _sort(found, at, n_best)
+            keep_best(found, at, count, n_best)
+        sort_best(found, at, n_best)
         values[row], places[row] = found[:n_best], at[:n_best]
     return places, values
 
@@ -96,13 +112,13 @@ def insert_better(scores: Any, first: Any, places: Any, best: Any) -> None:
     """Let further scores, of places from ``first`` on, take the places of worse ones that `best_of` has found."""
     last = best.shape[1] - 1
     for row in range(len(scores)):
-        for start in range(0, scores.shape[1], _STRIP):
-            stop = min(start + _STRIP, scores.shape[1])
-            if _none_above(scores[row, start:stop], best[row, last]):
+        for start in range(0, scores.shape[1], STRIP):
+            stop = min(start + STRIP, scores.shape[1])
+            if none_above(scores[row, start:stop], best[row, last]):
                 continue
             for column in range(start, stop):
                 if scores[row, column] > best[row, last]:
-                    _insert(places[row], best[row], first + column, scores[row, column])
+                    insert_into(places[row], best[row], first + column, scores[row, column])
 
 
 @kernel
@@ -131,20 +147,20 @@ def search(
     n_best, n_active = labels.shape[1], 0
     for row in range(len(labels)):
         is_active = True
-        for start in range(0, len(names), _STRIP):
+        for start in range(0, len(names), STRIP):
             if reach[row] * bounds[start] < scores[row, n_best - 1]:
                 is_active = False
                 break
-            some = np.dot(sums[start : start + _STRIP], weights[row])
+            some = np.dot(sums[start : start + STRIP], weights[row])
             for i in range(len(some)):
                 if some[i] > scores[row, n_best - 1]:
-                    _insert(labels[row], scores[row], names[start + i] + n_labels, some[i])
+                    insert_into(labels[row], scores[row], names[start + i] + n_labels, some[i])
         n_active += is_active
     return n_active
 
 
 @kernel
-def _insert(labels: Any, scores: Any, label: Any, score: Any) -> None:
+def insert_into(labels: Any, scores: Any, label: Any, score: Any) -> None:
     """Put a label among others, by falling score; the last one is gone."""
     j = len(labels) - 1
     while j and scores[j - 1] < score:
@@ -159,7 +175,7 @@ def insert_found(labels: Any, scores: Any, found: Any, of_found: Any, n_labels: 
     for row in range(len(labels)):
         for f in range(found.shape[1]):
             if found[row, f] >= n_labels and of_found[row, f] > scores[row, labels.shape[1] - 1]:
-                _insert(labels[row], scores[row], found[row, f] - n_labels, of_found[row, f])
+                insert_into(labels[row], scores[row], found[row, f] - n_labels, of_found[row, f])
 
 
 @kernel
@@ -208,7 +224,7 @@ def put_true_labels(labels: Any, starts: Any, present: Any, values: Any) -> Any:
 
 
 @kernel
-def _rarest_of_row(features: Any, values: Any, gained: Any, n_lists: Any, least: Any, found: Any, sizes: Any) -> None:
+def rarest_of_row(features: Any, values: Any, gained: Any, n_lists: Any, least: Any, found: Any, sizes: Any) -> None:
     """Find the features of a row on which least was gained, but more than ``least``; -1 where there are fewer."""
     count, n_found = len(found), 0
     found[:] = -1
@@ -244,7 +260,7 @@ def rarest(starts: Any, features: Any, values: Any, gained: Any, n_lists: Any, l
     found, sizes = np.empty((len(starts) - 1, count), np.int64), np.empty(count)
     for row in range(len(found)):
         here = slice(starts[row], starts[row + 1])
-        _rarest_of_row(features[here], values[here], gained[here], n_lists, least, found[row], sizes)
+        rarest_of_row(features[here], values[here], gained[here], n_lists, least, found[row], sizes)
     return found
 
 
@@ -271,7 +287,7 @@ def keep_labels(lists: Any, places: Any, starts: Any, present: Any, values: Any)
 
 
 @kernel
-def _score(sums: Any, counts: Any, label: Any, weights: Any) -> Any:
+def score_of(sums: Any, counts: Any, label: Any, weights: Any) -> Any:
     """Compute the score of a label."""
     k = sums.shape[1]
     score = weights[k] * counts[label, 0]
@@ -290,16 +306,14 @@ def _is_among(label: Any, labels: Any) -> Any:
 
 
 @kernel
-def _put_offers_of_row(
-    labels: Any, scores: Any, offers: Any, n_kept: Any, sums: Any, counts: Any, weights: Any
-) -> None:
+def put_offers_of_row(labels: Any, scores: Any, offers: Any, n_kept: Any, sums: Any, counts: Any, weights: Any) -> None:
     """Put labels that features offer behind the first candidates of a row, and the others behind these."""
     others, of_others, n_known = labels[n_kept:].copy(), scores[n_kept:].copy(), n_kept
     for offer in offers:
         if n_known == len(labels):
             return
         if offer >= 0 and not _is_among(offer, labels[:n_known]):
-            labels[n_known], scores[n_known] = offer, _score(sums, counts, offer, weights)
+            labels[n_known], scores[n_known] = offer, score_of(sums, counts, offer, weights)
             n_known += 1
     for c in range(len(others)):
         if n_known == len(labels):
@@ -326,148 +340,4 @@ def put_offers(sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, o
         Candidates that stay where they are.
     """
     for row in range(len(labels)):
-        _put_offers_of_row(labels[row], scores[row], offers[row], n_kept, sums, counts, weights[row])
-
-
-@kernel
-def _best_of_part(part: Any, weights: Any, reach: Any, labels: Any, scores: Any) -> None:
-    """Find the best of some labels, by falling bound, looking at no more than can be among them."""
-    n_best = len(labels)
-    names, bounds, sums = part
-    size = min(max(4 * n_best, _STRIP), len(names))
-    found, at = np.dot(sums[:size], weights), np.arange(size)
-    _keep_best(found, at, size, n_best)
-    _sort(found, at, n_best)
-    for c in range(n_best):
-        labels[c], scores[c] = names[at[c]], found[c]
-    for start in range(size, len(names), _STRIP):
-        if reach * bounds[start] < scores[n_best - 1]:
-            return
-        some = np.dot(sums[start : start + _STRIP], weights)
-        for i in range(len(some)):
-            if some[i] > scores[n_best - 1]:
-                _insert(labels, scores, names[start + i], some[i])
-
-
-@kernel
-def _search_rest(
-    listed: Any, known: Any, sums: Any, counts: Any, weights: Any, reach: Any, found: Any, of_found: Any
-) -> None:
-    """Go on as `search` behind the head of a list, label by label; labels that are ``known``, if any, are left out."""
-    last, n_labels = len(found) - 1, len(sums)
-    for label in listed:
-        if len(known) and known[label]:
-            continue
-        if reach * min(np.sqrt(counts[label, 0]), counts[label, 1]) < of_found[last]:
-            return
-        score = _score(sums, counts, label, weights)
-        if score > of_found[last]:
-            _insert(found, of_found, label + n_labels, score)
-
-
-@kernel
-def _query(codes: Any, inverse: Any, mean: Any, n_rows: Any, scale: Any) -> Any:
-    """Prepare a row by its codes, as `labelrace.learners.code_decoder.queries` does: weights, (k + 1,), and reach."""
-    k = len(mean)
-    centred = codes.astype(np.float64) - mean
-    asked, weights = np.zeros(k), np.empty(k + 1, np.float32)
-    for i in range(k):
-        for j in range(k):
-            asked[j] += centred[i] * inverse[i, j]
-    length, shift = 0.0, 1.0 / n_rows
-    for j in range(k):
-        length += asked[j] * centred[j]
-        shift -= asked[j] * mean[j]
-        weights[j] = scale * asked[j]
-    weights[k] = scale * shift
-    return weights, np.sqrt(scale) * np.sqrt(max(length, 0.0) + 1.0 / n_rows)
-
-
-@kernel
-def _offers_of_row(features: Any, values: Any, gained: Any, lists: Any, n_offering: Any) -> Any:
-    """List the labels that the rarest features of a row offer, as `labelrace.learners.postings.offered` does."""
-    of_entries = np.empty(len(features))
-    for z in range(len(features)):
-        of_entries[z] = gained[features[z], 0]
-    found, sizes = np.empty(n_offering, np.int64), np.empty(n_offering)
-    _rarest_of_row(features, values, of_entries, len(lists), 0.0, found, sizes)
-    offers = np.full((lists.shape[1], n_offering), -1)
-    for place in range(n_offering):
-        if found[place] >= 0:
-            for d in range(lists.shape[1]):
-                offers[d, place] = lists[found[place], d] - 1
-    return offers.ravel()
-
-
-@kernel
-def candidates_of_row(
-    weights: Any,
-    gained: Any,
-    lists: Any,
-    sums: Any,
-    counts: Any,
-    features: Any,
-    values: Any,
-    intercepts: Any,
-    decoder: Any,
-    parts: Any,
-    rests: Any,
-    known: Any,
-    n_offering: Any,
-    rounding: Any,
-    n_best: Any,
-    n_exact: Any,
-    n_kept: Any,
-) -> Any:
-    """Find the candidates of one row: predict its codes, ask the decoder, and add what its features offer.
-
-    Parameters
-    ----------
-    weights, gained : (m, k) and (m, 2) arrays
-        Of the learners.
-    lists : (m, depth) array
-        Labels that features offer, with 1 added.
-    sums, counts : arrays
-        Of the decoder.
-    features, values : (z,) arrays
-        The non-zeros of the row, scaled.
-    intercepts : (k,) array
-        Of the learners.
-    decoder : tuple
-        The first of `labelrace.learners.code_decoder.Derived`: inverse, mean, rows, scale.
-    parts : tuple
-        The pool, and the heads of its lists, each a `Part`.
-    rests : tuple
-        What is behind these heads.
-    known : (l,) array of bool
-        Labels of the pool or of the first list.
-    n_offering : int
-        Features that offer their labels.
-    rounding : float
-        What bounds are multiplied by.
-    n_best, n_exact, n_kept : int
-        Candidates, those of them that are the best of all, and those that stay where features offer some.
-
-    Returns
-    -------
-    labels, scores : (n_best,) arrays
-    """
-    codes = intercepts.copy()
-    for z in range(len(values)):
-        feature = features[z]
-        for j in range(len(codes)):
-            codes[j] += values[z] * weights[feature, j]
-    asked, length = _query(codes, *decoder)
-    reach, n_labels = rounding * length, len(sums)
-    labels, scores = np.empty((1, n_best), np.int64), np.empty((1, n_best), np.float32)
-    _best_of_part(parts[0], asked, reach, labels[0], scores[0])
-    found, of_found = labels[:, :n_exact].copy(), scores[:, :n_exact].copy()
-    of_row, reach_of_row = asked.reshape(1, -1), np.full(1, reach)
-    for part, rest, is_known in ((parts[1], rests[0], known[:0]), (parts[2], rests[1], known)):
-        if search(part[0], part[1], part[2], of_row, reach_of_row, found, of_found, n_labels):
-            _search_rest(rest, is_known, sums, counts, asked, reach, found[0], of_found[0])
-    insert_found(labels, scores, found, of_found, n_labels)
-    if len(lists):
-        offers = _offers_of_row(features, values, gained, lists, n_offering)
-        _put_offers_of_row(labels[0], scores[0], offers, n_kept, sums, counts, asked)
-    return labels[0], scores[0]
+        put_offers_of_row(labels[row], scores[row], offers[row], n_kept, sums, counts, weights[row])

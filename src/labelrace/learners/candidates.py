@@ -11,28 +11,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from labelrace.core import thresholds
-from labelrace.learners import (
-    candidate_loops,
-    code_decoder,
-    columns,
-    label_search,
-    postings,
-    residual_table,
-    rls,
-    row_kernels,
-)
+from labelrace.learners import candidate_loops, code_decoder, label_search, postings, residual_table
 from labelrace.learners.table import Table, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 EXACT = 16
 """Labels of each row that are the best of all labels, exactly."""
 
-# Candidates of a row; where its features offer some, of which at most so many are taken; and of few labels, where codes
-# are short, and rank worse.
-_CANDIDATES, _WITH_OFFERS, _OFFERED, _OF_FEW_LABELS = 64, 32, 12, 256
+OFFERED = 12
+"""Labels at the most that are taken of those which features offer."""
+
+# Candidates of a row; where its features offer some; and of few labels, where codes are short, and rank worse.
+_CANDIDATES, _WITH_OFFERS, _OF_FEW_LABELS = 64, 32, 256
 # Scores by the decoder below which the table learns nothing of absent labels, most of which features have offered.
 _UNLIKELY = 0.01
 
@@ -80,7 +72,7 @@ def scored(
 
     ``offers`` are labels that features offer, (n, q), -1 for none; ``recent`` is what `of_recent` has found.
     """
-    n_best, n_exact = _wanted(decoder.sums.shape[0], n_exact, are_offered=offers is not None)
+    n_best, n_exact = wanted(decoder.sums.shape[0], n_exact, are_offered=offers is not None)
     labels, scores = label_search.best(decoder, asked, n_best, n_exact, recent)
     labels, scores = _with_offers(decoder, asked, labels, scores, offers)
     if Z is not None:
@@ -95,60 +87,9 @@ def of_recent(
     return label_search.best(decoder, asked, count(decoder.sums.shape[0], are_offered=are_offered), 0)
 
 
-class RowForm(NamedTuple):
-    """What compiled loops need to find the candidates of one row: tables, the residual one last, and the rest."""
-
-    tables: tuple[Any, ...]
-    given: tuple[Any, ...]
-    n_labels: int
-    are_offered: bool
-
-
-def row_form(
-    decoder: code_decoder.Derived, table: Table, learners: rls.Derived, gained: Any, lists: Table
-) -> RowForm | None:
-    """Prepare to find the candidates of single rows by compiled loops; None where they are not used.
-
-    That is where little has been learned, data is dense or of other kinds than numbers, or labels are few. ``gained``
-    is what the learners have gained on each feature, and ``lists`` are the postings.
-    """
-    scaled, n_labels = learners.scaling, decoder.sums.shape[0]
-    is_sparse = not scaled.length and columns.all_numeric(scaled.n_values)
-    are_offered = len(lists) > 0
-    if not (is_sparse and decoder.compiled) or len(decoder.pool.labels) < count(n_labels, are_offered=are_offered):
-        return None
-    parts = tuple(tuple(part) for part in (decoder.pool, *decoder.heads))
-    rests = tuple(listed[code_decoder.HEAD :] for listed in decoder.lists)
-    given = learners.intercepts, tuple(decoder[:4]), parts, rests, decoder.is_listed_before
-    tables = learners.weights, gained, lists, decoder.sums, decoder.counts, table
-    return RowForm(tables, (*given, postings.OFFERING, label_search.ROUNDING), n_labels, are_offered)
-
-
-def scored_row(form: RowForm, X: AnyMatrix, n_exact: int = EXACT) -> Candidates | None:
-    """Do as `scored` for one sparse row, by compiled loops, without making matrices of it.
-
-    Candidates come best first; of equal scores, those of the first labels. None where it cannot be done so: where a
-    table has been changed meanwhile, or more labels are asked for than occurred recently.
-    """
-    n_best, n_exact = _wanted(form.n_labels, n_exact, are_offered=form.are_offered)
-    if not scipy.sparse.issparse(X) or len(form.given[2][0][0]) < n_best:
-        return None
-    numbers, values = (n_best, n_exact, n_best - _OFFERED), np.empty(len(X.data), np.float32)
-    row_kernels.sparse_values(X.data, values)
-    return read_all(form.tables, _found_in_row, X.indices, values, *form.given, *numbers)
-
-
-def _found_in_row(*given: Any) -> Candidates:
-    """Find the candidates of a row in arrays, and rank them by the last of these."""
-    features, values = given[6:8]
-    labels, scores = candidate_loops.candidates_of_row(*given[:5], *given[6:])
-    residual_table.rank_row(given[5], features, values, labels, scores, thresholds.OF_BEST)
-    return Candidates(labels[None], scores[None], are_ranked=True)
-
-
-def _wanted(n_labels: int, n_exact: int, *, are_offered: bool) -> tuple[int, int]:
+def wanted(n_labels: int, n_exact: int, *, are_offered: bool) -> tuple[int, int]:
     """Return how many candidates are looked for, and how many of them are to be the best of all."""
-    n_offered = _OFFERED if are_offered else 0
+    n_offered = OFFERED if are_offered else 0
     n_best = min(n_labels, max(count(n_labels, are_offered=are_offered), n_exact + n_offered))
     return n_best, min(n_exact, n_best)
 
@@ -160,11 +101,11 @@ def _with_offers(
     if offers is None:
         return labels, scores
     if decoder.compiled:
-        given = asked.with_shifts(), labels, scores, offers, labels.shape[1] - _OFFERED
+        given = asked.with_shifts(), labels, scores, offers, labels.shape[1] - OFFERED
         if read_all((decoder.sums, decoder.counts), _put_offers, *given):
             return labels, scores
     n_best, n_offers = labels.shape[1], offers.shape[1]
-    n_kept = n_best - _OFFERED
+    n_kept = n_best - OFFERED
     joined = np.hstack([labels[:, :n_kept], offers, labels[:, n_kept:]])
     of_joined = np.hstack([scores[:, :n_kept], np.zeros(offers.shape, scores.dtype), scores[:, n_kept:]])
     places = postings.first_distinct(joined, n_best)

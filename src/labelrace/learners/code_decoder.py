@@ -42,8 +42,10 @@ _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
 _LEAST_SCALE = 1e-12
 HEAD = 4096
-"""Labels of each list whose sums are kept in one piece: those of most rows are among them."""
+"""Labels of each list whose sums are kept in one piece where rows are predicted: those of most rows are among them."""
 
+# Share of a label's count that stays where its scores are lowered.
+_LEAST_COUNT = 0.1
 # Scores computed at once.
 _CELLS = 1 << 22
 
@@ -85,7 +87,8 @@ class Derived(NamedTuple):
     pool: Part  # the labels that occurred recently, by falling bound
     # The other labels that are kept apart, and the order of the state, each by falling bound.
     lists: tuple[IntArray, IntArray]
-    heads: tuple[Part, ...]  # the first labels of these lists, up to `HEAD` of each
+    n_head: int  # labels of each list that are collected beforehand, as far as there are so many
+    heads: tuple[Part, ...]  # these first labels of the lists
     # (l,) of bool: labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
     is_listed_before: BoolArray
     compiled: bool  # whether labels are looked for by compiled loops
@@ -135,11 +138,14 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
     lengths = _solved(state).lengths(U) if lengths is None else np.minimum(lengths / np.sqrt(keep), 1.0)
     touched, places = np.unique(Y.indices, return_inverse=True)
     touched = touched.astype(np.intp)
-    of_labels = scipy.sparse.csr_array((Y.data.astype(float), places, Y.indptr), shape=(Y.shape[0], len(touched))).T
-    counted = np.stack([np.full(len(U), 1.0 / state.scale), lengths / np.sqrt(state.scale)], axis=1)
+    # The rows of Y, compressed, are the columns of its transpose.
+    of_labels = scipy.sparse.csc_array((Y.data.astype(float), places, Y.indptr), shape=(len(touched), Y.shape[0]))
+    root = np.sqrt(state.scale)
+    more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
+    k = U.shape[1]
     sums, counts = (
-        _added(Table.of(table), touched, of_labels @ more)
-        for table, more in ((state.sums, U / state.scale), (state.counts, counted))
+        _added(Table.of(table), touched, part)
+        for table, part in ((state.sums, more[:, :k]), (state.counts, more[:, k:]))
     )
     n_recent = _RECENT_OF_MANY if Y.shape[1] > _MANY else _RECENT
     recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-n_recent:].astype(np.intp)
@@ -157,14 +163,19 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = _distinct(np.concatenate([state.apart, touched]))
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    known = _distinct(np.concatenate([state.order, apart]))
-    order = known[_by_bound(Table.of(state.counts).rows(known))]
+    counts, is_apart = Table.of(state.counts), np.zeros(len(state.counts), bool)
+    is_apart[apart] = True
+    # The others have faded alike, and are in order still.
+    others = state.order[~is_apart[state.order]]
+    apart = apart[_by_bound(counts.rows(apart))]
+    falling, new = (-bounds(counts.rows(labels)) for labels in (others, apart))
+    order = np.insert(others, np.searchsorted(falling, new, side="right"), apart)
     return state._replace(order=order, apart=np.zeros(0, np.intp))
 
 
 def _distinct(labels: IntArray) -> IntArray:
-    """Sort labels, each once: faster than `numpy.unique` where they are few, or made of parts that are in order."""
-    rising = np.sort(labels, kind="stable")
+    """Sort labels, each once: faster than `numpy.unique` where they are few."""
+    rising = np.sort(labels)
     return rising[np.diff(rising, prepend=-1) > 0]
 
 
@@ -241,20 +252,45 @@ def added(one: State, other: State, kept: float) -> State:
     )
 
 
-def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float) -> State:
+def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noise: float = 0.0) -> State:
     """Make a decoder of the scores that another model gives to some rows, as if there were ``rows`` of them.
 
-    ``blocks`` yields the first label and the scores, clipped to [0, 1], of some labels at a time.
+    ``blocks`` yields the first row and the scores, clipped to [0, 1], of some rows at a time. Codes are taken to be as
+    uncertain as if a share ``noise`` of their variance were added.
     """
     weight = rows / len(U)
-    made = init(0, U.shape[1])._replace(gram=weight * (U.T @ U), total=weight * U.sum(axis=0), rows=rows)
-    sums, counts = np.zeros((n_labels, U.shape[1]), np.float32), np.zeros((n_labels, 2), np.float32)
-    counted = np.stack([np.ones(len(U)), _solved(made).lengths(U)], axis=1)
+    gram = weight * (U.T @ U) + np.diag(noise * rows * U.var(axis=0))
+    made = init(0, U.shape[1])._replace(gram=gram, total=weight * U.sum(axis=0), rows=rows)
+    counted = np.hstack([U, np.ones((len(U), 1)), _solved(made).lengths(U)[:, None]]).astype(np.float32)
+    found = np.zeros((n_labels, counted.shape[1]), np.float32)
     for first, scores in blocks:
-        sums[first : first + scores.shape[1]] = weight * (scores.T @ U)
-        counts[first : first + scores.shape[1]] = weight * (scores.T @ counted)
-    tables: Any = [Table.taking(sums), Table.taking(counts)]
-    return made._replace(sums=tables[0], counts=tables[1], order=_by_bound(counts))
+        found += scores.T @ counted[first : first + len(scores)]
+    found *= np.float32(weight)
+    return _with_tables(made, found[:, :-2], found[:, -2:])
+
+
+def _with_tables(state: State, sums: Array, counts: Array) -> State:
+    """Put other sums and counts in the place of those of a state that has not learned rows yet."""
+    tables: Any = [Table.taking(part.astype(np.float32)) for part in (sums, counts)]
+    order = _by_bound(counts)
+    # Those that occur most are candidates as if they had occurred recently.
+    recent = order[: _RECENT_OF_MANY if len(counts) > _MANY else _RECENT][::-1]
+    return state._replace(sums=tables[0], counts=tables[1], order=order, recent=recent)
+
+
+def with_means(state: State, means: FloatArray) -> State:
+    """Add constants to the scores of labels, so that their means over all rows are others, as far as bounds hold."""
+    solved, before = _solved(state), state.scale * np.asarray(state.counts)[:, 0].astype(float)
+    centred = state.scale * np.asarray(state.sums) - before[:, None] * solved.mean
+    # A count bounds the squared length of what is known of a label, of which this is the part beside the count.
+    length = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
+    least = np.maximum(length / np.maximum(1.0 - before / solved.rows, 0.1), _LEAST_COUNT * before)
+    after = np.clip(means * solved.rows, np.minimum(least, before), np.maximum(before, 0.5 * solved.rows))
+    counts = np.asarray(state.counts)
+    counts[:, 0] = after / state.scale
+    # As if rows of the mean code had come, or gone.
+    counts[:, 1] += np.abs(after - before) / np.sqrt(solved.rows * state.scale)
+    return _with_tables(state, (centred + after[:, None] * solved.mean) / state.scale, counts)
 
 
 def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
@@ -265,9 +301,7 @@ def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
     made = init(0, codes.shape[1])._replace(
         gram=gram, total=np.asarray(of_labels.sum(axis=0)).ravel(), rows=float(rows)
     )
-    counts = np.stack([frequencies, np.sqrt(frequencies)], axis=1)
-    tables: Any = [Table.taking(part.astype(np.float32)) for part in (of_labels.toarray(), counts)]
-    return made._replace(sums=tables[0], counts=tables[1], order=_by_bound(counts))
+    return _with_tables(made, of_labels.toarray(), np.stack([frequencies, np.sqrt(frequencies)], axis=1))
 
 
 class _Solved(NamedTuple):
@@ -293,8 +327,8 @@ def _solved(state: State) -> _Solved:
     return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
 
 
-def derive(state: State, *, compiled: bool = False) -> Derived:
-    """Invert the codes' covariance, and sort the labels that are kept apart."""
+def derive(state: State, *, n_head: int = HEAD, compiled: bool = False) -> Derived:
+    """Invert the codes' covariance, sort the labels that are kept apart, and collect the first of each list."""
     sums, counts = Table.of(state.sums), Table.of(state.counts)
     pool = _distinct(state.recent)
     listed = np.zeros(counts.shape[0], bool)
@@ -302,10 +336,10 @@ def derive(state: State, *, compiled: bool = False) -> Derived:
     apart = state.apart[~listed[state.apart]]
     listed[apart] = True
     pool, apart = (labels[np.argsort(-bounds(counts.rows(labels)), kind="stable")] for labels in (pool, apart))
-    parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:HEAD]))
+    parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:n_head]))
     solved = *_solved(state), state.scale, sums, counts
-    derived = Derived(*solved, next(parts), (apart, state.order), (next(parts),), listed, compiled)
-    return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(HEAD))))
+    derived = Derived(*solved, next(parts), (apart, state.order), n_head, (next(parts),), listed, compiled)
+    return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(n_head))))
 
 
 def _part_of(sums: Table, counts: Table, labels: IntArray) -> Part:

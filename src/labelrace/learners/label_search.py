@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from labelrace.learners import candidate_loops
-from labelrace.learners.code_decoder import HEAD, Derived, Part, Queries, some_scores
+from labelrace.learners.code_decoder import Derived, Part, Queries, some_scores
 from labelrace.typing import Array, FloatArray, IntArray
 
 # Labels of the first block that is searched, and of the largest.
@@ -56,7 +56,7 @@ def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArr
     # Few rows at a time, whose scores stay in the cache.
     for first in range(0, len(weights), _POOL_ROWS):
         here = slice(first, first + _POOL_ROWS)
-        if derived.compiled:
+        if derived.compiled and len(derived.pool.labels):
             parts.append(_compiled_best_of_pool(derived.pool, weights[here], reach[here], n_best))
             continue
         scores = weights[here] @ derived.pool.sums.T
@@ -123,7 +123,7 @@ def _with_exact(
 def _parts(derived: Derived, place: int) -> Iterator[Part]:
     """Cut a list of labels into parts: the first is known, the others are collected when they are asked for."""
     yield derived.heads[place]
-    listed, start, size = derived.lists[place], HEAD, _FIRST_BLOCK
+    listed, start, size = derived.lists[place], derived.n_head, _FIRST_BLOCK
     while start < len(listed):
         yield derived.part_of(place, slice(start, start + size))
         start, size = start + size, min(2 * size, _LARGEST_BLOCK)

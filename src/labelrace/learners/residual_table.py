@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core.hashed_codes import mixed
+from labelrace.core.linalg import as_rows
 from labelrace.learners import table_loops
 from labelrace.learners.table import Table
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -100,11 +101,6 @@ def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: in
     return sums
 
 
-def _compressed(Z: AnyMatrix) -> AnyMatrix:
-    # SciPy takes long to find that nothing is to be done.
-    return Z if isinstance(Z, scipy.sparse.csr_array) else scipy.sparse.csr_array(Z)
-
-
 def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
     """Cut rows into blocks of a bounded number of slots, and of rows."""
     size = min(_MOST_ROWS, max(1, _CELLS // max(1, width * (Z.nnz // max(Z.shape[0], 1) + 1))))
@@ -113,7 +109,7 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
 
 def scores(table: Table, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
-    Z, sums = _compressed(Z), np.zeros(labels.shape, np.float32)
+    Z, sums = as_rows(Z), np.zeros(labels.shape, np.float32)
     if compiled and table.read(_summed, _rows(Z, labels), sums) is not None:
         return sums
     for here in _blocks(Z, labels.shape[1]):
@@ -142,15 +138,6 @@ def _rows(Z: AnyMatrix, labels: IntArray) -> _Rows:
 
 def _bits(array: Array) -> Array:
     return array.reshape(-1).view(np.uint32)
-
-
-def rank_row(array: Array, features: IntArray, values: Array, labels: IntArray, scores: Array, of_best: float) -> None:
-    """Add what a table's array says to the scores of one row's candidates, (c,) each, and sort these: a compiled loop.
-
-    Candidates come best first; of equal scores, those of the first labels. The share ``of_best`` of the best score, if
-    that is positive, is taken from all.
-    """
-    table_loops.rank_row(_bits(array), features, values, labels, scores, of_best)
 
 
 def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
@@ -187,19 +174,26 @@ def learn(
     compiled : bool
         Whether to learn by compiled loops, which do the same.
     """
-    Z, precision = _compressed(Z), precision.copy()
+    Z, precision = as_rows(Z), precision.copy()
     columns = Z.indices if columns is None else columns
     rows = _rows(Z, labels) if compiled else None
     for here in _blocks(Z, labels.shape[1]):
         inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
-        np.add.at(precision, columns[inside], np.square(Z.data[inside], dtype=float))
-        pulls = (Z.data[inside] / precision[columns[inside]]).astype(np.float32)
-        of_block = base[here], targets[here], pulls
+        of_block = base[here], targets[here], _pulls(precision, columns[inside], Z.data[inside], compiled=compiled)
         changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
         if changes is None:
             changes = _changes(table, Z[here], labels[here], *of_block)
         table = _change(table, *changes, compiled=compiled)
     return table
+
+
+def _pulls(precision: FloatArray, columns: IntArray, values: Array, *, compiled: bool) -> Array:
+    """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
+    if compiled:
+        found: Array = table_loops.pulls(precision, columns, values)
+        return found
+    np.add.at(precision, columns, np.square(values, dtype=float))
+    return (values / precision[columns]).astype(np.float32)
 
 
 def _errors(found: Array, targets: Array) -> Array:

@@ -50,6 +50,8 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows after which the next generation may be founded, and up to which a label is new.
 _GENERATION, _NEW = 1000.0, 750.0
+# Columns whose weights are projected at once.
+_PROJECTED = 128
 # What is left of `gained` at the least before it is multiplied out.
 LEAST_FADING = 1e-30
 
@@ -356,7 +358,7 @@ class RLS(Bank[RLSState]):
             intercepts=work.intercepts.astype(float),
             intercept_gained=work.intercept_gained,
             fading=fading,
-            in_use=state.in_use + float(np.count_nonzero(gained[unused, 0])),
+            in_use=state.in_use + float(np.count_nonzero(unused & (gained[:, 0] != 0.0))),
             weights=replaced_rows(state.weights, touched, weights, weights_before),
             gained=replaced_rows(state.gained, touched, gained, gained_before),
         )
@@ -384,7 +386,10 @@ class RLS(Bank[RLSState]):
         """Make the learners of the pseudo labels ``Y A`` of learners of the labels ``Y``, all of one generation."""
         k = A.shape[1]
         projected = state._replace(intercepts=state.intercepts @ A, first_rows=np.zeros(k), young=np.zeros(k, bool))
-        return with_arrays(projected, weights=np.asarray(state.weights) @ A.astype(self._dtype))
+        weights, A = np.asarray(state.weights), A.astype(self._dtype)
+        # Some rows at a time: SciPy copies what is multiplied with a sparse array, with rows and columns exchanged.
+        parts = [weights[first : first + _PROJECTED] @ A for first in range(0, max(len(weights), 1), _PROJECTED)]
+        return with_arrays(projected, weights=np.concatenate(parts))
 
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""

@@ -1,4 +1,4 @@
-"""The loops of one row, to be compiled: what `labelrace.learners.single_rows` has in NumPy beside them.
+"""The loops of one row, to be compiled: how it is checked, and what `labelrace.learners.single_rows` has in NumPy.
 
 A row is a few thousand multiplications, and in NumPy most of its time goes into some hundred calls. Numbers that other
 modules have settled are arguments: a compiled loop that is kept on disk would not notice that they have changed. So are
@@ -12,8 +12,46 @@ import numpy as np
 from labelrace.core.compiled import kernel
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
-# Why a row was not learned: a label is present for the first time, or numbers are not finite.
-NEW_LABEL, OVERFLOW = -1, -2
+# Why a row was not learned: a label is present for the first time, numbers are not finite, or the row is not in order.
+NEW_LABEL, OVERFLOW, REFUSED = -1, -2, -3
+
+
+@kernel
+def is_in_order(data: FloatArray, indices: IntArray, starts: IntArray, n_features: int, largest: float) -> bool:
+    """Tell whether one compressed row has columns that rise and numbers that are not too large, nor missing."""
+    n, before, squares = len(data), -1, 0.0
+    if len(starts) != 2 or starts[0] != 0 or starts[1] != n or len(indices) != n:
+        return False
+    for i in range(n):
+        if indices[i] <= before:
+            return False
+        before = indices[i]
+        squares += data[i] * data[i]
+    return before < n_features and squares <= largest * largest
+
+
+@kernel
+def are_labels(values: FloatArray, allow_missing: bool) -> bool:
+    """Tell whether numbers are 0, 1, or missing if that is allowed."""
+    n_wrong = 0
+    for j in range(len(values)):
+        value = values[j]
+        n_wrong += int(value != 0.0) & int(value != 1.0) & int(value == value or not allow_missing)
+    return n_wrong == 0
+
+
+@kernel
+def is_plain(
+    data: FloatArray,
+    indices: IntArray,
+    starts: IntArray,
+    n_features: int,
+    largest: float,
+    labels: FloatArray,
+    allow_missing: bool,
+) -> bool:
+    """Tell whether a compressed row and its labels are in order, with one call for both."""
+    return is_in_order(data, indices, starts, n_features, largest) and are_labels(labels, allow_missing)
 
 
 @kernel
@@ -152,6 +190,68 @@ def learn(
             gained[places[i], generation] = after[generation, i] / after_fading
         n_used += int(gained[places[i], 0] != 0.0) - int(in_use_before)
     return n_used, n_filled
+
+
+@kernel
+def learn_unchecked(
+    weights: Array,
+    gained: FloatArray,
+    kept: Array,
+    gained_kept: FloatArray,
+    has_begun: BoolArray,
+    places: IntArray,
+    x: Array,
+    starts: IntArray,
+    h: FloatArray,
+    n_features: int,
+    largest: float,
+    first_rows: FloatArray,
+    young: BoolArray,
+    intercepts: FloatArray,
+    intercept_gained: FloatArray,
+    alpha: float,
+    keep: float,
+    fading: float,
+    after_fading: float,
+    prior: float,
+    waiting: FloatArray,
+    place: int,
+    intercepts_after: FloatArray,
+    intercept_gained_after: FloatArray,
+) -> tuple[int, int]:
+    """Do as `learn` with a sparse row that has not been checked; scores and labels are written into a buffer of rows.
+
+    Refused is what is not in order, and a row whose first label is not known, as then perhaps none is.
+    """
+    if h[0] != h[0] or not is_plain(x, places, starts, n_features, largest, h, True):
+        return REFUSED, 0
+    scores = np.empty(len(h), weights.dtype)
+    learned = learn(
+        weights,
+        gained,
+        kept,
+        gained_kept,
+        has_begun,
+        places,
+        x,
+        True,
+        h,
+        first_rows,
+        young,
+        intercepts,
+        intercept_gained,
+        alpha,
+        keep,
+        fading,
+        after_fading,
+        prior,
+        scores,
+        intercepts_after,
+        intercept_gained_after,
+    )
+    for j in range(len(h)):
+        waiting[0, place, j], waiting[1, place, j] = scores[j], h[j]
+    return learned
 
 
 @kernel

@@ -124,6 +124,48 @@ def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> 
     return scores, _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used)
 
 
+def learn_unchecked(
+    bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray, largest: float, waiting: FloatArray, place: int
+) -> RLSState | None:
+    """Do as `learn` by compiled loops, with a row of sparse data whose values have not been checked.
+
+    Its scores and labels are written to a place among rows that wait, (2, n, l). None if the row is not in order, or if
+    it takes more than to learn it, and then nothing has changed.
+    """
+    weights: Any = state.weights
+    gained: Any = state.gained
+    if state.fading < LEAST_FADING or type(weights) is not Table or type(gained) is not Table:
+        return None
+    keep, places, intercepts, intercept_gained = bank.factor(1), X.indices, np.empty(len(h)), np.empty(2)
+    fading = max(state.fading * keep, _LEAST)
+    row = (
+        places,
+        X.data,
+        X.indptr,
+        h,
+        len(state.scaling.n_values),
+        largest,
+        state.first_rows,
+        state.young,
+        state.intercepts,
+        state.intercept_gained,
+        state.alpha,
+        keep,
+        state.fading,
+        fading,
+        INTERCEPT,
+        waiting,
+        place,
+        intercepts,
+        intercept_gained,
+    )
+    weights, gained, (n_used, n_filled) = changed_both(weights, gained, places, row_kernels.learn_unchecked, row)
+    if n_used < 0:
+        return None
+    scaled = scaling.counted(state.scaling, int(n_filled > 0), n_filled)
+    return _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used)
+
+
 def _after(
     bank: RLS,
     state: RLSState,

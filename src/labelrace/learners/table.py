@@ -76,6 +76,8 @@ class _Store:
             some = open_rows[start : start + _FILLED]
             self.array[some] = self.fills(some)
             self._is_open[some] = False
+        if places is None:
+            self.fills = None
 
 
 class Table:
@@ -201,12 +203,14 @@ class Table:
         def exchange(array: Array) -> None:
             _put(array, places, rows)
 
-        return self._changed(places, kept, exchange)
+        # A copy, as the places may be those of a row, the caller's.
+        return self._changed(places.copy(), kept, exchange)
 
     def changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table:
         """Make a table whose array a function has changed at some places, in any order; ``kept`` are the `rows` there.
 
-        For changes that are quicker made in the array than computed beforehand. Readers wait meanwhile.
+        For changes that are quicker made in the array than computed beforehand. Readers wait meanwhile. Places and rows
+        belong to the table from then on.
         """
         changed = one_at_a_time(self._store.lock, self._changed, places, kept, change)
         return Table.of(np.asarray(self)).changed(places, kept, change) if changed is None else changed
@@ -216,8 +220,7 @@ class Table:
         store = self._store
         if store.newest() is not self._version:
             return None
-        # A copy, as the places may be those of a row, the caller's.
-        changed = self._next(places.copy(), kept)
+        changed = self._next(places, kept)
         try:
             change(store.array)
             store.status = (changed._version, None)
@@ -291,23 +294,33 @@ def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -
 
     What is an array already is passed on. Whoever takes the locks of two tables must take them in the same order.
     """
-    return _read_locked([table._store.lock for table in tables if isinstance(table, Table)], tables, read, arguments)
+    return Reader(tables).read(read, *arguments)
 
 
-def _read_locked(locks: list[Any], tables: Sequence[Any], read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Take locks one after the other, and call the function."""
-    if locks:
-        return one_at_a_time(locks[0], _read_locked, locks[1:], tables, read, arguments)
-    arrays = []
-    for table in tables:
-        if isinstance(table, Table):
-            store = table._store
-            if store.newest() is not table._version:
+class Reader:
+    """Some tables, six at the most, that are read together again and again: what that needs is found once."""
+
+    def __init__(self, tables: Sequence[Any]) -> None:
+        held = [table for table in tables if isinstance(table, Table)]
+        self._versions = [(table._store, table._version) for table in held]
+        self._arrays = [table._store.array[: table.shape[0]] if isinstance(table, Table) else table for table in tables]
+        # A lock may be taken twice by the same thread: the first stands in for those that there are fewer than six.
+        locks = [table._store.lock for table in held] or [threading.RLock()]
+        self._locks = locks + locks[:1] * (6 - len(locks))
+
+    def read(self, read: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function with the arrays while nobody changes them; None if one holds another version."""
+        first, second, third, fourth, fifth, sixth = self._locks
+        # On one line, as in `one_at_a_time`.
+        with first, second, third, fourth, fifth, sixth: return self._read(read, arguments)  # noqa: E701  # fmt: skip
+
+    def _read(self, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        for store, version in self._versions:
+            if store.status != (version, None) and store.newest() is not version:
                 return None
-            store.fill()
-            table = store.array[: table.shape[0]]
-        arrays.append(table)
-    return read(*arrays, *arguments)
+            if store.fills is not None:
+                store.fill()
+        return read(*self._arrays, *arguments)
 
 
 def changed_both(
@@ -353,7 +366,8 @@ def _restore(taken: Array, places: IntArray, version: _Version) -> None:
     assert version.rows is not None
     if not len(version.places):
         return
-    if (np.diff(version.places) < 0).any():
+    # Not by differences, as places may be of a type without negative numbers.
+    if (version.places[1:] < version.places[:-1]).any():
         # Places that are there twice have the same row, both times.
         order = np.argsort(version.places)
         version.places, version.rows = version.places[order], version.rows[order]

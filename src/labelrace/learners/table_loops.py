@@ -38,7 +38,7 @@ def _longest(starts: Any) -> Any:
 
 
 @kernel
-def _read(bits: Any, features: Any, labels: Any, places: Any, tags: Any, words: Any) -> None:
+def read_slots(bits: Any, features: Any, labels: Any, places: Any, tags: Any, words: Any) -> None:
     """Compute the slots of a row's features and candidates, features first, and read them."""
     n_slots, width = np.uint64(len(bits)), len(labels)
     of_labels = np.empty(width, np.uint32)
@@ -58,7 +58,7 @@ def _read(bits: Any, features: Any, labels: Any, places: Any, tags: Any, words: 
 
 
 @kernel
-def _add_up(words: Any, tags: Any, values: Any, sums: Any) -> None:
+def add_up(words: Any, tags: Any, values: Any, sums: Any) -> None:
     """Add the weights that a row's candidates own, times the row's values, to ``sums``."""
     weights, width = words.view(np.float32), len(sums)
     for z in range(len(values)):
@@ -86,26 +86,8 @@ def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, 
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     for row in range(len(labels)):
         first, last = starts[row], starts[row + 1]
-        _read(table, features[first:last], labels[row], places, tags, words)
-        _add_up(words, tags, values[first:last], sums[row])
-
-
-@kernel
-def rank_row(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> None:
-    """Add the weights of the candidates of one row, (c,), to their scores, and sort them: best first, then by label.
-
-    The share ``of_best`` of the best score, if that is positive, is taken from all.
-    """
-    size, sums = len(features) * len(labels), np.zeros(len(labels), np.float32)
-    places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
-    _read(table, features, labels, places, tags, words)
-    _add_up(words, tags, values, sums)
-    for c in range(len(labels)):
-        label, score, j = labels[c], scores[c] + sums[c], c
-        while j and (scores[j - 1] < score or (scores[j - 1] == score and labels[j - 1] > label)):
-            labels[j], scores[j], j = labels[j - 1], scores[j - 1], j - 1
-        labels[j], scores[j] = label, score
-    scores -= np.float32(of_best * max(scores[0], np.float32(0.0)))
+        read_slots(table, features[first:last], labels[row], places, tags, words)
+        add_up(words, tags, values[first:last], sums[row])
 
 
 @kernel
@@ -114,7 +96,18 @@ def sum_read(starts: Any, values: Any, words: Any, tags: Any, sums: Any) -> None
     width = sums.shape[1]
     for row in range(len(sums)):
         inside = slice(starts[row] * width, starts[row + 1] * width)
-        _add_up(words[inside], tags[inside], values[starts[row] : starts[row + 1]], sums[row])
+        add_up(words[inside], tags[inside], values[starts[row] : starts[row + 1]], sums[row])
+
+
+@kernel
+def pulls(precision: Any, columns: Any, values: Any) -> Any:
+    """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
+    for entry in range(len(values)):
+        precision[columns[entry]] += np.float64(values[entry]) * np.float64(values[entry])
+    found = np.empty(len(values), np.float32)
+    for entry in range(len(values)):
+        found[entry] = values[entry] / precision[columns[entry]]
+    return found
 
 
 @kernel
@@ -150,11 +143,12 @@ def find_changes(
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     weights = words.view(np.float32)
     known, chosen, scores = np.empty(width, np.int64), np.empty(width, labels.dtype), np.empty(width, np.float32)
-    wrong, errors = np.empty(width, np.int64), np.empty(width, np.float32)
+    # Places are never negative, and of a type that cannot be: numbers that can are looked at before they are used.
+    wrong, errors = np.empty(width, np.uint64), np.empty(width, np.float32)
     room = (starts[n_rows] - starts[0]) * width
-    slots, owners = np.empty(room, np.int64), np.empty(room, np.uint32)
+    slots, owners = np.empty(room, np.uint32), np.empty(room, np.uint32)
     steps, before = np.empty(room, np.float32), np.empty(room, np.float32)
-    found = 0
+    found = np.uint64(0)
     for row in range(n_rows):
         first, last, total = starts[row], starts[row + 1], 0.0
         n_known = 0
@@ -162,8 +156,8 @@ def find_changes(
             known[n_known], chosen[n_known], scores[c] = c, labels[row, c], 0.0
             # Of what is not known, NaN, nothing is learned.
             n_known += targets[row, c] == targets[row, c]
-        _read(table, features[first:last], chosen[:n_known], places, tags, words)
-        _add_up(words, tags, values[first:last], scores[:n_known])
+        read_slots(table, features[first:last], chosen[:n_known], places, tags, words)
+        add_up(words, tags, values[first:last], scores[:n_known])
         for z in range(first, last):
             total += values[z] * pulls[z - starts[0]]
         n_wrong = 0
@@ -178,12 +172,12 @@ def find_changes(
         for z in range(last - first):
             pull = pulls[first - starts[0] + z]
             for e in range(n_wrong):
-                slot, step = z * n_known + wrong[e], errors[e] * pull
+                slot, step = np.uint64(z * n_known) + wrong[e], errors[e] * pull
                 is_owned = (words[slot] & np.uint32(0xFF)) == tags[slot]
                 slots[found], owners[found] = places[slot], tags[slot]
                 steps[found], before[found] = step, weights[slot]
                 # Nothing is changed in slots with a larger weight of another pair.
-                found += (abs(step) > takes * abs(weights[slot])) | (is_owned & (step != 0))
+                found += np.uint64((abs(step) > takes * abs(weights[slot])) | (is_owned & (step != 0)))
     return slots[:found], owners[:found], steps[:found], before[:found]
 
 
@@ -193,9 +187,9 @@ def add_steps(bits: Any, places: Any, tags: Any, steps: Any, before: Any, new: A
     weights, owners = bits.view(np.float32), before.view(np.uint32)
     for s in range(len(places)):
         if (owners[s] & np.uint32(0xFF)) != tags[s]:
-            bits[places[s]] = tags[s] | new
+            bits[np.uint64(places[s])] = tags[s] | new
     for s in range(len(places)):
-        place = places[s]
+        place = np.uint64(places[s])
         if (bits[place] & np.uint32(0xFF)) == tags[s]:
             weights[place] += steps[s]
             # The sum has run into the bits of the tag.

@@ -24,7 +24,7 @@ from sklearn.utils import Tags
 
 from labelrace import parameters
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.locks import Writable, one_at_a_time
+from labelrace.core.locks import Writable
 from labelrace.core.schema import Schema
 from labelrace.exceptions import GrowthError, MergeError
 from labelrace.models import inputs, labels, model_file, persistence
@@ -115,13 +115,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         return self._exchange(self._learned, X, y)
 
     def _exchange(self, change: Callable[..., Fitted], *arguments: Any) -> Self:
-        """Put a new value in the place of what is known, while no other thread does."""
-        one_at_a_time(self._writers, self._assign, change, arguments)
+        """Put a new value in the place of what is known, with one assignment, while no other thread does."""
+        # On one line, as in `labelrace.core.locks.one_at_a_time`.
+        with self._writers: self._fitted = change(self.__dict__.get("_fitted"), *arguments)  # noqa: E701  # fmt: skip
         return self
-
-    def _assign(self, change: Callable[..., Fitted], arguments: tuple[Any, ...]) -> None:
-        """Make a new value of what is known, and put it in its place with one assignment."""
-        self._fitted = change(self.__dict__.get("_fitted"), *arguments)
 
     def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
         """Do so where something is known."""
@@ -143,8 +140,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
             return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
-        batch = inputs.next_batch(X, y, before.schema, self._owner(before.algorithm, before.state))
-        return before.learned(batch)
+        learned = before.learned_row(X, y)
+        return learned or before.learned(inputs.next_batch(X, y, before.schema, self._owner(before.algorithm)))
 
     def add_labels(self, new: int | Sequence[str]) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
@@ -303,6 +300,9 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             Best first; labels by name, or by column if they have no names.
         """
         parameters.check_whole("k", k, 1)
+        row = self._checked_fitted().top_of_row(X, k)
+        if row is not None:
+            return [row]
         fitted, rows = self._rows(X)
         return fitted.predict_top(rows, k)
 

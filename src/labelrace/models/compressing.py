@@ -16,21 +16,25 @@ import scipy.sparse
 from labelrace.core import hashed_codes
 from labelrace.core.monitoring import Watch
 from labelrace.learners import code_decoder, residual_table
-from labelrace.learners.rls import RLSState
+from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.warm_up import WarmUp
 from labelrace.models import hashed
 from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# Share of the budget from which on recent rows are kept.
-NEARLY_FULL = 0.5
+# Share of the budget from which on recent rows are kept, and up to which new labels get weights of their own: it is
+# better to compress all after the batch that brings them is learned.
+NEARLY_FULL, OVERFULL = 0.5, 1.25
 # Recent rows that are kept; how many there must be for the decoder to be fitted to them; and how many rows of the
 # stream they stand for there at the most.
 _RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 12_000.0
 # Scores and weights that are computed at once: in small parts, so that memory is used again instead of asked for anew.
 _CELLS = 500_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
-_SAMPLE, _FILLED = 64, 0.25
+_SAMPLE, _FILLED = 64, 0.05
+# Noise of codes, as a share of their variance: what was predicted for rows that had been learned is too certain, and a
+# decoder that trusts it makes too much of every step that the learners of codes take from now on.
+_NOISE = 0.5
 
 
 class Recent(NamedTuple):
@@ -62,32 +66,56 @@ def with_rows(recent: Recent, X: AnyMatrix) -> Recent:
 
 def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: float, X: AnyMatrix) -> hashed.State:
     """Make the model of compressed labels that predicts about the same, by what both say of some rows."""
-    bank, n_labels = algorithm.bank, len(learners.intercepts)
+    # One copy, of what may be as large as the budget.
+    learners = learners._replace(weights=np.asarray(learners.weights))
+    weights, intercepts, n_labels = learners.weights, learners.intercepts, len(learners.intercepts)
     empty = algorithm.empty(learners.scaling.n_values, n_labels)
     codes = hashed_codes.matrix(n_labels, len(empty.decoder.total))
+    coded, Z, U = _coded(algorithm.bank, learners, watch, codes, X)
+    is_fitted = len(U) >= _FEWEST_ROWS
+    if is_fitted:
+        # More than have been learned: the table makes up for what this decoder lacks, and for no other one.
+        rows = min(_WORTH_ROWS, 8.0 * len(U))
+        decoder = code_decoder.from_predictions(U, _predicted(Z, weights, intercepts), n_labels, rows, _NOISE)
+    else:
+        decoder = code_decoder.from_frequencies(codes, np.maximum(watch.monitor.present, 1e-3))
+    table, given = residual_table.init(len(empty.table)), np.zeros(n_labels)
+    means = np.asarray(Z.mean(axis=0)).ravel() if is_fitted else np.zeros(Z.shape[1])
+    importance = np.sqrt(learners.fading * np.asarray(learners.gained)[:, 0])
+    for features, labels, values in _lost(weights, np.asarray(coded.weights), decoder, importance, len(table)):
+        table = residual_table.added(table, features, labels, values)
+        given += np.bincount(labels, means[features] * values, minlength=n_labels)
+    if is_fitted:
+        # Scores below 0 are no error of an absent label, and of most labels the mean is below 0.
+        decoder = code_decoder.with_means(decoder, intercepts + means @ weights - given)
+    return empty._replace(
+        learners=coded, decoder=decoder, table=table, counts=watch.monitor.histograms.of(0), n_drifts=n_drifts
+    )
+
+
+def _coded(
+    bank: RLS, learners: RLSState, watch: Watch, codes: AnyMatrix, X: AnyMatrix
+) -> tuple[RLSState, AnyMatrix, FloatArray]:
+    """Project the learners to codes; return them with what they make of rows, and the codes that they predict."""
     coded = bank.project(learners, codes)._replace(warm_up=WarmUp.empty())
     linear = bank.derive(coded)
     Z = bank.transform(linear, X)
     U = bank.predict_transformed(linear, Z).astype(float)
-    weights, intercepts = np.asarray(learners.weights), learners.intercepts
+    if len(U) < _FEWEST_ROWS:
+        return coded, Z, U
+    # Means as they are learned from now on: scores of labels are mostly below their frequency, no error of a label
+    # but one of codes, to be unlearned at once.
+    apart = (watch.monitor.present / max(watch.monitor.rows, 1.0)) @ codes - U.mean(axis=0)
+    intercepts = (coded.intercepts + apart).astype(coded.intercepts.dtype)
+    return coded._replace(intercepts=intercepts), Z, U + apart
 
-    def predicted() -> Iterator[tuple[int, FloatArray]]:
-        for here in _label_blocks(n_labels, max(Z.shape)):
-            yield here.start, np.clip(Z @ weights[:, here] + intercepts[here], 0.0, 1.0)
 
-    if len(U) >= _FEWEST_ROWS:
-        # More than have been learned: the table makes up for what this decoder lacks, and for no other one.
-        rows = min(_WORTH_ROWS, 8.0 * len(U))
-        sums = code_decoder.from_predictions(U, predicted(), n_labels, rows)
-    else:
-        sums = code_decoder.from_frequencies(codes, np.maximum(watch.monitor.present, 1e-3))
-    table = residual_table.init(len(empty.table))
-    importance = np.sqrt(learners.fading * np.asarray(learners.gained)[:, 0])
-    for features, labels, values in _lost(weights, np.asarray(coded.weights), sums, importance, len(table)):
-        table = residual_table.added(table, features, labels, values)
-    return empty._replace(
-        learners=coded, decoder=sums, table=table, counts=watch.monitor.histograms.none, n_drifts=n_drifts
-    )
+def _predicted(Z: AnyMatrix, weights: Array, intercepts: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the first row and the scores of some rows at a time, clipped to [0, 1]."""
+    size = max(1, _CELLS // len(intercepts))
+    for first in range(0, Z.shape[0], size):
+        scores = Z[first : first + size] @ weights + intercepts
+        yield first, np.clip(scores, 0.0, 1.0).astype(np.float32)
 
 
 def _label_blocks(n_labels: int, n_rows: int) -> list[slice]:

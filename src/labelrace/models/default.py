@@ -35,6 +35,7 @@ from labelrace.exceptions import MergeError
 from labelrace.learners import columns, rls, single_rows
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.row_search import RowSearch
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import compressing, hashed, inputs
 from labelrace.models.base import OnlineClassifier
@@ -163,12 +164,35 @@ class LabelRace(BankAlgorithm[State]):
         counts = state.n_drifts + is_drift, state.single_rows + 1.0
         return self._within_memory(State(learned, watch, *counts, state.recent, ()), X)
 
+    def learn_row(self, state: State, X: AnyMatrix, Y: FloatArray, largest: float) -> State | None:
+        """Do as `update` for one sparse row, in one call of compiled loops that check, predict and learn it.
+
+        None where there is more to do: where labels are compressed or might have to be, where the rows that wait are to
+        be counted, where the row is not in order or has a label for the first time.
+        """
+        learners, watch = state.learners, state.watch
+        is_settled = learners.rows and not learners.warm_up.n_used and not learners.scaling.length
+        if state.compressed or not is_settled or self.bank.must_begin_anew(learners):
+            return None
+        if self._is_nearly_full(learners.in_use + len(X.indices), Y.shape[1]):
+            return None
+        reserved = monitoring.room_for_row(watch)
+        if reserved is None:
+            return None
+        waiting, room = reserved
+        after = single_rows.learn_unchecked(self.bank, learners, X, Y[0], largest, room, waiting.shape[1] - 1)
+        if after is None:
+            waiting.withdraw()
+            return None
+        watch = monitoring.with_row(watch, waiting)
+        return State(after, watch, state.n_drifts, state.single_rows + 1.0, state.recent, ())
+
     def monitored(
         self, watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
     ) -> tuple[Watch, bool]:
         """Take in how rows were predicted before they are learned, and tell whether that shows a drift."""
         after = monitoring.add(watch, scores, labels, compiled=compiled)
-        is_drift = self.detects_drift and after.drift is not watch.drift and drift.found(after.drift)
+        is_drift = self.detects_drift and after.drift is not watch.drift and drift.found(after.drift, compiled=compiled)
         return (after._replace(drift=drift.empty()) if is_drift else after), is_drift
 
     def forgotten(self, learners: RLSState, X: AnyMatrix) -> RLSState:
@@ -194,10 +218,14 @@ class LabelRace(BankAlgorithm[State]):
         """Tell whether the weights of so many columns and labels fit the budget, or compressing would gain nothing."""
         return n_labels <= (self.n_components or 1) or n_columns * n_labels * 4.0 <= self.max_memory
 
+    def _is_nearly_full(self, in_use: float, n_labels: int) -> bool:
+        """Tell whether weights take most of the budget."""
+        return in_use * n_labels * 4.0 > compressing.NEARLY_FULL * self.max_memory
+
     def _within_memory(self, state: State, X: AnyMatrix) -> State:
         """Keep recent rows where the budget is nearly full; compress the labels where it is exceeded."""
         n_labels, in_use = len(state.learners.intercepts), int(state.learners.in_use)
-        if in_use * n_labels * 4.0 <= compressing.NEARLY_FULL * self.max_memory:
+        if not self._is_nearly_full(in_use, n_labels):
             return state
         recent = compressing.with_rows(state.recent, X)
         if self.fits(in_use, n_labels):
@@ -255,6 +283,10 @@ class LabelRace(BankAlgorithm[State]):
         """Find the most likely labels without scores of all labels, where these are compressed."""
         return None if derived.compressed is None else self.in_codes.predict_best(derived.compressed, X, k)
 
+    def row_search(self, derived: Derived) -> RowSearch | None:
+        """Return what finds the best labels of one row, where labels are compressed."""
+        return None if derived.compressed is None else self.in_codes.row_search(derived.compressed)
+
     def why_unmergeable(self, one: State, other: State) -> str | None:
         """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
         return "what they have learned depends on the order of the rows"
@@ -298,8 +330,8 @@ class LabelRace(BankAlgorithm[State]):
         """Add labels that were absent so far."""
         if state.compressed:
             return self.become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
-        if not self.fits(int(state.learners.in_use), n_labels) and state.learners.rows:
-            # Weights of the new labels, which would not fit, are never made.
+        if not self.fits(int(state.learners.in_use / compressing.OVERFULL), n_labels) and state.learners.rows:
+            # Weights of the new labels, which are far too many, are never made.
             return self.grow_labels(self._compressed(state), n_labels, rng)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),

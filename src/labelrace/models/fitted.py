@@ -15,9 +15,11 @@ import scipy.sparse
 
 from labelrace import limits
 from labelrace.core.algorithm import Algorithm
-from labelrace.core.linalg import sparse_marks
+from labelrace.core.linalg import sparse_marks, stacked
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, MergeError
+from labelrace.learners.row_search import RowSearch
+from labelrace.models import inputs
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # What comes of sums that no rows can have: a file may hold any.
@@ -86,13 +88,26 @@ class Fitted:
 
     def learned(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
-        grown = self.grown(batch.schema)
+        grown = self if batch.schema is self.schema else self.grown(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
         try:
             return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
         except _BEYOND_BOUNDS as error:
             raise _beyond_bounds() from error
+
+    def learned_row(self, X: Any, y: Any) -> Fitted | None:
+        """Check one row and learn it, where loops are compiled for that; None if it takes the way of a batch."""
+        algorithm, schema = self.algorithm, self.schema
+        labels = inputs.labels_of_row(y, schema) if algorithm.is_compiled(self.state) else None
+        if labels is None:
+            return None
+        if inputs.is_sparse_row(X, schema):
+            state = algorithm.learn_row(self.state, X, labels, inputs.LARGEST)
+            if state is not None:
+                return self.replaced(schema, state)
+        batch = inputs.checked_row(X, labels, schema, algorithm)
+        return batch and self.learned(batch)
 
     def reset(self, features: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""
@@ -107,7 +122,7 @@ class Fitted:
         sets = self.algorithm.predict_sets(self.derived, rows)
         if sets is None:
             parts = [sparse_marks(self.algorithm.predict(self.derived, block)) for block in self._blocks(rows)]
-            sets = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts, format="csr")
+            sets = stacked(parts)
         return sets.astype(self.schema.label_dtype, copy=False)
 
     def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
@@ -131,6 +146,23 @@ class Fitted:
                 labels, likely = found
                 return self._named(labels, _finite(likely))
             return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+
+    @cached_property
+    def _row_search(self) -> RowSearch | None:
+        """What finds the best labels of one row, where features have no names."""
+        return self.algorithm.row_search(self.derived) if self.schema.feature_names is None else None
+
+    def top_of_row(self, X: Any, k: int) -> list[tuple[Any, float]] | None:
+        """Do as `predict_top` for one row that has not been checked; None where there is no short way for it."""
+        if not scipy.sparse.issparse(X) or self._row_search is None:
+            return None
+        found = self._row_search.best(X, min(k, self.schema.n_labels))
+        if found is None:
+            return None
+        labels, likely = found
+        return list(
+            zip(labels if self.schema.label_names is None else self.schema.names_of(labels), likely, strict=True)
+        )
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)

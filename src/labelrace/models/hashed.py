@@ -32,15 +32,18 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.core import compiled, drift, hashed_codes, missing_labels, thresholds
 from labelrace.core.drift import DriftState
+from labelrace.core.linalg import as_rows, some_rows
 from labelrace.core.schema import Schema
-from labelrace.core.thresholds import Rule, ScoreHistogram
+from labelrace.core.thresholds import ScoreHistogram
 from labelrace.exceptions import MergeError
-from labelrace.learners import candidates, code_decoder, postings, residual_table, rls
+from labelrace.learners import candidates, code_decoder, postings, residual_table, rls, row_search
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
+from labelrace.learners.row_search import RowSearch
 from labelrace.learners.table import Table, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
+from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -111,8 +114,9 @@ class Derived(NamedTuple):
     table: Table
     postings: Table
     gained: Any
-    of_row: candidates.RowForm | None
-    rule: Rule
+    # To learn, these two are not needed.
+    of_row: RowSearch | None = None
+    rule: Any = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class HashedRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
-        Y = scipy.sparse.csr_array(Y)
+        Y = as_rows(Y)
         if self.bank.must_begin_anew(state.learners):
             state = self.empty(state.learners.scaling.n_values, Y.shape[1])
         learners = state.learners
@@ -197,7 +201,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
-        derived = self.derive(state) if derived is None else derived
+        derived = self._to_learn(state) if derived is None else derived
         loops, n = derived.decoder.compiled, X.shape[0]
         Z = self.bank.transform(derived.learners, X)
         gathered = self.bank.gather(state.learners, Z)
@@ -211,8 +215,8 @@ class HashedRace(BankAlgorithm[State]):
         before, n_monitored = state, min(n, _MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
         of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
-        found = candidates.scored(derived.decoder, derived.table, asked.some(some), Z[some], *of_some)
-        state = self._monitored(state, found, Y[some], min(n / n_monitored, _STANDS_FOR))
+        found = candidates.scored(derived.decoder, derived.table, asked.some(some), some_rows(Z, some), *of_some)
+        state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
@@ -243,7 +247,7 @@ class HashedRace(BankAlgorithm[State]):
     def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
         if X.shape[0] == 1 and derived.of_row is not None:
-            found = candidates.scored_row(derived.of_row, X, n_exact)
+            found = derived.of_row.candidates(X, n_exact)
             if found is not None:
                 return found
         parts = []
@@ -288,11 +292,22 @@ class HashedRace(BankAlgorithm[State]):
         # Single labels have no thresholds of their own here: the common one with the best F takes their place.
         aim = "micro_f1" if self.aim == "macro_f1" else self.aim
         rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
-        decoder = code_decoder.derive(state.decoder, compiled=self.is_compiled(state))
-        linear, gained = self.bank.derive(state.learners), state.learners.gained
-        table, lists = Table.of(state.table), Table.of(state.postings)
-        of_row = candidates.row_form(decoder, table, linear, gained, lists)
-        return Derived(linear, decoder, table, lists, gained, of_row, rule)
+        derived = self._to_learn(state, code_decoder.HEAD)
+        linear, decoder, table, lists, gained = derived[:5]
+        of_row = None
+        if row_search.is_possible(decoder, linear):
+            of_row = RowSearch(decoder, linear, (gained, lists, table), rule, inputs.LARGEST)
+        return derived._replace(of_row=of_row, rule=rule)
+
+    def _to_learn(self, state: State, n_head: int = 0) -> Derived:
+        """Solve for the decoder, of which learning looks at few labels, so that none are collected beforehand."""
+        decoder = code_decoder.derive(state.decoder, n_head=n_head, compiled=self.is_compiled(state))
+        linear, table, lists = self.bank.derive(state.learners), Table.of(state.table), Table.of(state.postings)
+        return Derived(linear, decoder, table, lists, state.learners.gained)
+
+    def row_search(self, derived: Derived) -> RowSearch | None:
+        """Return what finds the best labels of one row."""
+        return derived.of_row
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
@@ -307,8 +322,7 @@ class HashedRace(BankAlgorithm[State]):
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
         labels, scores = self.candidates(derived, X, max(k, candidates.EXACT)).best(k)
-        loops = derived.decoder.compiled and X.shape[0] == 1
-        return labels, thresholds.probabilities(derived.rule, scores, compiled=loops)
+        return labels, thresholds.probabilities(derived.rule, scores)
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""

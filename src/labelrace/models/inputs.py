@@ -22,15 +22,18 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
-from labelrace.learners import columns
-from labelrace.models import input_kernels, naming
+from labelrace.learners import columns, row_kernels
+from labelrace.models import naming
 from labelrace.models.labels import first_labels, next_labels
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
-# Features beyond this are not learned, and for predicting they are cut to it: sums of their squares, and what is
-# derived from these, must have room.
-_LARGEST = 1e100
+LARGEST = 1e100
+"""Features beyond this are not learned, and for predicting they are cut to it.
+
+Sums of their squares, and what is derived from these, must have room.
+"""
+
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
@@ -64,10 +67,8 @@ def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, catego
 def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
     allow_missing = owner.algorithm.learns_missing_labels
-    if _is_in_order(X, schema, owner.compiled):
+    if _is_in_order(X, schema):
         rows = X
-        if owner.compiled and (row := _labels_of_row(Y, X.shape[0], schema.n_labels, allow_missing)) is not None:
-            return Batch(rows, row, schema)
     else:
         _check_sparse(X, schema.n_features)
         rows, schema = _next_features(X, schema, owner)
@@ -85,7 +86,29 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     return Batch(rows, labels.matrix, schema)
 
 
-def _is_in_order(X: Any, schema: Schema, compiled: bool) -> bool:
+def labels_of_row(Y: Any, schema: Schema) -> FloatArray | None:
+    """Return the labels of one row as floats, if they are an array of numbers; their values are not checked."""
+    if type(Y) is not np.ndarray or Y.shape != (1, schema.n_labels) or Y.dtype.kind not in "biuf":
+        return None
+    return np.asarray(Y, np.float64, order="C")
+
+
+def checked_row(X: Any, labels: FloatArray, schema: Schema, algorithm: Algorithm[Any]) -> Batch | None:
+    """Check one row and its labels by compiled loops; None if `next_batch` has to, step by step."""
+    if not _is_in_order(X, schema, compiled=True) or X.shape[0] != 1:
+        return None
+    is_fine = row_kernels.are_labels(labels[0], algorithm.learns_missing_labels)
+    return Batch(X, labels, schema) if is_fine else None
+
+
+def is_sparse_row(X: Any, schema: Schema) -> bool:
+    """Tell whether it is one sparse row of the numbers, without names, that a model knows; values are not checked."""
+    if schema.feature_names is not None or not columns.is_sparse_row(X, len(schema.n_values)):
+        return False
+    return columns.all_numeric(schema.n_values)
+
+
+def _is_in_order(X: Any, schema: Schema, compiled: bool = False) -> bool:
     """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
 
     Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
@@ -98,23 +121,13 @@ def _is_in_order(X: Any, schema: Schema, compiled: bool) -> bool:
         return False
     if kind is not csr_array:
         return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
+    if compiled and is_sparse_row(X, schema):
+        return row_kernels.is_in_order(X.data, X.indices, X.indptr, n_features, LARGEST)
     if X.indices.dtype != _INDEX:
         return False
-    if compiled and shape[0] == 1:
-        data, indices, starts = X.data, X.indices, X.indptr
-        if data.dtype == _FLOAT and starts.dtype == _INDEX and data.ndim == indices.ndim == starts.ndim == 1:
-            return input_kernels.is_in_order(data, indices, starts, n_features, _LARGEST)
     if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:
         return False
     return _is_plainly_fine(X)
-
-
-def _labels_of_row(Y: Any, n_rows: int, n_labels: int, allow_missing: bool) -> FloatArray | None:
-    """Copy the labels of one row, if they are plainly in order; otherwise None."""
-    if type(Y) is not np.ndarray or n_rows != 1 or Y.shape != (1, n_labels) or Y.dtype.kind not in "biuf":
-        return None
-    labels = Y.astype(np.float64)
-    return labels if input_kernels.are_labels(labels[0], allow_missing) else None
 
 
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
@@ -141,13 +154,13 @@ def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
 def _is_huge(X: AnyMatrix) -> bool:
     """Tell whether there are numbers above the largest that are learned."""
     values = X.data if scipy.sparse.issparse(X) else X
-    return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > _LARGEST)
+    return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > LARGEST)
 
 
 def _refuse_huge(X: AnyMatrix) -> None:
     if _is_huge(X):
         raise DivergenceError(
-            f"X must hold numbers up to {_LARGEST:g}, got larger ones: the sums of their squares would overflow. Scale "
+            f"X must hold numbers up to {LARGEST:g}, got larger ones: the sums of their squares would overflow. Scale "
             "the features (StandardScaler)."
         )
 
@@ -157,8 +170,8 @@ def _cut(X: AnyMatrix) -> AnyMatrix:
     if not _is_huge(X):
         return X
     if scipy.sparse.issparse(X):
-        return scipy.sparse.csr_array((np.clip(X.data, -_LARGEST, _LARGEST), X.indices, X.indptr), shape=X.shape)
-    return np.clip(X, -_LARGEST, _LARGEST)
+        return scipy.sparse.csr_array((np.clip(X.data, -LARGEST, LARGEST), X.indices, X.indptr), shape=X.shape)
+    return np.clip(X, -LARGEST, LARGEST)
 
 
 def feature_places(columns: Any, n_features: int) -> IntArray:
@@ -303,7 +316,7 @@ def _is_plainly_fine(X: Any) -> bool:
 def _is_small(values: Array) -> bool:
     """Tell whether all numbers are of a size that is learned, and none is missing."""
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
-    return bool(np.vdot(values, values) <= _LARGEST**2)
+    return bool(np.vdot(values, values) <= LARGEST**2)
 
 
 def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
