@@ -11,7 +11,8 @@ Usage, each on one core:
 non-zeros and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best
 labels of one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the
 package ``vowpalwabbit`` installed, learning and the five best of one row beside its ``--plt``, batch by batch; with
-``numba``, all of it with compiled loops and without. Whoever writes to memory for the first time waits for the system
+``numba``, all of it with compiled loops and without. Each with the memory that ``race-hashed`` takes by default, and with
+more, for more codes and slots. Whoever writes to memory for the first time waits for the system
 to provide it: rows a second are also given without the first 1,000 rows, in which both write to most of theirs.
 
 *Tenth* and *transition* take datasets of the catalog, or tables of text with a column ``tags``, in batches of 500, each
@@ -43,6 +44,7 @@ from labelrace.core import compiled
 from labelrace.experiments.extreme import zipf_stream
 
 BATCH, ROWS = 500, 6000
+MEMORIES = ("100MB", "450MB")
 DISCOUNT = 1 / np.log2(np.arange(2, 7))
 
 
@@ -58,9 +60,9 @@ def seconds(task: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def hashed(n_labels: int) -> dict[str, float]:
+def hashed(n_labels: int, memory: str) -> dict[str, float]:
     X, Y = stream(n_labels)
-    model = labelrace.make_model("race-hashed", max_memory="450MB", random_state=0)
+    model = labelrace.make_model("race-hashed", max_memory=memory, random_state=0)
     first = seconds(lambda: model.partial_fit(X[:BATCH], Y[:BATCH]))
     places = range(BATCH, ROWS - BATCH, BATCH)
     spent = [seconds(lambda s=s: model.partial_fit(X[s : s + BATCH], Y[s : s + BATCH])) for s in places]  # type: ignore[misc]
@@ -93,7 +95,15 @@ class Pair(NamedTuple):
     theirs: float
 
 
-def beside_label_tree(n_labels: int) -> tuple[list[Pair], list[Pair]]:
+class Beside(NamedTuple):
+    """What was measured of both, batch by batch, and how good the five best labels were: nDCG@5."""
+
+    learned: list[Pair]
+    predicted: list[Pair]
+    quality: Pair
+
+
+def beside_label_tree(n_labels: int, memory: str) -> Beside:
     """Let both learn each batch, and then find the five best labels of each row, one right after the other.
 
     So what slows the machine down for a while slows both.
@@ -104,7 +114,7 @@ def beside_label_tree(n_labels: int) -> tuple[list[Pair], list[Pair]]:
     texts = [" ".join(map(str, X.indices[X.indptr[i] : X.indptr[i + 1]].tolist())) for i in range(ROWS)]
     tags = [",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist())) for i in range(ROWS)]
     tree = vowpalwabbit.Workspace(f"--plt {n_labels} --loss_function logistic -b 24 --top_k 5 --quiet")
-    model = labelrace.make_model("race-hashed", max_memory="450MB", random_state=0)
+    model = labelrace.make_model("race-hashed", max_memory=memory, random_state=0)
     learned, predicted = [], []
     for start in range(0, ROWS - BATCH, BATCH):
         batch, labels, places = X[start : start + BATCH], Y[start : start + BATCH], range(start, start + BATCH)
@@ -117,7 +127,11 @@ def beside_label_tree(n_labels: int) -> tuple[list[Pair], list[Pair]]:
         ours = seconds(lambda rows=rows: [model.predict_top(row, 5) for row in rows])  # type: ignore[misc]
         theirs = seconds(lambda start=start: [tree.predict(f"| {texts[i]}") for i in range(start, start + 50)])  # type: ignore[misc]
         predicted.append(Pair(ours, theirs))
-    return learned, predicted
+    last = range(ROWS - BATCH, ROWS)
+    truth = [set(Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()) for i in last]
+    found = model.predict_top(X[last.start :], 5), [[(j, 1.0) for j in tree.predict(f"| {texts[i]}")] for i in last]
+    gains = [np.mean([of_row(*row, set())[1] for row in zip(truth, tops, strict=True)]) for tops in found]
+    return Beside(learned, predicted, Pair(*map(float, gains)))
 
 
 class Batch(NamedTuple):
@@ -243,32 +257,34 @@ def speed() -> None:
         model.partial_fit(*stream_of_few[1:]).partial_fit(*stream_of_few[1:]).predict_top(stream_of_few.X[:1])
     for form, is_available in forms.items():
         compiled.is_available = is_available  # type: ignore[assignment]
-        few, many = hashed(10**4), hashed(10**6)
-        for title, found in (("10⁴ labels", few), ("10⁶ labels", many)):
-            print(f"{form}, {title}", *(f"{name}: {value:.3g}" for name, value in found.items()), sep="\n  ")
-        slower = few["rows learned a second"] / many["rows learned a second"]
-        print(f"learning, 10⁶ against 10⁴ labels: {slower:.2f} times")
-        share = many["product of 100 rows, ms"] / many["best of 100 rows, ms"]
-        print(f"best of 100 rows: 1/{share:.1f} of the product", flush=True)
-        try:
-            learned, predicted = beside_label_tree(10**6)
-        except ImportError:
-            print("Vowpal Wabbit is not installed")
-            continue
-        # Without the first 1,000 rows; and what is predicted first derives what all need.
-        for what, pairs in (("learning 500 rows", learned[2:]), ("one row", predicted[1:])):
-            ours, theirs = (np.median(part) for part in zip(*pairs, strict=True))
-            ratios = [
-                f"{ratio:.2f}" for ratio in np.percentile([pair.ours / pair.theirs for pair in pairs], (25, 50, 75))
-            ]
-            size = 500 if what.startswith("learning") else 50
-            print(
-                f"{form}, {what}: {1e3 * ours / size:.3g} ms a row, Vowpal Wabbit's --plt {1e3 * theirs / size:.3g}; "
-                f"quartiles of the ratio {', '.join(ratios)}",
-                flush=True,
-            )
-        whole = [sum(part) for part in zip(*learned, strict=True)]
-        print(f"{form}, all {ROWS - BATCH:,} rows: {whole[1] / whole[0]:.2f} times its rows a second", flush=True)
+        for memory in MEMORIES:
+            print(f"{form}, {memory}", flush=True)
+            print_alone(hashed(10**4, memory), hashed(10**6, memory))
+            try:
+                print_beside(beside_label_tree(10**6, memory))
+            except ImportError:
+                print("  Vowpal Wabbit is not installed")
+
+
+def print_alone(few: dict[str, float], many: dict[str, float]) -> None:
+    for name, value in few.items():
+        print(f"  {name}: {value:.3g} with 10⁴ labels, {many[name]:.3g} with 10⁶")
+    slower = few["rows learned a second"] / many["rows learned a second"]
+    share = many["product of 100 rows, ms"] / many["best of 100 rows, ms"]
+    print(f"  learning, 10⁶ against 10⁴ labels: {slower:.2f} times; best of 100 rows: 1/{share:.0f} of the product")
+
+
+def print_beside(measured: Beside) -> None:
+    # Without the first 1,000 rows; and what is predicted first derives what all need.
+    parts = ("learning", measured.learned[2:], BATCH), ("five best of one row", measured.predicted[1:], 50)
+    for what, pairs, size in parts:
+        ours, theirs = (1e3 * np.median(part) / size for part in zip(*pairs, strict=True))
+        quartiles = np.percentile([pair.theirs / pair.ours for pair in pairs], (25, 50, 75))
+        times = ", ".join(f"{ratio:.2f}" for ratio in quartiles)
+        print(f"  {what}: {ours:.3g} ms a row, --plt {theirs:.3g}: quartiles of its time by ours {times}")
+    ours, theirs = (sum(part) for part in zip(*measured.learned, strict=True))
+    print(f"  all {ROWS - BATCH:,} rows: {theirs / ours:.2f} times its rows a second")
+    print("  nDCG@5 of the last 500 rows: {:.3f}, --plt {:.3f}".format(*measured.quality), flush=True)
 
 
 if __name__ == "__main__":
