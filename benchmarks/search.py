@@ -27,8 +27,8 @@ import numpy as np
 from rich.progress import Progress
 
 import labelrace
-from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
-from labelrace.core import thresholds
+from labelrace import BinaryRelevanceClassifier, HashedRACEClassifier, LabelRaceClassifier, RACEClassifier
+from labelrace.core import monitoring, thresholds
 from labelrace.experiments.datasets import find_datasets
 from labelrace.learners import rls, steps, warm_up
 from labelrace.learners.naive_bayes import NaiveBayes
@@ -54,17 +54,20 @@ def default(**changed: Any) -> Callable[..., Any]:
     return lambda **given: LabelRaceClassifier(**given, **changed)
 
 
+# What is taken away: where a part of the design is, its name there, and what takes its place.
+PARTS: dict[str, tuple[Any, str, Any]] = {
+    "exact start": (warm_up, "EXACT_ROWS", 64),
+    "marginal precision": (steps, "marginal", lambda precision, q, squares: precision + squares),
+    "hinge": (steps, "hinged", lambda errors, h: np.nan_to_num(errors)),
+    "generations": (rls.RLS, "with_generations", lambda bank, state, H: state),
+    "share of the best": (thresholds, "OF_BEST", 0.0),
+    "offsets": (monitoring, "_MOST_OFFSET", 0.0),
+}
+
+
 def without(part: str) -> Callable[[], AbstractContextManager[Any]]:
     """Take a part of the design away."""
-    changes: dict[str, tuple[Any, str, Any]] = {
-        "exact start": (warm_up, "EXACT_ROWS", 64),
-        "marginal precision": (steps, "marginal", lambda precision, q, squares: precision + squares),
-        "hinge": (steps, "hinged", lambda errors, h: np.nan_to_num(errors)),
-        "generations": (rls.RLS, "with_generations", lambda bank, state, H: state),
-        "share of the best": (thresholds, "_OF_BEST", 0.0),
-        "offsets": (thresholds, "_MOST_OFFSET", 0.0),
-    }
-    return lambda: patch.object(*changes[part])
+    return lambda: patch.object(*PARTS[part])
 
 
 def relevance(bank: Any) -> Callable[..., Any]:
@@ -90,8 +93,7 @@ VARIANTS = (
     Variant("Without", "the share of the best score", default(), without("share of the best")),
     Variant("Without", "offsets", default(), without("offsets")),
     Variant("Without", "drift detection", default(detect_drift=False)),
-    Variant("Compressed", "16 pseudo labels", default(max_memory=1, n_components=16)),
-    Variant("Compressed", "64 pseudo labels", default(max_memory=1)),
+    Variant("Compressed", "labels in codes, with a table of 100 MB", HashedRACEClassifier),
     Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
     Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
     Variant("Forgetting", "half-life of 2,000 rows", default(half_life=2000.0)),
