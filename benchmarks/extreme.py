@@ -11,9 +11,9 @@ Usage, each on one core:
 non-zeros and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best
 labels of one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the
 package ``vowpalwabbit`` installed, learning and the five best of one row beside its ``--plt``, batch by batch; with
-``numba``, all of it with compiled loops and without. Each with the memory that ``race-hashed`` takes by default, and with
-more, for more codes and slots. Whoever writes to memory for the first time waits for the system
-to provide it: rows a second are also given without the first 1,000 rows, in which both write to most of theirs.
+``numba``, all of it with compiled loops and without. Each with the memory that ``race-hashed`` has by default, and with
+more, for more codes and slots. Whoever writes to memory for the first time waits for the system to provide it: rows a
+second are also given without the first 1,000 rows, in which both write to most of theirs.
 
 *Tenth* and *transition* take datasets of the catalog, or tables of text with a column ``tags``, in batches of 500, each
 tested before it is learned. The uncompressed size is four bytes for each label and each column in use at the end.
