@@ -76,4 +76,4 @@ def test_registry(check):
     ids=["default", "adaptive regression", "ridge"],
 )
 def test_other_parameters(model):
-    assert set(checks.check_model(model)) <= {"check_predict_labels", "check_predict_top"}
+    assert set(checks.check_model(model)) <= {"check_predict_labels", "check_predict_top", "check_merging"}

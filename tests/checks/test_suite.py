@@ -124,7 +124,7 @@ def test_models_without_partial_fit_are_offline():
     skipped = checks.check_model(Fitted())
     online = {"check_batches_of_one", "check_new_features", "check_new_labels", "check_refused_batches"}
     named = {"check_predict_labels", "check_predict_top"}
-    assert set(skipped) == {*online, *named, "check_save_and_load"}
+    assert set(skipped) == {*online, *named, "check_save_and_load", "check_merging"}
     assert skipped["check_save_and_load"] == "it has no save"
 
 

@@ -75,3 +75,15 @@ def test_it_is_a_model_like_the_others(method):
     Y = X[:, :3] + 0.3 * rng.normal(size=(200, 3)) > 0.5
     model = labelrace.make_model("centroids", prior=2.0).partial_fit(X[:150], Y[:150])
     assert (model.predict(X[150:]) == Y[150:]).mean() > 0.7
+
+
+def test_what_it_learned_in_parts_is_merged_by_name(method):
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(60, 4)), rng.random((60, 3)) < 0.4
+    names, order = np.array(["a", "b", "c"]), [2, 0, 1]
+    one = method.CentroidsClassifier(label_names=names).partial_fit(X[:30], Y[:30])
+    other = method.CentroidsClassifier(label_names=names[order]).partial_fit(X[30:], Y[30:][:, order])
+    whole = method.CentroidsClassifier(label_names=names).partial_fit(X, Y)
+    found = one.merge(other)
+    assert list(found.label_names_) == list(names)
+    np.testing.assert_allclose(found.decision_function(X), whole.decision_function(X), rtol=1e-12)

@@ -216,3 +216,26 @@ def check_save_and_load(under_test: ModelUnderTest) -> None:
         under_test.learn(each, *second)
     require_equal(results(loaded, rows), results(model, rows), "when it was loaded and learned another batch")
     require_close(results(model, rows), results(unsaved, rows), "when it was saved and learned another batch")
+
+
+def check_merging(under_test: ModelUnderTest) -> None:
+    """Check of a model with ``merge`` and ``emptied`` that an emptied copy, merged with the model, is the model again.
+
+    Copies that are emptied learn parts of the data in different places. What they learn must leave the model as it is.
+    A model may refuse to be emptied, by a ``ValueError``.
+    """
+    if not (hasattr(under_test.model, "merge") and hasattr(under_test.model, "emptied")):
+        raise SkipTest("it has no merge, or no emptied")
+    if not under_test.is_online:
+        raise SkipTest("it is offline: it learns all data at once")
+    first, second, rows = sample()
+    model = under_test.fitted(first)
+    before = results(model, rows)
+    try:
+        part, empty = model.emptied(), model.emptied()
+    except ValueError as refusal:
+        raise SkipTest(f"it refuses to be emptied: {refusal}") from refusal
+    under_test.learn(part, *second)
+    require_equal(results(model, rows), before, "when an emptied copy of it learns")
+    empty.merge(model)
+    require_close(results(empty, rows), before, "when it is merged into an emptied copy of itself")

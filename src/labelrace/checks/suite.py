@@ -21,6 +21,7 @@ CHECKS: tuple[Callable[[ModelUnderTest], None], ...] = (
     contract.check_returned_arrays,
     contract.check_refused_batches,
     contract.check_save_and_load,
+    contract.check_merging,
     inputs.check_unseen_labels,
     inputs.check_constant_labels,
     inputs.check_one_label,
