@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import drift, score_kernels
+from labelrace.core import drift, score_loops
 from labelrace.core.compiled import is_available
 
 STATIONARY = {
@@ -177,7 +177,7 @@ def test_definition(loops, monkeypatch):
     if loops == "compiled" and not is_available():
         pytest.skip("there is nothing to compile with")
     if loops == "plain":
-        monkeypatch.setattr(score_kernels.errors_have_grown, "compiled", score_kernels.errors_have_grown.function)
+        monkeypatch.setattr(score_loops.errors_have_grown, "compiled", score_loops.errors_have_grown.function)
     rng, verdicts = np.random.default_rng(0), []
     for _ in range(4000):
         n = int(rng.integers(1, 33))

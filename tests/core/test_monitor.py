@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.core import monitoring, score_kernels, thresholds
+from labelrace.core import monitoring, score_loops, thresholds
 from labelrace.core.compiled import Kernel, is_available
 from labelrace.core.monitoring import add_together, begin, monitor, new_monitor
 from labelrace.core.thresholds import add_scores, choose, make_rule, new_histogram
@@ -150,7 +150,7 @@ def test_compiled_loops_count_the_same(loops, seed, sizes, unknown, rise):
         expected = add_together(before, scores, labels)
         with pytest.MonkeyPatch.context() as patch:
             if loops == "plain":
-                for kernel in (value for value in vars(score_kernels).values() if isinstance(value, Kernel)):
+                for kernel in (value for value in vars(score_loops).values() if isinstance(value, Kernel)):
                     patch.setattr(kernel, "compiled", kernel.function)
             found = add_together(before, scores, labels, compiled=True)
         for part, like in zip(found.drift, expected.drift, strict=True):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.learners import postings
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 
 M, N_LABELS = 12, 3000
 
@@ -25,7 +25,7 @@ def batch(rng, n):
 
 
 def updated(table, Z, gained, Y):
-    of_entries = postings.gained_by_entry(Table.taking(np.stack([gained, gained], axis=1)), Z)
+    of_entries = postings.gained_by_entry(VersionedRows.taking(np.stack([gained, gained], axis=1)), Z)
     return postings.update(table, Z, np.zeros(M, int), of_entries, Y)
 
 

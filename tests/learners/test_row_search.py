@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse
 
 import labelrace
-from labelrace.core import compiled, score_kernels
+from labelrace.core import compiled, score_loops
 from labelrace.learners import (
     candidate_loops,
     code_decoder,
-    row_kernels,
+    residual_table_loops,
+    row_loops,
     row_search_loops,
-    table_loops,
 )
 from labelrace.learners.row_search import RowSearch
 from labelrace.models import hashed
@@ -25,7 +25,7 @@ def loops(request, monkeypatch):
     if request.param == "compiled" and not compiled.is_available():
         pytest.skip("Numba is not there")
     if request.param == "plain":
-        for module in (candidate_loops, row_kernels, row_search_loops, score_kernels, table_loops):
+        for module in (candidate_loops, row_loops, row_search_loops, score_loops, residual_table_loops):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "compiled", kernel.function)

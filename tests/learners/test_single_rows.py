@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labelrace.core import compiled as compiling
-from labelrace.learners import rls, row_kernels, single_rows
+from labelrace.learners import rls, row_loops, single_rows
 from labelrace.learners.rls import RLS
 
 LOOPS = pytest.mark.parametrize(
@@ -25,7 +25,7 @@ LOOPS = pytest.mark.parametrize(
 def taken(request, monkeypatch):
     """Run the loops as they are written, or compiled; both must give the same."""
     if "loops" in request.fixturenames and request.getfixturevalue("loops") == "plain":
-        for kernel in vars(row_kernels).values():
+        for kernel in vars(row_loops).values():
             if isinstance(kernel, compiling.Kernel):
                 monkeypatch.setattr(kernel, "compiled", kernel.function)
 

@@ -13,9 +13,9 @@ import scipy.sparse
 
 import labelrace
 from labelrace import LabelRaceClassifier
-from labelrace.core import compiled, score_kernels
+from labelrace.core import compiled, score_loops
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import row_kernels
+from labelrace.learners import row_loops
 from labelrace.models import default
 
 spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
@@ -33,7 +33,7 @@ def loops(request, monkeypatch):
     monkeypatch.setattr(default, "_COMPILED_FROM", 0.0)
     monkeypatch.setattr(default, "is_available", lambda: True)
     if request.param == "plain":
-        for module in (row_kernels, score_kernels):
+        for module in (row_loops, score_loops):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "compiled", kernel.function)

@@ -9,7 +9,7 @@ import scipy.sparse
 import labelrace
 from labelrace import Tagger
 from labelrace.exceptions import ModelFileError
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.models import model_file
 from labelrace.streams.texts import demo_tickets
 from labelrace.tagger import storage
@@ -45,7 +45,7 @@ def test_rows_are_unpacked_when_they_are_asked_for(weights):
         asked.extend(places.tolist())
         return whole[places]
 
-    table, plain = Table.filled_by(fill, whole.shape, np.float32), Table.of(whole)
+    table, plain = VersionedRows.filled_by(fill, whole.shape, np.float32), VersionedRows.of(whole)
     Z = scipy.sparse.csr_array(([1.0, 2.0, 3.0], [3, 9, 3], [0, 2, 3]), shape=(2, 600))
     np.testing.assert_array_equal(table.times(Z), plain.times(Z))
     assert asked == [3, 9]
@@ -66,7 +66,7 @@ def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeyp
     tagger.save(tmp_path / "packed")
     assert (tmp_path / "packed").stat().st_size < (tmp_path / "exact").stat().st_size
     again = labelrace.load(tmp_path / "packed")
-    assert isinstance(again.model_._fitted.state.learners.weights, Table)
+    assert isinstance(again.model_._fitted.state.learners.weights, VersionedRows)
     assert again.predict_top(rows[1000:1010], 1)[0][0][0] == tagger.predict_top(rows[1000:1010], 1)[0][0][0]
     assert again.score(rows[1000:]) == pytest.approx(tagger.score(rows[1000:]), abs=0.01)
     for one in (tagger, again):

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.core import score_kernels
+from labelrace.core import score_loops
 from labelrace.typing import FloatArray, IntArray
 
 # Share of the past that models keep when there was a drift.
@@ -77,7 +77,7 @@ def found(state: DriftState, *, compiled: bool = False) -> bool:
     if count <= _FEWEST_PAST or state.sizes[-1] < _FEWEST_ROWS:
         return False
     if compiled:
-        return score_kernels.errors_have_grown(state.means, state.variances, _FEWEST_PAST, _SURE)
+        return score_loops.errors_have_grown(state.means, state.variances, _FEWEST_PAST, _SURE)
     # The last batch against all before, the last two, the last four, …
     recent = 2 ** np.arange(int(np.log2(count - _FEWEST_PAST)) + 1)
     past = count - recent

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from labelrace.core import drift, score_kernels, thresholds
+from labelrace.core import drift, score_loops, thresholds
 from labelrace.core.drift import DriftState
 from labelrace.core.row_buffer import RowBuffer
 from labelrace.core.thresholds import LabelHistograms, Rule, ScoreHistogram
@@ -167,7 +167,7 @@ def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) ->
     # As NumPy has the sum: where scores above several bins are as many as that, its rounding decides.
     known = before.counts, before.empty_rows, before.counts[:, 1].sum(axis=1), before.rows, keep
     written = counts, n_empty, f1, surplus, present, errors
-    score_kernels.count(scores, labels, watched.offsets, SHARES, *known, *thresholds.SETTLED, *written)
+    score_loops.count(scores, labels, watched.offsets, SHARES, *known, *thresholds.SETTLED, *written)
     return _Counts(Histograms(counts, before.rows * keep + n, n_empty), f1, surplus, present, errors)
 
 

@@ -40,7 +40,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from labelrace.core import score_kernels
+from labelrace.core import score_loops
 from labelrace.typing import BoolArray, FloatArray, IntArray
 
 AIMS = (
@@ -330,7 +330,7 @@ def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> 
     steps, lowest, bins_per_unit = calibration_of(rule)
     last = len(steps) - 1
     if compiled:
-        found: FloatArray = score_kernels.interpolate(scores, steps, lowest, bins_per_unit)
+        found: FloatArray = score_loops.interpolate(scores, steps, lowest, bins_per_unit)
         return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * bins_per_unit

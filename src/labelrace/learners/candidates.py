@@ -14,7 +14,7 @@ import numpy as np
 
 from labelrace.core import thresholds
 from labelrace.learners import candidate_loops, code_decoder, label_search, postings, residual_table
-from labelrace.learners.table import Table, read_all
+from labelrace.learners.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 EXACT = 16
@@ -61,7 +61,7 @@ def count(n_labels: int, *, are_offered: bool) -> int:
 
 def scored(
     decoder: code_decoder.Derived,
-    table: Table,
+    table: VersionedRows,
     asked: code_decoder.Queries,
     Z: AnyMatrix | None,
     offers: IntArray | None = None,
@@ -128,7 +128,7 @@ class LinearForm(NamedTuple):
     weights: FloatArray
 
 
-def linear_form(decoder: code_decoder.Derived, table: Table, columns: IntArray, labels: IntArray) -> LinearForm:
+def linear_form(decoder: code_decoder.Derived, table: VersionedRows, columns: IntArray, labels: IntArray) -> LinearForm:
     """Write the scores of some labels as linear functions of codes and columns."""
     beta, constants = code_decoder.coefficients(decoder, labels)
     return LinearForm(beta, constants, residual_table.weights_of(table, columns, labels).astype(float))

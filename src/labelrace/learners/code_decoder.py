@@ -27,7 +27,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
@@ -82,8 +82,8 @@ class Derived(NamedTuple):
     rows: float
     # As in the state.
     scale: float
-    sums: Table
-    counts: Table
+    sums: VersionedRows
+    counts: VersionedRows
     pool: Part  # the labels that occurred recently, by falling bound
     # The other labels that are kept apart, and the order of the state, each by falling bound.
     lists: tuple[IntArray, IntArray]
@@ -116,7 +116,7 @@ class Queries(NamedTuple):
 
 
 def _table(n_labels: int, width: int) -> Any:
-    return Table.taking(np.zeros((n_labels, width), np.float32))
+    return VersionedRows.taking(np.zeros((n_labels, width), np.float32))
 
 
 def init(n_labels: int, n_components: int) -> State:
@@ -144,7 +144,7 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
     more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
     k = U.shape[1]
     sums, counts = (
-        _added(Table.of(table), touched, part)
+        _added(VersionedRows.of(table), touched, part)
         for table, part in ((state.sums, more[:, :k]), (state.counts, more[:, k:]))
     )
     n_recent = _RECENT_OF_MANY if Y.shape[1] > _MANY else _RECENT
@@ -152,7 +152,7 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
     return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
 
 
-def _added(table: Table, places: IntArray, more: FloatArray) -> Any:
+def _added(table: VersionedRows, places: IntArray, more: FloatArray) -> Any:
     """Add to some rows of a table."""
     before = table.rows(places)
     return table.replaced(places, (before + more).astype(np.float32), before)
@@ -163,7 +163,7 @@ def _ordered(state: State, touched: IntArray) -> State:
     apart = _distinct(np.concatenate([state.apart, touched]))
     if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
         return state._replace(apart=apart)
-    counts, is_apart = Table.of(state.counts), np.zeros(len(state.counts), bool)
+    counts, is_apart = VersionedRows.of(state.counts), np.zeros(len(state.counts), bool)
     is_apart[apart] = True
     # The others have faded alike, and are in order still.
     others = state.order[~is_apart[state.order]]
@@ -201,7 +201,7 @@ def forget(state: State, keep: float) -> State:
         return faded
     factors = np.float32(faded.scale), np.sqrt([faded.scale**2, faded.scale]).astype(np.float32)
     sums, counts = (
-        Table.taking(np.asarray(table) * factor)
+        VersionedRows.taking(np.asarray(table) * factor)
         for table, factor in zip((faded.sums, faded.counts), factors, strict=True)
     )
     return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def forget(state: State, keep: float) -> State:
 
 def grow(state: State, n_labels: int) -> State:
     """Add labels that have not occurred."""
-    tables: Any = [Table.of(table).grown(n_labels) for table in (state.sums, state.counts)]
+    tables: Any = [VersionedRows.of(table).grown(n_labels) for table in (state.sums, state.counts)]
     return state._replace(sums=tables[0], counts=tables[1])
 
 
@@ -218,7 +218,7 @@ def reordered(state: State, labels: IntArray) -> State:
     if np.array_equal(labels, np.arange(len(labels))):
         return state
     places = np.argsort(labels)
-    tables: Any = [Table.taking(Table.of(table).rows(labels)) for table in (state.sums, state.counts)]
+    tables: Any = [VersionedRows.taking(VersionedRows.of(table).rows(labels)) for table in (state.sums, state.counts)]
     return state._replace(
         sums=tables[0],
         counts=tables[1],
@@ -231,7 +231,7 @@ def reordered(state: State, labels: IntArray) -> State:
 def added(one: State, other: State, kept: float) -> State:
     """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
     tables: Any = [
-        Table.taking(
+        VersionedRows.taking(
             (np.asarray(a) * (kept * one.scale) ** power + np.asarray(b) * (kept * other.scale) ** power).astype(
                 np.float32
             )
@@ -271,7 +271,7 @@ def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noi
 
 def _with_tables(state: State, sums: Array, counts: Array) -> State:
     """Put other sums and counts in the place of those of a state that has not learned rows yet."""
-    tables: Any = [Table.taking(part.astype(np.float32)) for part in (sums, counts)]
+    tables: Any = [VersionedRows.taking(part.astype(np.float32)) for part in (sums, counts)]
     order = _by_bound(counts)
     # Those that occur most are candidates as if they had occurred recently.
     recent = order[: _RECENT_OF_MANY if len(counts) > _MANY else _RECENT][::-1]
@@ -329,7 +329,7 @@ def _solved(state: State) -> _Solved:
 
 def derive(state: State, *, n_head: int = HEAD, compiled: bool = False) -> Derived:
     """Invert the codes' covariance, sort the labels that are kept apart, and collect the first of each list."""
-    sums, counts = Table.of(state.sums), Table.of(state.counts)
+    sums, counts = VersionedRows.of(state.sums), VersionedRows.of(state.counts)
     pool = _distinct(state.recent)
     listed = np.zeros(counts.shape[0], bool)
     listed[pool] = True
@@ -342,7 +342,7 @@ def derive(state: State, *, n_head: int = HEAD, compiled: bool = False) -> Deriv
     return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(n_head))))
 
 
-def _part_of(sums: Table, counts: Table, labels: IntArray) -> Part:
+def _part_of(sums: VersionedRows, counts: VersionedRows, labels: IntArray) -> Part:
     """Collect what is known of some labels."""
     of_labels = counts.rows(labels)
     return Part(labels, bounds(of_labels), np.hstack([sums.rows(labels), of_labels[:, :1]]))

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.learners import candidate_loops, columns
-from labelrace.learners.table import Table, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.typing import AnyMatrix, Array, IntArray
 
 DEPTH = 8
@@ -42,7 +42,7 @@ def are_kept(n_labels: int) -> bool:
 
 def init() -> Any:
     """Make postings of no features."""
-    return Table.taking(np.zeros((0, DEPTH), np.int32))
+    return VersionedRows.taking(np.zeros((0, DEPTH), np.int32))
 
 
 def gained_by_entry(gained: Any, Z: AnyMatrix) -> Array | None:
@@ -70,7 +70,7 @@ def _rarest(Z: AnyMatrix, gained: Array, count: int, n_lists: int, least: float,
     return rarest
 
 
-def offered(table: Table, Z: AnyMatrix, gained: Array | None, *, compiled: bool = False) -> IntArray | None:
+def offered(table: VersionedRows, Z: AnyMatrix, gained: Array | None, *, compiled: bool = False) -> IntArray | None:
     """List the labels that the rarest features of each row offer, (n, q): the newest of each first; -1 for none.
 
     ``gained`` is `gained_by_entry`. None where features keep no labels.
@@ -106,7 +106,7 @@ def update(
     """
     if gained is None or not (are_kept(Y.shape[1]) and columns.all_numeric(n_values)):
         return table
-    table = Table.of(table)
+    table = VersionedRows.of(table)
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table
     kept = _rarest(Z, gained, _KEEPING, Z.shape[1], -np.inf, compiled=compiled)
     touched, places = np.unique(kept, return_inverse=True)
@@ -146,7 +146,11 @@ def _keep_labels(lists: Array, places: IntArray, Y: AnyMatrix) -> None:
 def reset(table: Any, features: IntArray) -> Any:
     """Empty the lists of features that stand for others now."""
     features = np.unique(features[features < len(table)])
-    return Table.of(table).replaced(features, np.zeros((len(features), DEPTH), np.int32)) if len(features) else table
+    return (
+        VersionedRows.of(table).replaced(features, np.zeros((len(features), DEPTH), np.int32))
+        if len(features)
+        else table
+    )
 
 
 def reordered(table: Any, labels: IntArray, features: IntArray) -> Any:
@@ -157,4 +161,4 @@ def reordered(table: Any, labels: IntArray, features: IntArray) -> Any:
     lists = np.zeros((len(features), DEPTH), np.int32)
     is_known = features < len(table)
     lists[is_known] = np.asarray(table)[features[is_known]]
-    return Table.taking(numbers[lists])
+    return VersionedRows.taking(numbers[lists])

@@ -26,8 +26,8 @@ import scipy.sparse
 
 from labelrace.core.hashed_codes import mixed
 from labelrace.core.linalg import as_rows
-from labelrace.learners import table_loops
-from labelrace.learners.table import Table
+from labelrace.learners import residual_table_loops
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
@@ -44,7 +44,7 @@ _MOST_ROWS = 128
 
 def init(n_slots: int) -> Any:
     """Make a table without weights."""
-    return Table.taking(np.zeros((n_slots, 1), np.float32))
+    return VersionedRows.taking(np.zeros((n_slots, 1), np.float32))
 
 
 class _Changes(NamedTuple):
@@ -79,7 +79,7 @@ def _slots(n_slots: int, Z: AnyMatrix, labels: IntArray) -> _Slots:
     return _Slots(places, hashed, rows, Z.data)
 
 
-def _read(table: Table, slots: _Slots) -> tuple[Array, BoolArray]:
+def _read(table: VersionedRows, slots: _Slots) -> tuple[Array, BoolArray]:
     """Read the words of slots, and tell which are owned by who asks."""
     words = table.rows(slots.places.ravel()).reshape(slots.places.shape)
     owner = words.view(np.uint32) & _TAG
@@ -91,7 +91,7 @@ def _sums(Z: AnyMatrix, slots: _Slots, words: Array, owned: BoolArray, width: in
     sums = np.zeros((Z.shape[0], width), np.float32)
     if compiled:
         # The order of the sum is that of the other loops, to the bit.
-        table_loops.sum_read(Z.indptr, slots.values, words.view(np.uint32).ravel(), slots.tags.ravel(), sums)
+        residual_table_loops.sum_read(Z.indptr, slots.values, words.view(np.uint32).ravel(), slots.tags.ravel(), sums)
         return sums
     terms = words * owned
     terms *= slots.values[:, None]
@@ -107,7 +107,7 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
     return [slice(first, min(first + size, Z.shape[0])) for first in range(0, Z.shape[0], size)]
 
 
-def scores(table: Table, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
+def scores(table: VersionedRows, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
     Z, sums = as_rows(Z), np.zeros(labels.shape, np.float32)
     if compiled and table.read(_summed, _rows(Z, labels), sums) is not None:
@@ -141,12 +141,12 @@ def _bits(array: Array) -> Array:
 
 
 def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
-    table_loops.sum_slots(_bits(array), *rows, sums)
+    residual_table_loops.sum_slots(_bits(array), *rows, sums)
     return sums
 
 
 def learn(
-    table: Table,
+    table: VersionedRows,
     Z: AnyMatrix,
     labels: IntArray,
     base: Array,
@@ -155,12 +155,12 @@ def learn(
     columns: IntArray | None = None,
     *,
     compiled: bool = False,
-) -> Table:
+) -> VersionedRows:
     """Learn the errors of candidates.
 
     Parameters
     ----------
-    table : Table
+    table : VersionedRows
     Z : (n, m) array or sparse array
         What the learners make of rows.
     labels : (n, c) array
@@ -190,7 +190,7 @@ def learn(
 def _pulls(precision: FloatArray, columns: IntArray, values: Array, *, compiled: bool) -> Array:
     """Add the squares of a block's values to the precision of their columns, and divide the values by it."""
     if compiled:
-        found: Array = table_loops.pulls(precision, columns, values)
+        found: Array = residual_table_loops.pulls(precision, columns, values)
         return found
     np.add.at(precision, columns, np.square(values, dtype=float))
     return (values / precision[columns]).astype(np.float32)
@@ -202,7 +202,9 @@ def _errors(found: Array, targets: Array) -> Array:
     return np.where(targets > 0, np.maximum(1.0 - found, 0.0), np.minimum(_SLACK - found, 0.0) * (targets == 0))
 
 
-def _changes(table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, pulls: Array) -> _Changes:
+def _changes(
+    table: VersionedRows, z: AnyMatrix, labels: IntArray, base: Array, targets: Array, pulls: Array
+) -> _Changes:
     """List what a block of rows changes."""
     slots = _slots(table.shape[0], z, labels)
     words, owned = _read(table, slots)
@@ -220,15 +222,17 @@ def _changes(table: Table, z: AnyMatrix, labels: IntArray, base: Array, targets:
 def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pulls: Array) -> _Changes:
     """Do the same by compiled loops."""
     given = base, targets, pulls, np.float32(_SLACK), np.float32(_TAKES)
-    return _Changes(*table_loops.find_changes(_bits(array), *rows, *given))
+    return _Changes(*residual_table_loops.find_changes(_bits(array), *rows, *given))
 
 
-def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Array, *, compiled: bool) -> Table:
+def _change(
+    table: VersionedRows, places: IntArray, tags: Array, steps: Array, words: Array, *, compiled: bool
+) -> VersionedRows:
     """Add steps to slots; those that are taken begin anew. Of several that take one slot, the last has it."""
 
     def change(array: Array) -> None:
         if compiled:
-            table_loops.add_steps(_bits(array), places, tags, steps, words, _NEW)
+            residual_table_loops.add_steps(_bits(array), places, tags, steps, words, _NEW)
             return
         taken = (words.view(np.uint32) & _TAG) != tags
         weights = array.reshape(-1)
@@ -242,7 +246,7 @@ def _change(table: Table, places: IntArray, tags: Array, steps: Array, words: Ar
     return table.changed(places, words[:, None], change)
 
 
-def added(table: Table, features: IntArray, labels: IntArray, weights: Array) -> Table:
+def added(table: VersionedRows, features: IntArray, labels: IntArray, weights: Array) -> VersionedRows:
     """Add weights to single pairs of a feature and a label; the largest take the slots of others."""
     order = np.argsort(np.abs(weights), kind="stable")
     pairs = scipy.sparse.csr_array(
@@ -257,7 +261,7 @@ def added(table: Table, features: IntArray, labels: IntArray, weights: Array) ->
     return _change(table, *(part[changes] for part in parts), compiled=False)
 
 
-def weights_of(table: Table, features: IntArray, labels: IntArray) -> Array:
+def weights_of(table: VersionedRows, features: IntArray, labels: IntArray) -> Array:
     """Read the weights of all pairs of some features and labels, (F, L)."""
     ones = np.ones(len(features), np.float32)
     z = scipy.sparse.csr_array((ones, features, [0, len(features)]), shape=(1, int(features.max(initial=0)) + 1))
@@ -281,4 +285,4 @@ def merged(one: Any, other: Any) -> Any:
     tags = np.where(is_first, *bits) & _TAG
     # A slot that nobody has used stays without a tag.
     whole = np.where(joint == 0, 0, (joint.view(np.uint32) & ~_TAG) | tags).astype(np.uint32)
-    return Table.taking(whole.view(np.float32)[:, None])
+    return VersionedRows.taking(whole.view(np.float32)[:, None])

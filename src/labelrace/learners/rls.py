@@ -44,7 +44,7 @@ from labelrace.learners.bank import Bank, Task
 from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.steps import Work, check_finite, learn_blocks
-from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -61,10 +61,10 @@ class RLSState(NamedTuple):
 
     scaling: ScalingState  # how columns are scaled
     alpha: Annotated[float, ">0"]  # the penalty, which is the precision before the first row
-    weights: Annotated[Array, "M+r t", "float"]  # in single or double precision; of sparse data a Table
+    weights: Annotated[Array, "M+r t", "float"]  # in single or double precision; of sparse data a VersionedRows
     intercepts: Annotated[FloatArray, "t"]
     # How far the precision of the old generation, and of the young one, is above the penalty; to be multiplied by
-    # ``fading``. Of sparse data a Table.
+    # ``fading``. Of sparse data a VersionedRows.
     gained: Annotated[FloatArray, "M+r 2"]
     # Product of what was kept of ``gained``, so that columns that a batch does not touch are forgotten, too.
     fading: Annotated[float, ">0"]
@@ -417,8 +417,8 @@ class RLS(Bank[RLSState]):
         # Also where they are arrays, as in a model that was just loaded.
         zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
         tables: Any = (
-            Table.of(state.weights).replaced(features, zeros[0]),
-            Table.of(state.gained).replaced(features, zeros[1]),
+            VersionedRows.of(state.weights).replaced(features, zeros[0]),
+            VersionedRows.of(state.gained).replaced(features, zeros[1]),
         )
         return state._replace(weights=tables[0], gained=tables[1])
 
@@ -447,7 +447,7 @@ class RLS(Bank[RLSState]):
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)
         if not scaled.length and columns.all_numeric(n_values):
-            tables: Any = [Table.of(one).grown(m) for one in (state.weights, state.gained)]
+            tables: Any = [VersionedRows.of(one).grown(m) for one in (state.weights, state.gained)]
             return state._replace(scaling=scaled, weights=tables[0], gained=tables[1])
         kept = columns.places(state.scaling.n_values, n_values)
         kept = np.concatenate([kept, m - n_random + np.arange(n_random)])
@@ -459,9 +459,9 @@ class RLS(Bank[RLSState]):
 def with_arrays(state: RLSState, *, weights: Array | None = None, gained: Array | None = None) -> RLSState:
     """Put arrays that nobody else has into a state: as tables, where data is sparse."""
     if weights is not None:
-        state = state._replace(weights=weights if state.scaling.length else Table.taking(weights))  # type: ignore[arg-type]
+        state = state._replace(weights=weights if state.scaling.length else VersionedRows.taking(weights))  # type: ignore[arg-type]
     if gained is not None:
-        state = state._replace(gained=gained if state.scaling.length else Table.taking(gained))  # type: ignore[arg-type]
+        state = state._replace(gained=gained if state.scaling.length else VersionedRows.taking(gained))  # type: ignore[arg-type]
     return state
 
 

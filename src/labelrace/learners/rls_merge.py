@@ -32,7 +32,7 @@ from labelrace.learners import products
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -253,7 +253,7 @@ def _times(weights: Array, precision: FloatArray, young: BoolArray) -> Array:
 
 def _replaced(array: Any, touched: IntArray, rows: Array) -> Any:
     """Put other rows in the place of some."""
-    if isinstance(array, Table):
+    if isinstance(array, VersionedRows):
         return array.replaced(touched, rows)
     changed = np.array(array)
     changed[touched] = rows

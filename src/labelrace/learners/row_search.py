@@ -17,7 +17,7 @@ from labelrace.core.thresholds import Rule
 from labelrace.learners import candidates, code_decoder, columns, label_search, postings, rls, row_search_loops
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.row_search_loops import BLOCK
-from labelrace.learners.table import Reader
+from labelrace.learners.versioned_rows import Reader
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _NO_PROBABILITIES: FloatArray = np.empty(0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labelrace.core.compiled import kernel
-from labelrace.core.score_kernels import interpolate
+from labelrace.core.score_loops import interpolate
 from labelrace.learners.candidate_loops import (
     STRIP,
     insert_found,
@@ -23,8 +23,8 @@ from labelrace.learners.candidate_loops import (
     score_of,
     sort_best,
 )
-from labelrace.learners.row_kernels import is_in_order, sparse_values
-from labelrace.learners.table_loops import add_up, read_slots
+from labelrace.learners.residual_table_loops import add_up, read_slots
+from labelrace.learners.row_loops import is_in_order, sparse_values
 
 BLOCK = 128
 """Labels whose scores are computed together: sums of a block are stored code by code, (k + 1, BLOCK)."""

@@ -4,7 +4,7 @@ Of one row the matrix ``M`` is a number, and the precision that the row leaves i
 teaches costs little more than its scores, and both are computed together.
 
 Everything is here in two forms that give the same up to round-off: in NumPy, and by loops that Numba compiles
-(`labelrace.learners.row_kernels`). The caller decides which is taken.
+(`labelrace.learners.row_loops`). The caller decides which is taken.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.learners import columns, row_kernels, scaling, steps
+from labelrace.learners import columns, row_loops, scaling, steps
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import LEAST_FADING, RLS, RLSState, multiplied_out
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table, changed_both, replaced_rows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, changed_both, replaced_rows, rows_of
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # What is left of `gained` at the least.
@@ -109,17 +109,17 @@ def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> 
         intercept_gained,
     )
     if is_sparse:
-        tables = Table.of(weights), Table.of(gained)
-        weights, gained, (n_used, n_filled) = changed_both(*tables, places, row_kernels.learn, row)  # type: ignore[assignment]
+        tables = VersionedRows.of(weights), VersionedRows.of(gained)
+        weights, gained, (n_used, n_filled) = changed_both(*tables, places, row_loops.learn, row)  # type: ignore[assignment]
         scaled = scaling.counted(scaled, int(n_filled > 0), n_filled)
     else:
         weights, gained = weights.copy(), gained.copy()
         kept = _NOT_KEPT[weights.dtype], _NOT_KEPT[gained.dtype], np.zeros(1, bool)
-        n_used, _ = row_kernels.learn(weights, gained, *kept, *row)
+        n_used, _ = row_loops.learn(weights, gained, *kept, *row)
         scaled = _with_row(scaled, X, keep)
-    if n_used == row_kernels.NEW_LABEL:
+    if n_used == row_loops.NEW_LABEL:
         return _learn_compiled(bank, bank.with_generations(state, h[None]), X, h)
-    if n_used == row_kernels.OVERFLOW:
+    if n_used == row_loops.OVERFLOW:
         steps.check_finite(intercepts)
     return scores, _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used)
 
@@ -134,7 +134,7 @@ def learn_unchecked(
     """
     weights: Any = state.weights
     gained: Any = state.gained
-    if state.fading < LEAST_FADING or type(weights) is not Table or type(gained) is not Table:
+    if state.fading < LEAST_FADING or type(weights) is not VersionedRows or type(gained) is not VersionedRows:
         return None
     keep, places, intercepts, intercept_gained = bank.factor(1), X.indices, np.empty(len(h)), np.empty(2)
     fading = max(state.fading * keep, _LEAST)
@@ -159,7 +159,7 @@ def learn_unchecked(
         intercepts,
         intercept_gained,
     )
-    weights, gained, (n_used, n_filled) = changed_both(weights, gained, places, row_kernels.learn_unchecked, row)
+    weights, gained, (n_used, n_filled) = changed_both(weights, gained, places, row_loops.learn_unchecked, row)
     if n_used < 0:
         return None
     scaled = scaling.counted(state.scaling, int(n_filled > 0), n_filled)
@@ -201,7 +201,7 @@ def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:
     m, n_random = scaled.directions.shape
     values = np.empty(m + n_random, scaled.directions.dtype)
     known = scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
-    row_kernels.dense_values(columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
+    row_loops.dense_values(columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
     return values, np.arange(m + n_random, dtype=np.int32)
 
 
@@ -212,7 +212,7 @@ def _with_row(scaled: ScalingState, X: AnyMatrix, keep: float) -> ScalingState:
     after = np.empty((5, len(scaled.rows)))
     known = scaled.rows, scaled.mean, scaled.square, scaled.recent_rows, scaled.recent_mean, scaled.recent_square
     limits = float(scaling.MIN_ROWS), scaling.OUTLIER, scaling.CONSTANT
-    scaling.check_finite(row_kernels.moments(columns.dense(X)[0], *known, keep, *limits, after))
+    scaling.check_finite(row_loops.moments(columns.dense(X)[0], *known, keep, *limits, after))
     rows, mean, square, recent_mean, recent_square = after
     return scaled._replace(
         rows=rows,

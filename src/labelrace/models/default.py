@@ -1,7 +1,7 @@
 """The default model: every label a linear model that scales, chooses its penalty and forgets by itself.
 
 *Labels are their own targets* as long as the weights, labels times columns in use, fit a stated budget of memory. Above
-it they are compressed, and the model becomes that of `labelrace.models.hashed` (`labelrace.models.compressing`).
+it they are compressed, and the model becomes that of `labelrace.models.hashed` (`labelrace.models.move_to_codes`).
 
 *Learners* are diagonal recursive least squares (`labelrace.learners.rls`), with an exact start.
 
@@ -37,7 +37,7 @@ from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.row_search import RowSearch
 from labelrace.learners.warm_up import WarmUp, first_rows
-from labelrace.models import compressing, hashed, inputs
+from labelrace.models import hashed, inputs, move_to_codes
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.explanation import Explanation, explain
 from labelrace.models.fitted import Fitted
@@ -60,7 +60,7 @@ class State(NamedTuple):
     # Rows that came alone. When there were many, loops are compiled for them; what is computed depends on the rows, not
     # on the process that it is computed in.
     single_rows: Annotated[float, ">=0"]
-    recent: compressing.Recent  # recent rows, where labels might have to be compressed soon
+    recent: move_to_codes.Recent  # recent rows, where labels might have to be compressed soon
     # The model that this one has become, if labels are compressed; otherwise empty.
     compressed: Annotated[tuple[hashed.State, ...], "o|l"]
 
@@ -100,7 +100,7 @@ class LabelRace(BankAlgorithm[State]):
     def _empty(self, n_values: IntArray, n_labels: int) -> State:
         """Make the state of a model that has seen nothing."""
         watch = monitoring.begin(n_labels, by_label=self.aim == "macro_f1")
-        return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, compressing.no_rows(), ())
+        return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, move_to_codes.no_rows(), ())
 
     def become(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
@@ -220,22 +220,22 @@ class LabelRace(BankAlgorithm[State]):
 
     def _is_nearly_full(self, in_use: float, n_labels: int) -> bool:
         """Tell whether weights take most of the budget."""
-        return in_use * n_labels * 4.0 > compressing.NEARLY_FULL * self.max_memory
+        return in_use * n_labels * 4.0 > move_to_codes.NEARLY_FULL * self.max_memory
 
     def _within_memory(self, state: State, X: AnyMatrix) -> State:
         """Keep recent rows where the budget is nearly full; compress the labels where it is exceeded."""
         n_labels, in_use = len(state.learners.intercepts), int(state.learners.in_use)
         if not self._is_nearly_full(in_use, n_labels):
             return state
-        recent = compressing.with_rows(state.recent, X)
+        recent = move_to_codes.with_rows(state.recent, X)
         if self.fits(in_use, n_labels):
             return state._replace(recent=recent)
         return self._compressed(state._replace(recent=recent))
 
     def _compressed(self, state: State) -> State:
         """Compress the labels, by what the model says of recent rows."""
-        learners, X = state.learners, compressing.as_matrix(state.recent, state.learners)
-        return self.become(compressing.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
+        learners, X = state.learners, move_to_codes.as_matrix(state.recent, state.learners)
+        return self.become(move_to_codes.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off the histograms."""
@@ -297,7 +297,7 @@ class LabelRace(BankAlgorithm[State]):
             return self.become(self.in_codes.reordered(state.compressed[0], labels, features))
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
-            learners=learners, watch=monitoring.reordered(state.watch, labels), recent=compressing.no_rows()
+            learners=learners, watch=monitoring.reordered(state.watch, labels), recent=move_to_codes.no_rows()
         )
 
     def forgotten_all(self, state: State) -> State:
@@ -330,7 +330,7 @@ class LabelRace(BankAlgorithm[State]):
         """Add labels that were absent so far."""
         if state.compressed:
             return self.become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
-        if not self.fits(int(state.learners.in_use / compressing.OVERFULL), n_labels) and state.learners.rows:
+        if not self.fits(int(state.learners.in_use / move_to_codes.OVERFULL), n_labels) and state.learners.rows:
             # Weights of the new labels, which are far too many, are never made.
             return self.grow_labels(self._compressed(state), n_labels, rng)
         return state._replace(

@@ -41,7 +41,7 @@ from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.row_search import RowSearch
-from labelrace.learners.table import Table, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
@@ -111,8 +111,8 @@ class Derived(NamedTuple):
 
     learners: rls.Derived
     decoder: code_decoder.Derived
-    table: Table
-    postings: Table
+    table: VersionedRows
+    postings: VersionedRows
     gained: Any
     # To learn, these two are not needed.
     of_row: RowSearch | None = None
@@ -223,7 +223,7 @@ class HashedRace(BankAlgorithm[State]):
             gathered = self.bank.gather(state.learners, Z)
         chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
         precision = state.learners.alpha + state.learners.fading * gained
-        table: Any = residual_table.learn(Table.of(state.table), Z, *chosen, precision, columns, compiled=loops)
+        table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *chosen, precision, columns, compiled=loops)
         filled = self._filled(derived, asked, Y)
         keep = max(self.bank.factor(n), _LEAST_KEPT)
         codes = hashed_codes.encode(filled, U.shape[1])
@@ -302,7 +302,11 @@ class HashedRace(BankAlgorithm[State]):
     def _to_learn(self, state: State, n_head: int = 0) -> Derived:
         """Solve for the decoder, of which learning looks at few labels, so that none are collected beforehand."""
         decoder = code_decoder.derive(state.decoder, n_head=n_head, compiled=self.is_compiled(state))
-        linear, table, lists = self.bank.derive(state.learners), Table.of(state.table), Table.of(state.postings)
+        linear, table, lists = (
+            self.bank.derive(state.learners),
+            VersionedRows.of(state.table),
+            VersionedRows.of(state.postings),
+        )
         return Derived(linear, decoder, table, lists, state.learners.gained)
 
     def row_search(self, derived: Derived) -> RowSearch | None:

@@ -22,7 +22,7 @@ from labelrace.core.algorithm import Algorithm
 from labelrace.core.linalg import canonical, why_malformed
 from labelrace.core.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
-from labelrace.learners import columns, row_kernels
+from labelrace.learners import columns, row_loops
 from labelrace.models import naming
 from labelrace.models.labels import first_labels, next_labels
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -97,7 +97,7 @@ def checked_row(X: Any, labels: FloatArray, schema: Schema, algorithm: Algorithm
     """Check one row and its labels by compiled loops; None if `next_batch` has to, step by step."""
     if not _is_in_order(X, schema, compiled=True) or X.shape[0] != 1:
         return None
-    is_fine = row_kernels.are_labels(labels[0], algorithm.learns_missing_labels)
+    is_fine = row_loops.are_labels(labels[0], algorithm.learns_missing_labels)
     return Batch(X, labels, schema) if is_fine else None
 
 
@@ -122,7 +122,7 @@ def _is_in_order(X: Any, schema: Schema, compiled: bool = False) -> bool:
     if kind is not csr_array:
         return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
     if compiled and is_sparse_row(X, schema):
-        return row_kernels.is_in_order(X.data, X.indices, X.indptr, n_features, LARGEST)
+        return row_loops.is_in_order(X.data, X.indices, X.indptr, n_features, LARGEST)
     if X.indices.dtype != _INDEX:
         return False
     if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:

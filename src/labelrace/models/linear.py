@@ -25,7 +25,7 @@ from labelrace.core.schema import Schema
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns, products, scaling, threads
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.table import Table, product_of, replaced_rows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -93,7 +93,7 @@ class LinearAlgorithm(Algorithm[State]):
     @staticmethod
     def _kept(scaled: ScalingState, array: Array) -> Any:
         """Put an array that nobody else has into a table, where data is sparse."""
-        return array if scaled.length else Table.taking(array)
+        return array if scaled.length else VersionedRows.taking(array)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, row by row; rows without a known label are left out."""
@@ -208,7 +208,7 @@ class LinearAlgorithm(Algorithm[State]):
 
         def with_new(array: Any) -> Any:
             if not scaled.length and columns.all_numeric(n_values):
-                return Table.of(array).grown(m)
+                return VersionedRows.of(array).grown(m)
             rows = np.zeros((m, len(state.intercepts)))
             rows[kept] = np.asarray(array)
             return self._kept(scaled, rows)
@@ -222,7 +222,7 @@ class LinearAlgorithm(Algorithm[State]):
 
         def cleared(array: Any) -> Any:
             if not state.scaling.length:
-                return Table.of(array).replaced(features, np.zeros((len(features), len(state.intercepts))))
+                return VersionedRows.of(array).replaced(features, np.zeros((len(features), len(state.intercepts))))
             array = np.array(array)
             array[features] = 0.0
             return array

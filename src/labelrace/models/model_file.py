@@ -19,7 +19,7 @@ import safetensors
 import labelrace
 from labelrace.exceptions import ModelFileError
 from labelrace.files import whole_file
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.typing import Array
 
 # Raise this when older versions of the library could misread what is written.
@@ -68,12 +68,14 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
 
 def _in_order(tensor: Any) -> Any:
     """Bring an array into the order of the file; a table is brought part by part, when it is written."""
-    return tensor if isinstance(tensor, Table) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+    return (
+        tensor if isinstance(tensor, VersionedRows) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+    )
 
 
 def _parts(tensor: Any) -> Iterator[Any]:
     """Yield the bytes of an array at once, and those of a table some rows at a time."""
-    for part in tensor.parts() if isinstance(tensor, Table) else (tensor,):
+    for part in tensor.parts() if isinstance(tensor, VersionedRows) else (tensor,):
         ordered = _in_order(part)
         yield ordered.data if ordered.size else b""
 

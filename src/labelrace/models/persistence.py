@@ -26,7 +26,7 @@ from labelrace.learners.naive_bayes import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.models import model_file, naming
 from labelrace.models.fitted import Fitted
 from labelrace.models.shapes import Shapes
@@ -224,7 +224,7 @@ def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
                     )
                 yield from _flatten(part, f"{place}.{number}")
         else:
-            yield place, value if value is None or isinstance(value, Table) else np.asarray(value)
+            yield place, value if value is None or isinstance(value, VersionedRows) else np.asarray(value)
 
 
 class _StateReader:
@@ -291,7 +291,7 @@ class _StateReader:
         is_table, marks = "table" in marks, [mark for mark in marks if mark != "table"]
         self._check(kind, found, marks, path, name)
         if is_table:
-            return Table.taking(found)
+            return VersionedRows.taking(found)
         return float(found) if kind is float else found
 
     def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:

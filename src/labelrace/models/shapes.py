@@ -33,7 +33,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
 ``trees: Annotated[tuple[Tree, ...], "each L", …]``    as many parts as the size of ``L``, to which further marks apply
 ``layers: Annotated[tuple[Layer, ...], "chain l k"]``  the ``_o`` of each is the ``_i`` of the next, from ``l`` to ``k``
-``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `Table`, without a copy
+``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `VersionedRows`, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
                                                        ``"own m"`` is one with the same features; in ``"own m C"``
@@ -55,7 +55,7 @@ import numpy as np
 
 from labelrace.core.schema import Schema
 from labelrace.learners import columns, tree
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.typing import Array, IntArray
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
@@ -223,7 +223,7 @@ class Shapes:
             if size > self.size(path, axis):
                 raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self.size(path, axis)}")
         for place, entry in self._entries.items():
-            if isinstance(entry.array, Table):
+            if isinstance(entry.array, VersionedRows):
                 continue  # filled on demand, by what its maker has checked
             reason = self._why_wrong(entry)
             if reason:

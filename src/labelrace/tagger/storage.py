@@ -20,7 +20,7 @@ from labelrace.features.blocks import Moments
 from labelrace.features.kinds import DATE_PATTERNS, KINDS, Column, check_overrides
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary, checked
-from labelrace.learners.table import Table
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.models import model_file, persistence
 from labelrace.tagger.state import UNTAGGED, TagCounts, TaggerState, TagNames
 from labelrace.typing import Array, IntArray
@@ -240,7 +240,7 @@ def _least_kept(weights: Singles) -> np.float32:
     return np.array([first << 16], dtype=np.uint32).view(np.float32)[0]
 
 
-def table_of(packed: PackedWeights, width: int) -> Table:
+def table_of(packed: PackedWeights, width: int) -> VersionedRows:
     """Return a table of packed weights whose rows are unpacked on first access."""
     is_kept, largest, others, levels = packed
     if [part.dtype.str[1:] for part in packed] != ["u1", "f4", "f4", "i1"] or levels.ndim != 1:
@@ -261,4 +261,4 @@ def table_of(packed: PackedWeights, width: int) -> Table:
         rows[kept] = level * np.abs(level) * np.repeat(largest[places], counts)
         return np.asarray(rows)
 
-    return Table.filled_by(rows_at, (len(largest), width), np.float32)
+    return VersionedRows.filled_by(rows_at, (len(largest), width), np.float32)

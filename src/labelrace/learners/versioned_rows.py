@@ -80,13 +80,13 @@ class _Store:
             self.fills = None
 
 
-class Table:
+class VersionedRows:
     """A two-dimensional array as a value, of which some rows can be replaced at little cost.
 
     Examples
     --------
     >>> import numpy as np
-    >>> before = Table.of(np.zeros((3, 2)))
+    >>> before = VersionedRows.of(np.zeros((3, 2)))
     >>> after = before.replaced(np.array([1]), np.array([[5.0, 6.0]]))
     >>> np.asarray(after).tolist(), np.asarray(before).tolist()
     ([[0.0, 0.0], [5.0, 6.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
@@ -100,20 +100,20 @@ class Table:
         self.shape = (n_rows, store.array.shape[1])
 
     @classmethod
-    def of(cls, array: Array | Table) -> Table:
+    def of(cls, array: Array | VersionedRows) -> VersionedRows:
         """Make a table of an array, which is copied; a table is returned as it is."""
-        if isinstance(array, Table):
+        if isinstance(array, VersionedRows):
             return array
         return cls.taking(np.array(array, order="C"))
 
     @classmethod
-    def taking(cls, array: Array) -> Table:
+    def taking(cls, array: Array) -> VersionedRows:
         """Make a table of an array that nobody else has, which is copied if its rows are not in one piece each."""
         store = _Store(np.ascontiguousarray(array))
         return cls(store, store.status[0], len(array))
 
     @classmethod
-    def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> Table:
+    def filled_by(cls, fill: Callable[[IntArray], Array], shape: tuple[int, int], dtype: Any) -> VersionedRows:
         """Make a table whose rows a function returns by their places, each when it is first asked for."""
         # The system gives memory to rows that are written; there is room to grow.
         store = _Store(np.zeros((2 * shape[0], shape[1]), dtype), fill, shape[0])
@@ -187,13 +187,13 @@ class Table:
         store.fill()
         return function(store.array[: self.shape[0]], *arguments)
 
-    def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> Table:
+    def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> VersionedRows:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
         changed = one_at_a_time(self._store.lock, self._exchanged, places, rows, kept)
         # Where another table has been made of this version, the ways part.
-        return Table.of(np.asarray(self)).replaced(places, rows) if changed is None else changed
+        return VersionedRows.of(np.asarray(self)).replaced(places, rows) if changed is None else changed
 
-    def _exchanged(self, places: IntArray, rows: Array, kept: Array | None) -> Table | None:
+    def _exchanged(self, places: IntArray, rows: Array, kept: Array | None) -> VersionedRows | None:
         """Exchange rows of the array, if it holds this version."""
         if kept is None:
             self._store.newest()
@@ -206,16 +206,16 @@ class Table:
         # A copy, as the places may be those of a row, the caller's.
         return self._changed(places.copy(), kept, exchange)
 
-    def changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table:
+    def changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> VersionedRows:
         """Make a table whose array a function has changed at some places, in any order; ``kept`` are the `rows` there.
 
         For changes that are quicker made in the array than computed beforehand. Readers wait meanwhile. Places and rows
         belong to the table from then on.
         """
         changed = one_at_a_time(self._store.lock, self._changed, places, kept, change)
-        return Table.of(np.asarray(self)).changed(places, kept, change) if changed is None else changed
+        return VersionedRows.of(np.asarray(self)).changed(places, kept, change) if changed is None else changed
 
-    def _changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> Table | None:
+    def _changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> VersionedRows | None:
         """Change the array, if it holds this version."""
         store = self._store
         if store.newest() is not self._version:
@@ -228,25 +228,25 @@ class Table:
             store.newest()
         return changed
 
-    def _next(self, places: IntArray, kept: Array, has_begun: BoolArray = _BEGUN) -> Table:
+    def _next(self, places: IntArray, kept: Array, has_begun: BoolArray = _BEGUN) -> VersionedRows:
         """Begin a change of the array: make the version that it will hold, and note the old rows."""
         store, old, new = self._store, self._version, _Version()
         if store.fills:
             store.fill(places)
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
-        changed = Table(store, new, self.shape[0])
+        changed = VersionedRows(store, new, self.shape[0])
         store.status = (old, (places, kept, has_begun))
         return changed
 
-    def grown(self, n_rows: int) -> Table:
+    def grown(self, n_rows: int) -> VersionedRows:
         """Make a table with further rows of zeros; room for as many more is made beforehand."""
         if n_rows <= len(self._store.array) and one_at_a_time(self._store.lock, self._store.newest) is self._version:
-            return Table(self._store, self._version, n_rows)
+            return VersionedRows(self._store, self._version, n_rows)
         room = np.zeros((2 * n_rows, self.shape[1]), self.dtype)
         room[: self.shape[0]] = np.asarray(self)
-        larger = Table.taking(room)
-        return Table(larger._store, larger._version, n_rows)
+        larger = VersionedRows.taking(room)
+        return VersionedRows(larger._store, larger._version, n_rows)
 
     def _since(self, newest: _Version) -> list[_Version]:
         """List the versions from this one on, but for the newest."""
@@ -275,7 +275,7 @@ class Table:
         return np.asarray(self)[key]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Table.of, (np.asarray(self),)
+        return VersionedRows.of, (np.asarray(self),)
 
 
 def _put(array: Array, places: IntArray, rows: Array) -> None:
@@ -301,9 +301,11 @@ class Reader:
     """Some tables, six at the most, that are read together again and again: what that needs is found once."""
 
     def __init__(self, tables: Sequence[Any]) -> None:
-        held = [table for table in tables if isinstance(table, Table)]
+        held = [table for table in tables if isinstance(table, VersionedRows)]
         self._versions = [(table._store, table._version) for table in held]
-        self._arrays = [table._store.array[: table.shape[0]] if isinstance(table, Table) else table for table in tables]
+        self._arrays = [
+            table._store.array[: table.shape[0]] if isinstance(table, VersionedRows) else table for table in tables
+        ]
         # A lock may be taken twice by the same thread: the first stands in for those that there are fewer than six.
         locks = [table._store.lock for table in held] or [threading.RLock()]
         self._locks = locks + locks[:1] * (6 - len(locks))
@@ -324,8 +326,8 @@ class Reader:
 
 
 def changed_both(
-    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
-) -> tuple[Table, Table, T]:
+    one: VersionedRows, other: VersionedRows, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[VersionedRows, VersionedRows, T]:
     """Make tables whose arrays a function has changed at the same places; return them with what it returned.
 
     The function, a compiled loop that cannot be interrupted, is called with both arrays, two arrays for their rows at
@@ -335,13 +337,15 @@ def changed_both(
     # On one line, as in `one_at_a_time`.
     with one._store.lock, other._store.lock: changed = _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
     if changed is None:
-        return changed_both(Table.of(np.asarray(one)), Table.of(np.asarray(other)), places, change, arguments)
+        return changed_both(
+            VersionedRows.of(np.asarray(one)), VersionedRows.of(np.asarray(other)), places, change, arguments
+        )
     return changed
 
 
 def _change_both(
-    one: Table, other: Table, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
-) -> tuple[Table, Table, T] | None:
+    one: VersionedRows, other: VersionedRows, places: IntArray, change: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[VersionedRows, VersionedRows, T] | None:
     """Change the arrays of two tables, if they hold these versions."""
     first, second, n = one._store, other._store, len(places)
     if first.newest() is not one._version or second.newest() is not other._version:
@@ -378,16 +382,16 @@ def _restore(taken: Array, places: IntArray, version: _Version) -> None:
 
 def rows_of(array: Any, places: IntArray | slice) -> Array:
     """Take some rows of a table, or all of an array."""
-    if isinstance(array, Table) and not isinstance(places, slice):
+    if isinstance(array, VersionedRows) and not isinstance(places, slice):
         return array.rows(places)
     return np.asarray(np.asarray(array)[places])
 
 
 def replaced_rows(array: Any, places: IntArray | slice, rows: Array, kept: Array) -> Any:
     """Make a table with other rows at some places, where ``kept`` are now; at all places it is an array."""
-    return rows if isinstance(places, slice) else Table.of(array).replaced(places, rows, kept)
+    return rows if isinstance(places, slice) else VersionedRows.of(array).replaced(places, rows, kept)
 
 
 def product_of(Z: AnyMatrix, array: Any) -> Array:
     """Compute the product of some rows with a table or an array."""
-    return array.times(Z) if isinstance(array, Table) else np.asarray(Z @ array)
+    return array.times(Z) if isinstance(array, VersionedRows) else np.asarray(Z @ array)

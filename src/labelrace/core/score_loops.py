@@ -1,7 +1,7 @@
 """Loops over the scores of monitored rows, and over their errors, to be compiled.
 
-In NumPy, `labelrace.core.thresholds` has `bounds` and `interpolate`, `labelrace.core.monitoring` has `count`, and
-`labelrace.core.drift` has `errors_have_grown`.
+The same in NumPy: `bounds` is `cardinality_threshold` and `empty_row_floor` of `labelrace.core.thresholds`, `interpolate`
+its `probabilities`; `count` is `_count` of `labelrace.core.monitoring`, `errors_have_grown` is `labelrace.core.drift.found`.
 Numbers they have settled are arguments: a compiled loop that is kept on disk would not notice that they have changed.
 """
 

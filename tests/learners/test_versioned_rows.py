@@ -1,4 +1,4 @@
-"""Tables as values: every version stays what it was, whoever goes on from it, also after failures and interrupts."""
+"""Rows as values: every version stays what it was, whoever goes on from it, also after failures and interrupts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelrace.learners import table
-from labelrace.learners.table import Table, changed_both, read_all
+from labelrace.learners import versioned_rows
+from labelrace.learners.versioned_rows import VersionedRows, changed_both, read_all
 
 
 def assert_is(one, array):
@@ -33,7 +33,7 @@ def assert_is(one, array):
 def test_every_version_stays_what_it_was(seed, n_steps):
     """Rows are replaced and added, from the newest version or from any."""
     rng = np.random.default_rng(seed)
-    versions = [(Table.of(np.zeros((4, 2))), np.zeros((4, 2)))]
+    versions = [(VersionedRows.of(np.zeros((4, 2))), np.zeros((4, 2)))]
     for _ in range(n_steps):
         one, array = versions[-1 if rng.random() < 0.7 else rng.integers(len(versions))]
         if rng.random() < 0.3:
@@ -49,7 +49,7 @@ def test_every_version_stays_what_it_was(seed, n_steps):
 
 
 def test_nothing_is_copied_that_does_not_change():
-    one = Table.of(np.zeros((1000, 3)))
+    one = VersionedRows.of(np.zeros((1000, 3)))
     other = one.replaced(np.array([7]), np.ones((1, 3)))
     assert other._store is one._store
     assert one.grown(1500)._store is not one._store
@@ -59,16 +59,16 @@ def test_nothing_is_copied_that_does_not_change():
 
 def test_the_array_given_is_not_kept():
     array = np.zeros((3, 2))
-    one = Table.of(array)
+    one = VersionedRows.of(array)
     one.replaced(np.array([1]), np.ones((1, 2)))
     array[:] = 5.0
     assert_is(one, np.zeros((3, 2)))
-    assert Table.of(one) is one
+    assert VersionedRows.of(one) is one
 
 
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_copies(twin_of):
-    old = Table.of(np.zeros((3, 2)))
+    old = VersionedRows.of(np.zeros((3, 2)))
     new = old.replaced(np.array([1]), np.ones((1, 2)))
     for one in (old, new):
         twin, before = twin_of(one), np.asarray(one)
@@ -87,7 +87,7 @@ def interrupted_at(place, function):
 
     def trace(frame, event, _):
         nonlocal count
-        if frame.f_code.co_filename != table.__file__:
+        if frame.f_code.co_filename != versioned_rows.__file__:
             return None
         if event == "line":
             count += 1
@@ -110,7 +110,7 @@ def test_an_interrupt_at_any_line_changes_nothing():
     place = 0
     while True:
         place += 1
-        first = Table.of(np.arange(8.0).reshape(4, 2))
+        first = VersionedRows.of(np.arange(8.0).reshape(4, 2))
         second = first.replaced(np.array([0, 2]), np.full((2, 2), 7.0))
         arrays = np.asarray(first), np.asarray(second)
         if not interrupted_at(place, lambda one=second: one.replaced(np.array([1, 2]), np.full((2, 2), 9.0))):
@@ -125,7 +125,7 @@ def test_an_interrupt_at_any_line_changes_nothing():
 
 
 def test_a_write_that_fails_half_way_is_undone():
-    one = Table.of(np.arange(8.0).reshape(4, 2))
+    one = VersionedRows.of(np.arange(8.0).reshape(4, 2))
     array = np.asarray(one)
     with pytest.raises(ValueError, match="shape"):
         one.replaced(np.array([1, 2]), np.ones((2, 3)))
@@ -140,7 +140,7 @@ def test_a_write_that_fails_half_way_is_undone():
 
 def test_readers_see_one_version_or_the_other():
     """All rows of a version hold its number; readers hold on to a version while others are made."""
-    newest, wrong, stop = [Table.of(np.zeros((2000, 4)))], [], threading.Event()
+    newest, wrong, stop = [VersionedRows.of(np.zeros((2000, 4)))], [], threading.Event()
     Z = scipy.sparse.csr_array(np.ones((1, 2000)))
 
     def read():
@@ -161,9 +161,9 @@ def test_readers_see_one_version_or_the_other():
 
 
 def test_parts_are_all_rows(monkeypatch):
-    monkeypatch.setattr(table, "_PART_BYTES", 48)
+    monkeypatch.setattr(versioned_rows, "_PART_BYTES", 48)
     array = np.arange(14.0).reshape(7, 2)
-    one = Table.of(array)
+    one = VersionedRows.of(array)
     one.replaced(np.array([0, 5]), np.ones((2, 2)))
     parts = list(one.parts())
     assert len(parts) == 3
@@ -174,7 +174,7 @@ def test_parts_are_all_rows(monkeypatch):
 def test_columns_in_one_piece():
     """Rows are exchanged as pieces of memory, in whatever order an array came."""
     array = np.asfortranarray(np.arange(12.0).reshape(4, 3))
-    one = Table.taking(array.copy(order="F"))
+    one = VersionedRows.taking(array.copy(order="F"))
     other = one.replaced(np.array([1, 3]), np.asfortranarray(np.arange(6.0).reshape(2, 3) - 9))
     expected = array.copy()
     expected[[1, 3]] = np.arange(6.0).reshape(2, 3) - 9
@@ -184,7 +184,7 @@ def test_columns_in_one_piece():
 
 @pytest.mark.parametrize("fails_at", [None, "copying", "changing"])
 def test_two_tables_are_changed_together_or_not_at_all(fails_at):
-    one, other = Table.of(np.arange(8.0).reshape(4, 2)), Table.of(np.arange(4.0).reshape(4, 1))
+    one, other = VersionedRows.of(np.arange(8.0).reshape(4, 2)), VersionedRows.of(np.arange(4.0).reshape(4, 1))
     arrays, places = (np.asarray(one), np.asarray(other)), np.array([2, 0])
 
     def change(first, second, kept, other_kept, has_begun, step):
@@ -217,14 +217,14 @@ def test_two_tables_are_changed_together_or_not_at_all(fails_at):
 
 
 def test_two_tables_that_a_function_leaves_alone_are_returned():
-    one, other = Table.of(np.ones((4, 2))), Table.of(np.ones((4, 1)))
+    one, other = VersionedRows.of(np.ones((4, 2))), VersionedRows.of(np.ones((4, 1)))
     assert changed_both(one, other, np.array([1]), lambda *_: "refused", ()) == (one, other, "refused")
     assert_is(one.replaced(np.array([0]), np.zeros((1, 2))), np.vstack([np.zeros((1, 2)), np.ones((3, 2))]))
 
 
 def test_tables_and_arrays_are_read_together():
     arrays = [np.arange(6.0).reshape(3, 2), np.ones((4, 1)), np.zeros((2, 2))]
-    tables = [Table.of(arrays[0]), arrays[1], Table.of(arrays[2])]
+    tables = [VersionedRows.of(arrays[0]), arrays[1], VersionedRows.of(arrays[2])]
 
     def read(*given):
         return [np.array(part) for part in given[:-1]], given[-1]
@@ -239,7 +239,7 @@ def test_tables_and_arrays_are_read_together():
 
 
 def test_who_reads_tables_together_leaves_no_lock_behind():
-    tables = [Table.of(np.zeros((2, 2))), Table.of(np.zeros((2, 2)))]
+    tables = [VersionedRows.of(np.zeros((2, 2))), VersionedRows.of(np.zeros((2, 2)))]
 
     def fail(*arrays):
         raise KeyboardInterrupt
