@@ -167,7 +167,7 @@ def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) ->
     # As NumPy has the sum: where scores above several bins are as many as that, its rounding decides.
     known = before.counts, before.empty_rows, before.counts[:, 1].sum(axis=1), before.rows, keep
     written = counts, n_empty, f1, surplus, present, errors
-    score_loops.count(scores, labels, watched.offsets, SHARES, *known, *thresholds.SETTLED, *written)
+    score_loops.count(scores, labels, watched.offsets, SHARES, *known, thresholds.SETTLED, *written)
     return _Counts(Histograms(counts, before.rows * keep + n, n_empty), f1, surplus, present, errors)
 
 

@@ -1,7 +1,8 @@
 """Loops over the scores of monitored rows, and over their errors, to be compiled.
 
-The same in NumPy: `bounds` is `cardinality_threshold` and `empty_row_floor` of `labelrace.core.thresholds`, `interpolate`
-its `probabilities`; `count` is `_count` of `labelrace.core.monitoring`, `errors_have_grown` is `labelrace.core.drift.found`.
+The same in NumPy: `bounds` is `cardinality_threshold` and `empty_row_floor` of `labelrace.core.thresholds`, and
+`interpolate` its `probabilities`; `count` is `_count` of `labelrace.core.monitoring`, and `errors_have_grown` is `found`
+of `labelrace.core.drift`.
 Numbers they have settled are arguments: a compiled loop that is kept on disk would not notice that they have changed.
 """
 
@@ -21,18 +22,14 @@ def bounds(
     rows: float,
     empty_rows: float,
     n_present: float,
-    lowest: float,
-    width: float,
-    least_share: float,
-    largest_share: float,
-    worth_of_share: float,
-    few_present: float,
+    settled: tuple[float, ...],
 ) -> tuple[float, float]:
     """Find the threshold for the cardinality, and the floor of empty rows, of a histogram that has rows.
 
     ``n_present`` is the sum of ``present`` as NumPy has it: where scores above several bins are as many, its rounding
-    decides.
+    decides. ``settled`` is `labelrace.core.thresholds.SETTLED`.
     """
+    _, lowest, width, least_share, largest_share, worth_of_share, few_present = settled
     above, hits, share, most = 0.0, 0.0, 1.0, -np.inf
     if n_present >= few_present:
         for i in range(len(seen) - 1, -1, -1):
@@ -75,13 +72,7 @@ def count(
     n_present_before: FloatArray,
     rows: float,
     keep: float,
-    of_best: float,
-    lowest: float,
-    width: float,
-    least_share: float,
-    largest_share: float,
-    worth_of_share: float,
-    few_present: float,
+    settled: tuple[float, ...],
     counts: FloatArray,
     n_empty: FloatArray,
     f1: FloatArray,
@@ -96,24 +87,12 @@ def count(
     before, and how much more often labels were chosen than present; and `look_at`'s. Where nothing is said of it, what
     is written to must be zero.
     """
+    of_best, lowest, width = settled[:3]
     lowered = np.empty(len(scores))
     look_at(scores, labels, of_best, lowered, n_present, errors)
     for s in range(len(shares)):
         seen, present, best = before[s]
-        threshold, floor = bounds(
-            seen,
-            present,
-            best,
-            rows,
-            empty_before[s],
-            n_present_before[s],
-            lowest,
-            width,
-            least_share,
-            largest_share,
-            worth_of_share,
-            few_present,
-        )
+        threshold, floor = bounds(seen, present, best, rows, empty_before[s], n_present_before[s], settled)
         counts[s] = before[s] * keep
         taken, rule = shares[s] * offsets, (threshold, floor, lowest, 1.0 / width)
         absent, f1[s] = count_share(scores, labels, lowered, taken, rule, counts[s], surplus[s])

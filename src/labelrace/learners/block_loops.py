@@ -33,22 +33,12 @@ def _by_column(starts: Any, columns: Any, values: Any, n_columns: Any) -> Any:
 
 
 @kernel
-def begin(
-    starts: Any,
-    columns: Any,
-    values: Any,
-    targets: Any,
-    weights: Any,
-    gained: Any,
-    intercepts: Any,
-    alpha: Any,
-    freedom: Any,
-) -> Any:
+def begin(block: Any, targets: Any, weights: Any, gained: Any, intercepts: Any, alpha: Any, freedom: Any) -> Any:
     """Compute the errors of a block and its matrix ``M = Z D⁻¹ Zᵀ + 1/d_b + I``.
 
     Parameters
     ----------
-    starts, columns, values : arrays
+    block : (starts, columns, values)
         The rows in compressed form.
     targets : (n, k) array
     weights, gained, intercepts : arrays
@@ -63,9 +53,10 @@ def begin(
     errors : (n, k) array
     matrix : (n, n) array
         Its lower triangle; the rest is not set.
-    ends, rows, sorted_values : arrays
-        The entries by column.
+    by_column : (ends, rows, sorted_values)
+        The entries, column by column.
     """
+    starts, columns, values = block
     n_rows, k = targets.shape
     errors = targets - intercepts
     for row in range(n_rows):
@@ -86,29 +77,17 @@ def begin(
             scaled = sorted_values[one] * variance
             for other in range(first, one + 1):
                 matrix[rows[one], rows[other]] += scaled * sorted_values[other]
-    return errors, matrix, ends, rows, sorted_values
+    return errors, matrix, (ends, rows, sorted_values)
 
 
 @kernel
-def end(
-    starts: Any,
-    columns: Any,
-    values: Any,
-    ends: Any,
-    rows: Any,
-    sorted_values: Any,
-    inverse: Any,
-    pull: Any,
-    weights: Any,
-    gained: Any,
-    alpha: Any,
-) -> None:
+def end(block: Any, by_column: Any, inverse: Any, pull: Any, weights: Any, gained: Any, alpha: Any) -> None:
     """Write into weights and precisions what a block has taught.
 
     Parameters
     ----------
-    starts, columns, values, ends, rows, sorted_values : arrays
-        The rows in compressed form, and by column, as `begin` returns them.
+    block, by_column : tuples
+        The rows in compressed form, and their entries as `begin` returns them.
     inverse : (n, n) array
         ``M⁻¹``.
     pull : (n, k) array
@@ -117,6 +96,7 @@ def end(
         Of `labelrace.learners.steps.Work`; are changed.
     alpha : float
     """
+    (starts, columns, values), (ends, rows, sorted_values) = block, by_column
     variances = np.empty(len(weights), values.dtype)
     for column in range(len(weights)):
         first, last = ends[column], ends[column + 1]

@@ -7,6 +7,8 @@ the arrays that results are written to, as those made by Numba cost some microse
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelrace.core.compiled import kernel
@@ -41,20 +43,6 @@ def are_labels(values: FloatArray, allow_missing: bool) -> bool:
 
 
 @kernel
-def is_plain(
-    data: FloatArray,
-    indices: IntArray,
-    starts: IntArray,
-    n_features: int,
-    largest: float,
-    labels: FloatArray,
-    allow_missing: bool,
-) -> bool:
-    """Tell whether a compressed row and its labels are in order, with one call for both."""
-    return is_in_order(data, indices, starts, n_features, largest) and are_labels(labels, allow_missing)
-
-
-@kernel
 def sparse_values(data: FloatArray, values: Array) -> int:
     """Damp a sparse row and scale it to length one; count what is not zero."""
     n, n_filled, squares = len(data), 0, 0.0
@@ -71,19 +59,9 @@ def sparse_values(data: FloatArray, values: Array) -> int:
 
 
 @kernel
-def dense_values(
-    x: FloatArray,
-    rows: FloatArray,
-    mean: FloatArray,
-    square: FloatArray,
-    directions: Array,
-    length: float,
-    clip: float,
-    constant: float,
-    mean_absolute: float,
-    values: Array,
-) -> None:
+def dense_values(x: FloatArray, known: tuple[Any, ...], limits: tuple[float, float, float], values: Array) -> None:
     """Standardise a dense row, clip it at so many deviations, and append its random features."""
+    (rows, mean, square, directions, length), (clip, constant, mean_absolute) = known, limits
     n, n_random = directions.shape
     values[n:] = 0.0
     for i in range(n):
@@ -109,27 +87,20 @@ def learn(
     x: Array,
     is_sparse: bool,
     h: FloatArray,
-    first_rows: FloatArray,
-    young: BoolArray,
-    intercepts: FloatArray,
-    intercept_gained: FloatArray,
-    alpha: float,
-    keep: float,
-    fading: float,
-    after_fading: float,
-    prior: float,
+    known: tuple[Any, ...],
     scores: Array,
     intercepts_after: FloatArray,
     intercept_gained_after: FloatArray,
 ) -> tuple[int, int]:
     """Compute the scores of a row and write what it teaches into ``weights`` and ``gained``.
 
-    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`.
-    Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
+    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`. ``known`` is what
+    `labelrace.learners.single_rows` lists of the learners' state. Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
     tells that the arrays are being changed. Written are further the scores, the intercepts and their precision, which
     has the penalty ``prior``. Returns the columns that are in use for the first time, or `NEW_LABEL` or `OVERFLOW`, and
     then neither array is changed; and how many values are not zero.
     """
+    first_rows, young, intercepts, intercept_gained, alpha, keep, fading, after_fading, prior = known
     n, n_labels, total = len(x), len(h), 0.0
     values = np.empty(n, weights.dtype)
     n_filled = sparse_values(x, values) if is_sparse else n
@@ -142,9 +113,9 @@ def learn(
     for i in range(n):
         value, row = values[i], weights[places[i]]
         if len(kept):
-            known = kept[i]
+            before = kept[i]
             for j in range(n_labels):
-                known[j] = row[j]
+                before[j] = row[j]
                 scores[j] += value * row[j]
             gained_kept[i, 0], gained_kept[i, 1] = gained[places[i], 0], gained[places[i], 1]
         else:
@@ -205,15 +176,7 @@ def learn_unchecked(
     h: FloatArray,
     n_features: int,
     largest: float,
-    first_rows: FloatArray,
-    young: BoolArray,
-    intercepts: FloatArray,
-    intercept_gained: FloatArray,
-    alpha: float,
-    keep: float,
-    fading: float,
-    after_fading: float,
-    prior: float,
+    known: tuple[Any, ...],
     waiting: FloatArray,
     place: int,
     intercepts_after: FloatArray,
@@ -223,32 +186,11 @@ def learn_unchecked(
 
     Refused is what is not in order, and a row whose first label is not known, as then perhaps none is.
     """
-    if h[0] != h[0] or not is_plain(x, places, starts, n_features, largest, h, True):
+    if h[0] != h[0] or not (is_in_order(x, places, starts, n_features, largest) and are_labels(h, True)):
         return REFUSED, 0
     scores = np.empty(len(h), weights.dtype)
-    learned = learn(
-        weights,
-        gained,
-        kept,
-        gained_kept,
-        has_begun,
-        places,
-        x,
-        True,
-        h,
-        first_rows,
-        young,
-        intercepts,
-        intercept_gained,
-        alpha,
-        keep,
-        fading,
-        after_fading,
-        prior,
-        scores,
-        intercepts_after,
-        intercept_gained_after,
-    )
+    written = scores, intercepts_after, intercept_gained_after
+    learned = learn(weights, gained, kept, gained_kept, has_begun, places, x, True, h, known, *written)
     for j in range(len(h)):
         waiting[0, place, j], waiting[1, place, j] = scores[j], h[j]
     return learned
@@ -256,24 +198,14 @@ def learn_unchecked(
 
 @kernel
 def moments(
-    x: FloatArray,
-    rows: FloatArray,
-    mean: FloatArray,
-    square: FloatArray,
-    recent_rows: float,
-    recent_mean: FloatArray,
-    recent_square: FloatArray,
-    forgetting: float,
-    fewest_rows: float,
-    outlier: float,
-    constant: float,
-    after: FloatArray,
+    x: FloatArray, known: tuple[Any, ...], forgetting: float, limits: tuple[float, float, float], after: FloatArray
 ) -> float:
     """Add a row to the running moments of columns, and to the recent ones; return the sum of all squares.
 
     Written are rows, means, squares, recent means and recent squares.
     """
-    total = 0.0
+    rows, mean, square, recent_rows, recent_mean, recent_square = known
+    total, (fewest_rows, outlier, constant) = 0.0, limits
     for i in range(len(x)):
         value = x[i]
         if value != value:

@@ -90,24 +90,8 @@ def _learn_compiled(bank: RLS, state: RLSState, X: AnyMatrix, h: FloatArray) -> 
         # Of one type, so that nothing is compiled twice.
         places = places.astype(np.int32)
     scores, intercepts, intercept_gained = np.empty(n_labels, scaled.directions.dtype), np.empty(n_labels), np.empty(2)
-    row: tuple[Any, ...] = (
-        places,
-        x,
-        is_sparse,
-        h,
-        state.first_rows,
-        state.young,
-        state.intercepts,
-        state.intercept_gained,
-        state.alpha,
-        keep,
-        state.fading,
-        fading,
-        INTERCEPT,
-        scores,
-        intercepts,
-        intercept_gained,
-    )
+    written = scores, intercepts, intercept_gained
+    row: tuple[Any, ...] = places, x, is_sparse, h, _known(state, keep, fading), *written
     if is_sparse:
         tables = VersionedRows.of(weights), VersionedRows.of(gained)
         weights, gained, (n_used, n_filled) = changed_both(*tables, places, row_loops.learn, row)  # type: ignore[assignment]
@@ -138,32 +122,19 @@ def learn_unchecked(
         return None
     keep, places, intercepts, intercept_gained = bank.factor(1), X.indices, np.empty(len(h)), np.empty(2)
     fading = max(state.fading * keep, _LEAST)
-    row = (
-        places,
-        X.data,
-        X.indptr,
-        h,
-        len(state.scaling.n_values),
-        largest,
-        state.first_rows,
-        state.young,
-        state.intercepts,
-        state.intercept_gained,
-        state.alpha,
-        keep,
-        state.fading,
-        fading,
-        INTERCEPT,
-        waiting,
-        place,
-        intercepts,
-        intercept_gained,
-    )
+    row = places, X.data, X.indptr, h, len(state.scaling.n_values), largest, _known(state, keep, fading)
+    row += waiting, place, intercepts, intercept_gained
     weights, gained, (n_used, n_filled) = changed_both(weights, gained, places, row_loops.learn_unchecked, row)
     if n_used < 0:
         return None
     scaled = scaling.counted(state.scaling, int(n_filled > 0), n_filled)
     return _after(bank, state, scaled, weights, gained, intercepts, intercept_gained, fading, n_used)
+
+
+def _known(state: RLSState, keep: float, fading: float) -> tuple[Any, ...]:
+    """List what loops must know of the learners, and what is left of `gained` after the row."""
+    intercepts = state.first_rows, state.young, state.intercepts, state.intercept_gained
+    return *intercepts, state.alpha, keep, state.fading, fading, INTERCEPT
 
 
 def _after(
@@ -201,7 +172,7 @@ def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:
     m, n_random = scaled.directions.shape
     values = np.empty(m + n_random, scaled.directions.dtype)
     known = scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
-    row_loops.dense_values(columns.dense(X)[0], *known, scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE, values)
+    row_loops.dense_values(columns.dense(X)[0], known, (scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE), values)
     return values, np.arange(m + n_random, dtype=np.int32)
 
 
@@ -212,7 +183,7 @@ def _with_row(scaled: ScalingState, X: AnyMatrix, keep: float) -> ScalingState:
     after = np.empty((5, len(scaled.rows)))
     known = scaled.rows, scaled.mean, scaled.square, scaled.recent_rows, scaled.recent_mean, scaled.recent_square
     limits = float(scaling.MIN_ROWS), scaling.OUTLIER, scaling.CONSTANT
-    scaling.check_finite(row_loops.moments(columns.dense(X)[0], *known, keep, *limits, after))
+    scaling.check_finite(row_loops.moments(columns.dense(X)[0], known, keep, limits, after))
     rows, mean, square, recent_mean, recent_square = after
     return scaled._replace(
         rows=rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -110,14 +110,12 @@ def _learn_block_compiled(work: Work, alpha: float, Z: AnyMatrix, start: int, h:
     """Do so by compiled loops, for one generation of targets that are no labels; the block begins at a row of ``Z``."""
     _fade(work, keep)
     freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[0]))
-    given: list[Any] = [Z.indptr[start : start + len(h) + 1], Z.indices, Z.data]
-    given += [h, work.weights, work.gained, work.intercepts, alpha, freedom]
-    errors, matrix, *by_column = block_loops.begin(*given)
+    block, known = (Z.indptr[start : start + len(h) + 1], Z.indices, Z.data), (work.weights, work.gained)
+    errors, matrix, by_column = block_loops.begin(block, h, *known, work.intercepts, alpha, freedom)
     inverse = products.inverse_of(matrix)
     _gain_intercepts(work, 0, inverse, freedom)
     pull = inverse @ errors
-    given = [*given[:3], *by_column, inverse, pull, work.weights, work.gained, alpha]
-    block_loops.end(*given)
+    block_loops.end(block, by_column, inverse, pull, *known, alpha)
     np.add(work.intercepts, freedom * pull.sum(axis=0), out=work.intercepts)
 
 
