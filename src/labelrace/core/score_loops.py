@@ -1,8 +1,8 @@
 """Loops over the scores of monitored rows, and over their errors, to be compiled.
 
 The same in NumPy: `bounds` is `cardinality_threshold` and `empty_row_floor` of `labelrace.core.thresholds`, and
-`interpolate` its `probabilities`; `count` is `_count` of `labelrace.core.monitoring`, and `errors_have_grown` is `found`
-of `labelrace.core.drift`.
+`interpolate` its `probabilities`; `count` is `_count` of `labelrace.core.monitoring`; `errors_have_grown` is `found` of
+`labelrace.core.drift`.
 Numbers they have settled are arguments: a compiled loop that is kept on disk would not notice that they have changed.
 """
 

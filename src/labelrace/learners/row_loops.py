@@ -94,11 +94,12 @@ def learn(
 ) -> tuple[int, int]:
     """Compute the scores of a row and write what it teaches into ``weights`` and ``gained``.
 
-    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`. ``known`` is what
-    `labelrace.learners.single_rows` lists of the learners' state. Their rows at the row's places go to ``kept`` and ``gained_kept`` before, if these have any, and ``has_begun`` then
-    tells that the arrays are being changed. Written are further the scores, the intercepts and their precision, which
-    has the penalty ``prior``. Returns the columns that are in use for the first time, or `NEW_LABEL` or `OVERFLOW`, and
-    then neither array is changed; and how many values are not zero.
+    ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`; ``known`` is
+    what `labelrace.learners.single_rows` lists of the learners' state. The rows of both arrays at these places are copied to
+    ``kept`` and ``gained_kept`` first, if these have any rows, and ``has_begun`` then tells that the arrays are being
+    changed. Written are also the scores, the intercepts and their precision. Returns the number of columns that are in
+    use for the first time, or `NEW_LABEL` or `OVERFLOW`, and then neither array is changed; and how many values are not
+    zero.
     """
     first_rows, young, intercepts, intercept_gained, alpha, keep, fading, after_fading, prior = known
     n, n_labels, total = len(x), len(h), 0.0

@@ -122,8 +122,8 @@ def learn_unchecked(
         return None
     keep, places, intercepts, intercept_gained = bank.factor(1), X.indices, np.empty(len(h)), np.empty(2)
     fading = max(state.fading * keep, _LEAST)
-    row = places, X.data, X.indptr, h, len(state.scaling.n_values), largest, _known(state, keep, fading)
-    row += waiting, place, intercepts, intercept_gained
+    known, written = _known(state, keep, fading), (waiting, place, intercepts, intercept_gained)
+    row = places, X.data, X.indptr, h, len(state.scaling.n_values), largest, known, *written
     weights, gained, (n_used, n_filled) = changed_both(weights, gained, places, row_loops.learn_unchecked, row)
     if n_used < 0:
         return None
