@@ -95,7 +95,7 @@ def learn(
     """Compute the scores of a row and write what it teaches into ``weights`` and ``gained``.
 
     ``x`` are the row's values at its places: as they came if data is sparse, otherwise `dense_values`; ``known`` is
-    what `labelrace.learners.single_rows` lists of the learners' state. The rows of both arrays at these places are copied to
+    what `labelrace.learners.single_rows` lists of the state. The rows of both arrays at these places are copied to
     ``kept`` and ``gained_kept`` first, if these have any rows, and ``has_begun`` then tells that the arrays are being
     changed. Written are also the scores, the intercepts and their precision. Returns the number of columns that are in
     use for the first time, or `NEW_LABEL` or `OVERFLOW`, and then neither array is changed; and how many values are not
