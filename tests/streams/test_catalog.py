@@ -105,7 +105,7 @@ def test_fetch(server):
     assert path.read_bytes() == DATA
     assert catalog.find_labels("toy").read_bytes() == LABELS
     assert files(path.parent) == ["toy.arff", "toy.xml"]
-    assert catalog.catalog()[0].found == path
+    assert catalog.ENTRIES[0].found == path
 
 
 def test_what_is_there_is_not_fetched_again(server):
@@ -135,7 +135,7 @@ def test_wrong_checksum_is_refused(server, name):
     ):
         catalog.fetch(name, base_url=server.url)
     assert set(files(catalog.cache_folder())) <= {"toy.xml"}
-    assert catalog.catalog()[2].found is None
+    assert catalog.ENTRIES[2].found is None
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_git_id_and_verify(tmp_path):
 
 
 def test_the_table_is_sound():
-    entries = catalog.catalog()
+    entries = catalog.ENTRIES
     names = [entry.name for entry in entries]
     assert len(names) == len(set(names)) == 28
     assert {"cal500", "delicious", "enron", "mediamill", "nus-wide", "rcv1v2"} <= set(names)
@@ -270,7 +270,7 @@ def test_the_table_is_sound():
 @pytest.mark.parametrize("name", ["cal500", "delicious", "emotions", "enron"])
 def test_real_files_have_the_checksums_of_the_table(real_data, name):
     folder = real_data(name).parent
-    entry = next(entry for entry in catalog.catalog() if entry.name == name)
+    entry = next(entry for entry in catalog.ENTRIES if entry.name == name)
     assert [file.name for file in entry.files] == [f"{name}.arff", f"{name}.xml"]
     assert all(catalog.verify(folder / file.name, file.checksum) for file in entry.files)
     assert catalog.find_labels(name) == catalog.find_dataset(name).with_suffix(".xml")
@@ -280,7 +280,7 @@ def test_real_files_have_the_checksums_of_the_table(real_data, name):
 def test_files_of_the_extreme_classification_repository_are_brought(tmp_path, monkeypatch):
     monkeypatch.setenv("LABELRACE_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    entries = {entry.name: entry for entry in catalog.catalog() if entry.bring}
+    entries = {entry.name: entry for entry in catalog.ENTRIES if entry.bring}
     assert {"eurlex-4k", "wiki10-31k", "amazoncat-13k", "delicious-200k", "amazon-670k"} <= entries.keys()
     assert all(entry.labels > 1000 and Path(entry.bring).stem.lower() in entry.also for entry in entries.values())
     for tried in (catalog.fetch, catalog.find_dataset):

@@ -23,7 +23,7 @@ def list_() -> None:
     [dim]Example:[/dim] labelrace data list
     """
     from labelrace.report.text import printable
-    from labelrace.streams.catalog import EXTREME_REPOSITORY, catalog
+    from labelrace.streams.catalog import ENTRIES, EXTREME_REPOSITORY
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("name", no_wrap=True)
@@ -31,13 +31,13 @@ def list_() -> None:
         table.add_column(column, justify="right")
     table.add_column("about")
     table.add_column("where", overflow="fold")
-    for entry in catalog():
+    for entry in ENTRIES:
         absent = "bring your own" if entry.command else "not found"
         where = Text(absent, style="dim") if entry.found is None else Text(printable(str(entry.found)))
         table.add_row(entry.name, str(entry.rows), str(entry.features), str(entry.labels), entry.note, where)
     console = Console()
     console.print(table)
-    commands = [entry.command for entry in catalog() if entry.command and entry.found is None]
+    commands = [entry.command for entry in ENTRIES if entry.command and entry.found is None]
     if commands:
         console.print(f"\nBring your own from {EXTREME_REPOSITORY}, unpack it, then:", highlight=False, soft_wrap=True)
     for command in commands:

@@ -13,8 +13,7 @@ import scipy.sparse
 from labelrace.core import label_sets
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
-from labelrace.streams import Stream, open_stream
-from labelrace.streams.catalog import catalog, data_folders, find_labels, plain_name
+from labelrace.streams import Stream, catalog, open_stream
 from labelrace.streams.files import plain_path
 from labelrace.streams.load import has_format
 from labelrace.streams.synthetic import Drift, SyntheticStream, like
@@ -162,7 +161,7 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
     if gone := [folder for folder in given if not folder.is_dir()]:
         raise FileNotFoundError(f"no such folder: {gone[0]}")
     found: dict[str, Path] = {}
-    for folder in [*given, *data_folders()]:
+    for folder in [*given, *catalog.data_folders()]:
         for file in sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name)):
             if file.is_file() and has_format(file):
                 found.setdefault(_key(plain_path(file).stem), file)
@@ -171,7 +170,7 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
 
 def _describe(file: Path) -> Source:
     # Some datasets share the file that names their labels, as the catalog knows.
-    labels = next((find_labels(entry.name) for entry in catalog() if entry.found == file), None)
+    labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
     source = counted(Source(_name(file), file, 0, labels))
     _, batch_size = paper_datasets().get(source.name, (None, _batch_size(source.facts.rows if source.facts else 0)))
     return replace(source, batch_size=batch_size)
@@ -188,5 +187,5 @@ def _name(file: Path) -> str:
 
 
 def _key(name: str) -> str:
-    entry = next((entry for entry in catalog() if name.lower() in entry.also), None)
-    return plain_name(entry.name if entry else name).replace("_", "")
+    entry = next((entry for entry in catalog.ENTRIES if name.lower() in entry.also), None)
+    return catalog.plain_name(entry.name if entry else name).replace("_", "")

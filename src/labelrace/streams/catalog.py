@@ -76,6 +76,7 @@ def _read_catalog() -> tuple[CatalogEntry, ...]:
     return tuple(CatalogEntry(**item) for item in content["datasets"])
 
 
+# The datasets that labelrace knows by name.
 ENTRIES = _read_catalog()
 
 
@@ -95,17 +96,6 @@ def data_folders() -> list[Path]:
     """Return the folders that are searched for datasets: those of ``$LABELRACE_DATA``, then the cache."""
     listed = os.environ.get("LABELRACE_DATA", "").split(os.pathsep)
     return [*(Path(folder).expanduser() for folder in listed if folder), cache_folder()]
-
-
-def catalog() -> list[CatalogEntry]:
-    """Return the datasets that labelrace knows by name; their ``found`` is the local file.
-
-    Examples
-    --------
-    >>> [entry.name for entry in catalog()][:5]
-    ['bibtex', 'birds-train', 'birds-test', 'cal500', 'corel5k']
-    """
-    return list(ENTRIES)
 
 
 def find_dataset(name: str) -> Path:
@@ -165,7 +155,7 @@ def fetch(
     Parameters
     ----------
     name : str
-        A name in the `catalog`, in upper or lower case.
+        A name in the catalog, in upper or lower case.
     folder : path or None, default=None
         The target folder; by default the cache, unless one of the `data_folders` has the dataset.
     base_url : str or None, default=None
