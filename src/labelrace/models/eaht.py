@@ -16,7 +16,6 @@ Oza, N. and Russell, S.: Online bagging and boosting. AISTATS (2001).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -25,7 +24,6 @@ import scipy.sparse
 
 from labelrace import parameters
 from labelrace.core import drift
-from labelrace.core.algorithm import Algorithm
 from labelrace.core.drift import DriftState
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import soft_clip
@@ -54,36 +52,19 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EaHT(Algorithm[State]):
-    """The algorithm."""
+class EaHT(mlht.HoeffdingTree):
+    """The algorithm: trees of one forest, each with a detector of drift."""
 
-    trees: mlht.HoeffdingTree
-    seed: int  # what the rows' weights are drawn from
+    seed: int = 0  # what the rows' weights are drawn from
 
     state_type = State
-    unmergeable = "each tree has splits of its own"
 
-    @property
-    def n_trees(self) -> int:
-        """The number of trees."""
-        return self.trees.n_trees
-
-    @property
-    def by_rows(self) -> bool:
-        """Whether all rows are counted beside those of each label."""
-        return self.trees.by_rows
-
-    def field_types(self) -> Mapping[str, Any]:
-        """Return the type of the leaf learners' state."""
-        return self.trees.field_types()
-
-    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+    def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make the state of trees that have seen nothing."""
-        n_trees = self.n_trees
-        forest = self.trees.init(schema, rng)
-        return State(*forest, 0.0, np.zeros((n_trees, 3, _KEPT)), np.zeros(n_trees, dtype=np.intp))
+        errors, batches = np.zeros((self.n_trees, 3, _KEPT)), np.zeros(self.n_trees, dtype=np.intp)
+        return State(*super().init(schema, rng), 0.0, errors, batches)
 
-    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: mlht.Derived | None = None) -> State:
+    def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: mlht.Derived | None = None) -> Any:
         """Look for trees whose errors have grown, then let all trees learn the batch."""
         Y = scipy.sparse.csr_array(Y)
         watched = [DriftState(*errors[:, _KEPT - count :]) for errors, count in zip(*state[5:], strict=True)]
@@ -96,7 +77,7 @@ class EaHT(Algorithm[State]):
         rng = np.random.default_rng([self.seed, int(state.rows)])
         often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
         rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
-        forest = self.trees.learned(mlht.State(*state[:4]), X, Y, rows, restarted=spoiled)
+        forest = self.learned(state, X, Y, rows, restarted=spoiled)
         errors = np.stack([[np.pad(part, (_KEPT - len(part), 0)) for part in seen] for seen in watched])
         batches = np.array([len(seen.sizes) for seen in watched], dtype=np.intp)
         return State(*forest, state.rows + X.shape[0], errors, batches)
@@ -106,19 +87,13 @@ class EaHT(Algorithm[State]):
     ) -> list[DriftState]:
         """Add each tree's errors on a batch that it has not learned."""
         truth = columns.dense(Y) > 0
-        said = (self.trees.tree_scores(derived, X, int(root)) > 0 for root in derived.shape.roots)
+        said = (self.tree_scores(derived, X, int(root)) > 0 for root in derived.shape.roots)
         wrong = [(sets != truth).any(axis=1).astype(float) for sets in said]
         return [drift.add(seen, errors) for seen, errors in zip(watched, wrong, strict=True)]
 
-    def derive(self, state: State) -> mlht.Derived:
-        """Derive every leaf's learner."""
-        return self.trees.derive(mlht.State(*state[:4]))
-
     def _votes(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Average what the trees say, 0 to 1."""
-        votes = [
-            self.trees.leaf_learner.votes(self.trees.tree_scores(derived, X, int(root))) for root in derived.shape.roots
-        ]
+        votes = [self.leaf_learner.votes(self.tree_scores(derived, X, int(root))) for root in derived.shape.roots]
         average: FloatArray = np.mean(votes, axis=0)
         return average
 
@@ -129,14 +104,6 @@ class EaHT(Algorithm[State]):
     def probabilities(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Bring the average vote into (0, 1)."""
         return soft_clip(self._votes(derived, X))
-
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
-        """Add labels that were absent so far."""
-        return State(*self.trees.grow_labels(mlht.State(*state[:4]), n_labels, rng), *state[4:])
-
-    def grow_features(self, state: State, n_values: IntArray) -> State:
-        """Add features that were 0 so far."""
-        return State(*self.trees.grow_features(mlht.State(*state[:4]), n_values), *state[4:])
 
 
 class EaHTClassifier(mlht.TreeClassifier):
@@ -173,4 +140,4 @@ class EaHTClassifier(mlht.TreeClassifier):
 
     def _algorithm(self, seed: int) -> EaHT:
         parameters.check_whole("n_trees", self.n_trees, 1)
-        return EaHT(self._trees(int(self.n_trees)), seed)
+        return EaHT(**vars(self._trees(int(self.n_trees))), seed=seed)

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -78,7 +78,7 @@ class HoeffdingTree(Algorithm[State]):
     tau: float  # a bound from which on features count as equal
     n_trees: int = 1  # roots in the state, for ensembles
 
-    state_type = State
+    state_type: ClassVar[Any] = State
     unmergeable = "each tree has splits of its own"
 
     @property
