@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import as_line
+from labelrace.cli.options import Interrupted, as_line
 from labelrace.exceptions import LabelraceError
 
 if TYPE_CHECKING:
@@ -117,3 +117,12 @@ def learn_batches(
         except (KeyboardInterrupt, LabelraceError, ValueError, OSError) as stopped:
             return rows, stopped
     return rows, None
+
+
+def check_learned(has_learned: bool, stopped: BaseException | None, nothing: str) -> None:
+    """If nothing was learned, raise what stopped the learning, or an error with the message `nothing`."""
+    if has_learned:
+        return
+    if isinstance(stopped, KeyboardInterrupt):
+        raise Interrupted("Nothing was learned yet, and no file was written.")
+    raise stopped or ValueError(nothing)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labelrace.cli import options
-from labelrace.cli.progress import learn_batches
+from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.files import check_target
 from labelrace.limits import LINE
 
@@ -85,7 +85,8 @@ def train_tagger(
             raise ValueError("--workers and --scheduler are for files: leave out --delimiter and '-'.")
         typer.echo(train_shared(tagger, model, source, out, None, batch_size, workers, scheduler))
         return
-    stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), say_columns=True)
+    nothing = "Nothing was learned: the source has no rows with tags."
+    stopped = _learn(tagger, tables_of(source, batch_size, table.delimiter), nothing)
     tagger.save(out)
     _end(tagger, f"{model} learned {tagger.n_rows_} rows with {len(tagger.tags_)} tags: {out}", stopped)
 
@@ -106,33 +107,28 @@ def update(
     tagger = _loaded(tagger_file)
     before = tagger.n_rows_
     check_target(out or tagger_file)
-    stopped = _learn(tagger, tables_of(source, batch_size, delimiter))
-    if tagger.n_rows_ == before and stopped is None:
-        raise ValueError(f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was.")
+    nothing = f"Nothing was learned: no row of {source} has tags, and {tagger_file} is as it was."
+    stopped = _learn(tagger, tables_of(source, batch_size, delimiter), nothing)
     tagger.save(out or tagger_file)
     text = f"Learned {tagger.n_rows_ - before} rows more, {tagger.n_rows_} in all, with {len(tagger.tags_)} tags: "
     _end(tagger, f"{text}{out or tagger_file}", stopped)
 
 
-def _learn(tagger: Tagger, tables: Iterator[Table], *, say_columns: bool = False) -> BaseException | None:
+def _learn(tagger: Tagger, tables: Iterator[Table], nothing: str) -> BaseException | None:
     """Predict and learn batch by batch, until Ctrl-C or a batch that is wrong; return what stopped it."""
-    to_say = say_columns
+    is_new = not tagger.is_fitted
+    before = 0 if is_new else tagger.n_rows_
 
     def learn(table: Table) -> tuple[int, str]:
-        nonlocal to_say
+        nonlocal is_new
         tagger.prequential_fit(table)
-        if to_say and tagger.is_fitted:
+        if is_new and tagger.is_fitted:
             _say_columns(tagger)
-            to_say = False
+            is_new = False
         return table.n_rows, _quality(tagger) if tagger.is_fitted else ""
 
-    rows, stopped = learn_batches(tables, learn)
-    if isinstance(stopped, KeyboardInterrupt) and not tagger.is_fitted:
-        raise options.Interrupted("Nothing was learned yet, and no file was written.")
-    if stopped is not None and not isinstance(stopped, KeyboardInterrupt) and not rows:
-        raise stopped
-    if not tagger.is_fitted:
-        raise ValueError("Nothing was learned: the source has no rows with tags.")
+    _, stopped = learn_batches(tables, learn)
+    check_learned(tagger.is_fitted and tagger.n_rows_ > before, stopped, nothing)
     return stopped
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from labelrace.cli import options, tagging
-from labelrace.cli.progress import learn_batches
+from labelrace.cli.progress import check_learned, learn_batches
 from labelrace.files import check_target, whole_file
 
 
@@ -98,10 +98,7 @@ def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException
         return batch[0].shape[0], ""
 
     rows, stopped = learn_batches(stream.batches(batch_size), learn)
-    if not rows:
-        if isinstance(stopped, KeyboardInterrupt):
-            raise options.Interrupted("Nothing was learned yet, and no file was written.")
-        raise stopped or ValueError("Nothing was learned: the source has no rows.")
+    check_learned(rows > 0, stopped, "Nothing was learned: the source has no rows.")
     return rows, stopped
 
 
