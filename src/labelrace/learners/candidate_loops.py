@@ -324,8 +324,10 @@ def put_offers_of_row(labels: Any, scores: Any, offers: Any, n_kept: Any, sums: 
 
 
 @kernel
-def put_offers(sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, offers: Any, n_kept: Any) -> None:
+def put_offers(sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, offers: Any, n_kept: Any) -> bool:
     """Put labels that features offer, (n, q), -1 for none, behind the first candidates, and the others behind these.
+
+    Returns True, which tells whoever reads tables that this was done.
 
     Parameters
     ----------
@@ -341,3 +343,4 @@ def put_offers(sums: Any, counts: Any, weights: Any, labels: Any, scores: Any, o
     """
     for row in range(len(labels)):
         put_offers_of_row(labels[row], scores[row], offers[row], n_kept, sums, counts, weights[row])
+    return True

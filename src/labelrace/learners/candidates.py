@@ -102,7 +102,7 @@ def _with_offers(
         return labels, scores
     if decoder.compiled:
         given = asked.with_shifts(), labels, scores, offers, labels.shape[1] - OFFERED
-        if read_all((decoder.sums, decoder.counts), _put_offers, *given):
+        if read_all((decoder.sums, decoder.counts), candidate_loops.put_offers, *given):
             return labels, scores
     n_best, n_offers = labels.shape[1], offers.shape[1]
     n_kept = n_best - OFFERED
@@ -113,11 +113,6 @@ def _with_offers(
     rows, columns = np.nonzero((places >= n_kept) & (places < n_kept + n_offers))
     scores[rows, columns] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, columns])
     return labels, scores
-
-
-def _put_offers(sums: Array, counts: Array, *given: Any) -> bool:
-    candidate_loops.put_offers(sums, counts, *given)
-    return True
 
 
 class LinearForm(NamedTuple):

@@ -27,7 +27,7 @@ import scipy.sparse
 from labelrace.core.hashed_codes import mixed
 from labelrace.core.linalg import as_rows
 from labelrace.learners import residual_table_loops
-from labelrace.learners.versioned_rows import VersionedRows
+from labelrace.learners.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # The bits of a weight that are its owner's tag, and the weight, nearly 0, of a slot that was just taken.
@@ -110,7 +110,7 @@ def _blocks(Z: AnyMatrix, width: int) -> list[slice]:
 def scores(table: VersionedRows, Z: AnyMatrix, labels: IntArray, *, compiled: bool = False) -> Array:
     """Compute what the table adds to the scores of candidates ``labels``, (n, c)."""
     Z, sums = as_rows(Z), np.zeros(labels.shape, np.float32)
-    if compiled and table.read(_summed, _rows(Z, labels), sums) is not None:
+    if compiled and read_all((table,), residual_table_loops.sum_slots, *_rows(Z, labels), sums):
         return sums
     for here in _blocks(Z, labels.shape[1]):
         z = Z[here]
@@ -134,15 +134,6 @@ class _Rows(NamedTuple):
 
 def _rows(Z: AnyMatrix, labels: IntArray) -> _Rows:
     return _Rows(Z.indptr, Z.indices, Z.data, labels)
-
-
-def _bits(array: Array) -> Array:
-    return array.reshape(-1).view(np.uint32)
-
-
-def _summed(array: Array, rows: _Rows, sums: Array) -> Array:
-    residual_table_loops.sum_slots(_bits(array), *rows, sums)
-    return sums
 
 
 def learn(
@@ -180,7 +171,7 @@ def learn(
     for here in _blocks(Z, labels.shape[1]):
         inside = slice(Z.indptr[here.start], Z.indptr[here.stop])
         of_block = base[here], targets[here], _pulls(precision, columns[inside], Z.data[inside], compiled=compiled)
-        changes = None if rows is None else table.read(_compiled_changes, rows.some(here), *of_block)
+        changes = None if rows is None else read_all((table,), _compiled_changes, rows.some(here), *of_block)
         if changes is None:
             changes = _changes(table, Z[here], labels[here], *of_block)
         table = _change(table, *changes, compiled=compiled)
@@ -222,7 +213,7 @@ def _changes(
 def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pulls: Array) -> _Changes:
     """Do the same by compiled loops."""
     given = base, targets, pulls, np.float32(_SLACK), np.float32(_TAKES)
-    return _Changes(*residual_table_loops.find_changes(_bits(array), *rows, *given))
+    return _Changes(*residual_table_loops.find_changes(array, *rows, *given))
 
 
 def _change(
@@ -232,7 +223,7 @@ def _change(
 
     def change(array: Array) -> None:
         if compiled:
-            residual_table_loops.add_steps(_bits(array), places, tags, steps, words, _NEW)
+            residual_table_loops.add_steps(array, places, tags, steps, words, _NEW)
             return
         taken = (words.view(np.uint32) & _TAG) != tags
         weights = array.reshape(-1)

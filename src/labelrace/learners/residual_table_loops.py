@@ -69,25 +69,27 @@ def add_up(words: Any, tags: Any, values: Any, sums: Any) -> None:
 
 
 @kernel
-def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, sums: Any) -> None:
+def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, sums: Any) -> bool:
     """Add the weights of candidates, times the values of their rows, to ``sums``.
+
+    Returns True, which tells whoever reads tables that this was done.
 
     Parameters
     ----------
-    table : (slots,) array of uint32
-        The table.
+    table : (slots, 1) array of float32
     starts, features, values : arrays
         Rows in compressed form.
     labels : (n, c) array
         Candidates.
     sums : (n, c) array of float32
     """
-    size = _longest(starts) * labels.shape[1]
+    bits, size = table.reshape(-1).view(np.uint32), _longest(starts) * labels.shape[1]
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     for row in range(len(labels)):
         first, last = starts[row], starts[row + 1]
-        read_slots(table, features[first:last], labels[row], places, tags, words)
+        read_slots(bits, features[first:last], labels[row], places, tags, words)
         add_up(words, tags, values[first:last], sums[row])
+    return True
 
 
 @kernel
@@ -138,7 +140,7 @@ def find_changes(
     takes : float32
         Share of a slot's weight that a step must have to take it.
     """
-    n_rows, width = base.shape
+    bits, (n_rows, width) = table.reshape(-1).view(np.uint32), base.shape
     size = _longest(starts) * width
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
     weights = words.view(np.float32)
@@ -156,7 +158,7 @@ def find_changes(
             known[n_known], chosen[n_known], scores[c] = c, labels[row, c], 0.0
             # Of what is not known, NaN, nothing is learned.
             n_known += targets[row, c] == targets[row, c]
-        read_slots(table, features[first:last], chosen[:n_known], places, tags, words)
+        read_slots(bits, features[first:last], chosen[:n_known], places, tags, words)
         add_up(words, tags, values[first:last], scores[:n_known])
         for z in range(first, last):
             total += values[z] * pulls[z - starts[0]]
@@ -182,9 +184,10 @@ def find_changes(
 
 
 @kernel
-def add_steps(bits: Any, places: Any, tags: Any, steps: Any, before: Any, new: Any) -> None:
+def add_steps(table: Any, places: Any, tags: Any, steps: Any, before: Any, new: Any) -> None:
     """Add steps to slots; those that are taken begin anew. Of several that take one slot, the last has it."""
-    weights, owners = bits.view(np.float32), before.view(np.uint32)
+    weights, owners = table.reshape(-1), before.view(np.uint32)
+    bits = weights.view(np.uint32)
     for s in range(len(places)):
         if (owners[s] & np.uint32(0xFF)) != tags[s]:
             bits[np.uint64(places[s])] = tags[s] | new

@@ -173,20 +173,6 @@ class VersionedRows:
         store.fill(Z.indices)
         return np.asarray(Z @ store.array[: self.shape[0]])
 
-    def read(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Call a function with the array, which it must not change nor keep; None if the array holds another version.
-
-        For those who look at many places and need little of each. Writers wait meanwhile.
-        """
-        return one_at_a_time(self._store.lock, self._shown, function, *arguments)
-
-    def _shown(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        store = self._store
-        if store.newest() is not self._version:
-            return None
-        store.fill()
-        return function(store.array[: self.shape[0]], *arguments)
-
     def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> VersionedRows:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
         changed = one_at_a_time(self._store.lock, self._exchanged, places, rows, kept)
@@ -292,7 +278,8 @@ def _put(array: Array, places: IntArray, rows: Array) -> None:
 def read_all(tables: Sequence[Any], read: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function with the arrays of tables while nobody changes them; None if one holds another version.
 
-    What is an array already is passed on. Whoever takes the locks of two tables must take them in the same order.
+    The function must neither change the arrays nor keep them. For those who look at many places and need little of
+    each. What is an array already is passed on. Whoever takes the locks of two tables must take them in the same order.
     """
     return Reader(tables).read(read, *arguments)
 
