@@ -395,7 +395,13 @@ def test_polars(trained):
 
 
 @pytest.mark.parametrize(
-    ("first", "rest", "wrong"), [("size,hue", "1,red", "2"), ('{"size": "1", "hue": "red"}', None, "{")]
+    ("first", "rest", "wrong"),
+    [
+        ("size,hue", "1,red", "2"),
+        ('{"size": "1", "hue": "red"}', None, "{"),
+        ('{"size": "1", "hue": "red"}', None, '{"size": NaN}'),
+        ('{"size": "1", "hue": "red"}', None, '{"hue": "\udce9"}'),
+    ],
 )
 def test_rows_of_standard_input_above_an_error_are_delivered(first, rest, wrong):
     lines = [first, *([rest] if rest else []), wrong]

@@ -74,7 +74,7 @@ class JsonTable(Table):
         """Yield the rows as objects, `size` at a time, with their lines; before an error those above it."""
         with open_data(self.path) as file:
             lines = ((number, line.strip()) for number, line in enumerate(file, start=1))
-            objects = ((number, _object(line, self.place(number))) for number, line in lines if line)
+            objects = ((number, read_object(line, self.place(number))) for number, line in lines if line)
             for rows in chunked(objects, size):
                 yield [number for number, _ in rows], [row for _, row in rows]
 
@@ -83,7 +83,7 @@ class JsonTable(Table):
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
         placed, known = zip(lines, map(self.place, numbers), strict=True), list(types)
-        for rows in chunked(self.cells(_object(line, place), types, place, grow=grow) for line, place in placed):
+        for rows in chunked(self.cells(read_object(line, place), types, place, grow=grow) for line, place in placed):
             # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
             names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
             # Of booleans, `cells` has made floats.
@@ -195,7 +195,8 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         return None
 
 
-def _object(line: bytes, place: Place) -> _Row:
+def read_object(line: bytes, place: Place) -> _Row:
+    """Read the JSON object of a line; what is not JSON, such as NaN or a key that is there twice, is refused."""
     try:
         text = line.decode("utf-8-sig" if place.line == 1 else "utf-8")
         row = _DECODER.decode(text)
@@ -206,7 +207,7 @@ def _object(line: bytes, place: Place) -> _Row:
     except (RecursionError, ValueError) as error:
         reason = str(error).partition("\n")[0][:120]
         raise place.error(
-            f"not a JSON object ({reason}); write one object per line, or the file is cut here"
+            f"not a JSON object ({reason}); write one object per line, or the data is cut here"
         ) from error
     if not isinstance(row, dict):
         raise place.error(f"expected a JSON object, found {_repr(row)}; write one object per line")

@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from labelrace.core.linalg import stacked
 from labelrace.exceptions import DataFormatError
 from labelrace.features import TableFeatures
 from labelrace.features.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table
 from labelrace.features.kinds import find_separator
 from labelrace.parameters import shown
 from labelrace.streams import Dataset
-from labelrace.streams.files import chunked
-from labelrace.streams.jsonl import JsonTable, with_keys_once
+from labelrace.streams.files import Place, chunked
+from labelrace.streams.jsonl import JsonTable, read_object
 from labelrace.streams.table import CsvTable, open_table
 from labelrace.tagger.state import TagNames, TagSets
 
@@ -87,17 +88,9 @@ def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterat
 
 def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line, object_pairs_hook=with_keys_once)
-        except DataFormatError as error:
-            raise DataFormatError(f"standard input, row {number}: {error}.") from None
-        except (ValueError, RecursionError) as error:
-            raise DataFormatError(
-                f"standard input, row {number}: this is not JSON ({error}); give an object."
-            ) from None
-        if not isinstance(row, dict):
-            raise DataFormatError(f"standard input, row {number}: expected a JSON object, got {line.strip()[:40]!r}.")
-        yield row
+        place = Place(Path("standard input"), number, "row")
+        # Bytes that were not UTF-8 came as surrogates, which are refused with the row.
+        yield read_object(line.encode(errors="surrogatepass"), place)
 
 
 def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[dict[str, Any]]:
@@ -260,15 +253,12 @@ def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tu
         rows += [[places.setdefault(tag, len(places)) for tag in sorted(names)] for names in truth]
     if not places:
         raise DataFormatError(f"{source}: no row has tags; name the column that holds them.")
-    width = parts[-1].shape[1]
-    for part in parts:
-        part.resize((part.shape[0], width))
     ends = np.cumsum([0, *map(len, rows)])
     indices = np.array([place for row in rows for place in row], dtype=np.int32)
     Y = scipy.sparse.csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(rows), len(places)))
-    X = scipy.sparse.vstack(parts, format="csr")
+    X = stacked(parts)
     name = Path(source).name.partition(".")[0] if isinstance(source, (str, Path)) else "table"
-    mask = np.zeros(width, dtype=bool)
+    mask = np.zeros(X.shape[1], dtype=bool)
     seconds = time.process_time() - start
     names = tuple(features.get_feature_names_out())
     return TaggedDataset(X, Y, names, tuple(places), mask, name, feature_seconds=seconds), features
