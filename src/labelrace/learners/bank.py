@@ -116,7 +116,10 @@ class BankAlgorithm(Algorithm[S]):
         return {"learners": self.bank.state_type}
 
     def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Return why two states cannot be merged exactly: where the learners cannot."""
+        """Return why two states cannot be merged exactly: where there is no `merge`, or the learners cannot."""
+        reason = super().why_unmergeable(one, other)
+        if reason:
+            return reason
         reason = self.bank.why_unmergeable(one.learners, other.learners)  # type: ignore[attr-defined]
         return f"their learners are {self.bank!r}, and {reason}" if reason else None
 

@@ -78,6 +78,7 @@ class BMaD(BankAlgorithm[State]):
     seed: int = 0  # what the local search starts from
 
     state_type = State
+    unmergeable = "each has found a basis in its own first rows"
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
@@ -141,10 +142,6 @@ class BMaD(BankAlgorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities."""
         return scipy.special.expit(self.scores(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged: never, as each has its own basis."""
-        return "each has found a basis in its own first rows"
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far, as long as the basis can still take them in."""

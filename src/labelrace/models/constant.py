@@ -7,7 +7,7 @@ namely the most frequent ones so far; ``negative`` predicts none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,15 +40,11 @@ class Constant(Algorithm[State]):
     majority: bool  # whether the most frequent labels are predicted, or none
 
     state_type = State
+    skips_missing: ClassVar[bool] = True  # as no feature is looked at
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
         return State(np.zeros(schema.n_labels), 0.0, 0.0)
-
-    @property
-    def skips_missing(self) -> bool:
-        """Missing values do no harm, as no feature is looked at."""
-        return True
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Count the labels of a batch."""
@@ -92,10 +88,6 @@ class Constant(Algorithm[State]):
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
-
-    def why_no_new_features(self) -> str | None:
-        """Return why features cannot be added: they can, as none is looked at."""
-        return None
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Go on not looking at features."""

@@ -121,7 +121,7 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class HashedRace(BankAlgorithm[State]):
-    """The algorithm."""
+    """The algorithm. It does not merge exactly; `labelrace.models.hashed_merge` merges well."""
 
     bank: RLS  # the learners of pseudo labels
     aim: str  # what label sets are chosen for; see `labelrace.core.thresholds`
@@ -353,10 +353,6 @@ class HashedRace(BankAlgorithm[State]):
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Estimate probabilities by how often candidates with such scores were present recently."""
         return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged exactly; `labelrace.models.hashed_merge` merges them well."""
-        return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""

@@ -19,7 +19,7 @@ Read, J. and Perez-Cruz, F.: Deep learning for multi-label classification. arXiv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -79,11 +79,8 @@ class RBMFeatures(BankAlgorithm[State]):
     epochs: int
 
     state_type = State
-
-    @property
-    def skips_missing(self) -> bool:
-        """Whether a NaN in ``X`` is a missing value to be skipped: machines take none."""
-        return False
+    unmergeable = "each has hidden units of its own, from its first batch"
+    skips_missing: ClassVar[bool] = False  # machines take no missing value, whatever the learners do
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Draw the machines, without bias."""
@@ -151,10 +148,6 @@ class RBMFeatures(BankAlgorithm[State]):
         """Turn log odds into probabilities; map the values of regressors, -1 to 1, into (0, 1)."""
         scores = self.scores(derived, X)
         return expit(scores) if self.bank.task == "classification" else soft_clip((scores + 1.0) / 2.0)
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two states cannot be merged: each has its own machines."""
-        return "each has hidden units of its own, from its first batch"
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: where learners cannot."""
