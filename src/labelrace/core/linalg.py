@@ -276,6 +276,27 @@ def stacked(parts: Sequence[AnyMatrix], width: int = 0) -> AnyMatrix:
     return scipy.sparse.vstack(wide, format="csr") if are_sparse else np.concatenate(wide)
 
 
+def with_last_rows(
+    parts: Sequence[Array], X: AnyMatrix, most: int | None = None
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Append rows to values, indices and starts of compressed rows, and keep the last ``most`` of them; None for all.
+
+    Examples
+    --------
+    >>> none = np.zeros(0), np.zeros(0, int), np.zeros(1, int)
+    >>> values, indices, starts = with_last_rows(none, np.array([[1.0, 2.0], [0.0, 3.0]]), most=1)
+    >>> values.tolist(), indices.tolist(), starts.tolist()
+    ([3.0], [1], [0, 1])
+    """
+    (values, indices, starts), X = parts, as_rows(X)
+    left_out = 0 if most is None else max(0, len(starts) - 1 + X.shape[0] - most)
+    starts = np.concatenate([starts, X.indptr[1:] + starts[-1]])[left_out:]
+    first = int(starts[0])
+    of_X = slice(max(0, first - len(values)), None)
+    joined = np.concatenate([values[first:], X.data[of_X]]).astype(float, copy=False)
+    return joined, np.concatenate([indices[first:], X.indices[of_X]]), starts - first
+
+
 def _widened(X: AnyMatrix, width: int) -> AnyMatrix:
     """Append columns of zeros."""
     if not scipy.sparse.issparse(X):

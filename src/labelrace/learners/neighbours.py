@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.core.linalg import as_rows, stacked
+from labelrace.core.linalg import stacked, with_last_rows
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -96,12 +96,7 @@ def newest(rows: Rows, X: AnyMatrix, count: int) -> Rows:
         return Rows(np.concatenate([before[max(0, len(before) + len(X) - count) :], X], dtype=float), None, None, None)
     if rows.dense is not None or not scipy.sparse.issparse(X):
         return stored(joined(rows, X)[-count:])
-    X = as_rows(X)
-    first = max(0, len(rows.indptr) - 1 + X.shape[0] - count)  # type: ignore[arg-type]
-    indptr = np.concatenate([rows.indptr, X.indptr[1:] + rows.indptr[-1]])[first:]  # type: ignore[index]
-    start = int(indptr[0])
-    data = np.concatenate([rows.data, X.data])[start:].astype(float, copy=False)
-    return Rows(None, data, np.concatenate([rows.indices, X.indices])[start:], indptr - start)
+    return Rows(None, *with_last_rows(rows[1:], X, count))  # type: ignore[arg-type]
 
 
 class Scale(NamedTuple):

@@ -63,12 +63,3 @@ def inverse_of(values: FloatArray, vectors: FloatArray, alpha: float) -> FloatAr
     sums = inverse.sum(axis=1)
     inverse -= np.outer(sums, sums / (INTERCEPT + sums.sum()))
     return inverse
-
-
-def with_means(H: FloatArray) -> FloatArray:
-    """Put each target's mean where it is not known, 0 where it never is."""
-    missing = np.isnan(H)
-    if not missing.any():
-        return H
-    means = np.where(missing, 0.0, H).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
-    return np.where(missing, means, H)

@@ -39,12 +39,13 @@ import numpy as np
 import scipy.sparse
 
 from labelrace import parameters
+from labelrace.core import missing_labels
 from labelrace.learners import columns, products, scaling, steps, threads
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of, with_means
+from labelrace.learners.penalty import ALPHAS, INTERCEPT, best_alpha, inverse_of
 from labelrace.learners.scaling import ScalingState
 from labelrace.learners.steps import Work, check_finite, learn_blocks
-from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -234,7 +235,7 @@ class RLS(Bank[RLSState]):
         Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
         H = columns.dense_floats(H)
         if self.binary:
-            H = with_means(H)
+            H = missing_labels.fill_with_means(H)
         with threads.limited(len(H)):
             return self._solved(scaled, Z, touched, H)
 
@@ -409,18 +410,12 @@ class RLS(Bank[RLSState]):
         """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
         if not columns.all_numeric(state.scaling.n_values):
             return state
-        state = state._replace(scaling=scaling.reset(state.scaling, features), warm_up=state.warm_up.without(features))
-        if state.scaling.length:
-            weights, gained = np.array(state.weights), np.array(state.gained)
-            weights[features], gained[features] = 0.0, 0.0
-            return state._replace(weights=weights, gained=gained)
-        # Also where they are arrays, as in a model that was just loaded.
-        zeros = np.zeros((len(features), len(state.intercepts)), self._dtype), np.zeros((len(features), 2))
-        tables: Any = (
-            VersionedRows.of(state.weights).replaced(features, zeros[0]),
-            VersionedRows.of(state.gained).replaced(features, zeros[1]),
+        return state._replace(
+            scaling=scaling.reset(state.scaling, features),
+            weights=with_rows(state.weights, features, np.zeros((len(features), len(state.intercepts)))),
+            gained=with_rows(state.gained, features, np.zeros((len(features), 2))),
+            warm_up=state.warm_up.without(features),
         )
-        return state._replace(weights=tables[0], gained=tables[1])
 
     def reordered(self, state: RLSState, targets: IntArray | None, features: IntArray) -> RLSState:
         """Put targets and features in another order; a buffer of first rows must have been used up."""

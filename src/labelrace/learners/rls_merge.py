@@ -32,7 +32,7 @@ from labelrace.learners import products
 from labelrace.learners.penalty import INTERCEPT
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.versioned_rows import VersionedRows, rows_of
+from labelrace.learners.versioned_rows import rows_of, with_rows
 from labelrace.learners.warm_up import WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -91,7 +91,7 @@ class Joint(NamedTuple):
     def between(self, share: float) -> RLSState:
         """Return the model that is a share of the way from the mean to the sum, of columns that all shards have met."""
         weights, intercepts = self._weights(share, slice(None)), self._intercepts(share)
-        return self.state._replace(weights=_replaced(self.state.weights, self.touched, weights), intercepts=intercepts)
+        return self.state._replace(weights=with_rows(self.state.weights, self.touched, weights), intercepts=intercepts)
 
     def _weights(self, share: float, places: Any) -> Array:
         overlap = (1.0 - share) / (1.0 + (self.n_shards - 1.0) * share)
@@ -223,7 +223,7 @@ def joint(start: RLSState, gains: Gains) -> Joint:
     unused = rows_of(start.gained, gains.touched)[:, 0] == 0.0
     state = start._replace(
         scaling=_of_rows(gains.scaling, start.scaling, fading),
-        gained=_replaced(start.gained, gains.touched, (precision - start.alpha) / faded),
+        gained=with_rows(start.gained, gains.touched, (precision - start.alpha) / faded),
         fading=faded,
         in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
         intercept_gained=intercept_precision - INTERCEPT,
@@ -249,15 +249,6 @@ def _times(weights: Array, precision: FloatArray, young: BoolArray) -> Array:
     if young.any():
         product[:, young] = weights[:, young] * factors[:, 1:]
     return product
-
-
-def _replaced(array: Any, touched: IntArray, rows: Array) -> Any:
-    """Put other rows in the place of some."""
-    if isinstance(array, VersionedRows):
-        return array.replaced(touched, rows)
-    changed = np.array(array)
-    changed[touched] = rows
-    return changed
 
 
 def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:

@@ -379,6 +379,15 @@ def replaced_rows(array: Any, places: IntArray | slice, rows: Array, kept: Array
     return rows if isinstance(places, slice) else VersionedRows.of(array).replaced(places, rows, kept)
 
 
+def with_rows(array: Any, places: IntArray, rows: Array) -> Any:
+    """Put other rows at some places of a table, or of an array, which is copied."""
+    if isinstance(array, VersionedRows):
+        return array.replaced(places, rows)
+    changed = np.array(array)
+    changed[places] = rows
+    return changed
+
+
 def product_of(Z: AnyMatrix, array: Any) -> Array:
     """Compute the product of some rows with a table or an array."""
     return array.times(Z) if isinstance(array, VersionedRows) else np.asarray(Z @ array)

@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import with_last_rows
 from labelrace.learners.products import SPARSE_BLOCK
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -38,12 +39,7 @@ class WarmUp(NamedTuple):
 
     def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
         """Append a batch, which may have more columns."""
-        n = len(self.indptr) - 1
-        rows, targets = (
-            scipy.sparse.vstack([scipy.sparse.csr_array(old, shape=(n, new.shape[1])), scipy.sparse.csr_array(new)])
-            for new, old in ((X, self[:3]), (Y, self[3:6]))
-        )
-        return WarmUp(*_parts(rows), *_parts(targets), self.n_used)
+        return WarmUp(*with_last_rows(self[:3], X), *with_last_rows(self[3:6], Y), self.n_used)
 
     def without(self, features: IntArray) -> WarmUp:
         """Make the values of some features 0: their columns stand for others now."""
@@ -82,9 +78,3 @@ def first_rows(n: int) -> tuple[IntArray, IntArray]:
     others = np.setdiff1d(np.arange(n), first, assume_unique=True)
     n_blocks = -(-len(others) // SPARSE_BLOCK)
     return first, others[np.argsort(np.arange(len(others)) % max(n_blocks, 1), kind="stable")]
-
-
-def _parts(rows: AnyMatrix) -> tuple[FloatArray, IntArray, IntArray]:
-    """Take sparse rows apart."""
-    rows = scipy.sparse.csr_array(rows)
-    return rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp)

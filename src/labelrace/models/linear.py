@@ -25,7 +25,7 @@ from labelrace.core.schema import Schema
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import columns, products, scaling, threads
 from labelrace.learners.scaling import ScalingState
-from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.models.base import OnlineClassifier
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -59,11 +59,7 @@ class LinearAlgorithm(Algorithm[State]):
 
     state_type = State
     learns_missing_labels: ClassVar[bool] = True
-
-    @property
-    def skips_missing(self) -> bool:
-        """Whether a NaN in ``X`` is a missing value: it counts as the mean, or as zero in sparse data."""
-        return True
+    skips_missing: ClassVar[bool] = True  # a missing value counts as the mean, or as zero in sparse data
 
     @abstractmethod
     def step(
@@ -219,16 +215,12 @@ class LinearAlgorithm(Algorithm[State]):
         """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
         if not columns.all_numeric(state.scaling.n_values):
             return state
-
-        def cleared(array: Any) -> Any:
-            if not state.scaling.length:
-                return VersionedRows.of(array).replaced(features, np.zeros((len(features), len(state.intercepts))))
-            array = np.array(array)
-            array[features] = 0.0
-            return array
-
-        scaled = scaling.reset(state.scaling, features)
-        return state._replace(scaling=scaled, weights=cleared(state.weights), gained=cleared(state.gained))
+        zeros = np.zeros((len(features), len(state.intercepts)))
+        return state._replace(
+            scaling=scaling.reset(state.scaling, features),
+            weights=with_rows(state.weights, features, zeros),
+            gained=with_rows(state.gained, features, zeros),
+        )
 
 
 class LinearClassifier(OnlineClassifier):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core import hashed_codes
+from labelrace.core.linalg import with_last_rows
 from labelrace.core.monitoring import Watch
 from labelrace.learners import code_decoder, residual_table
 from labelrace.learners.rls import RLS, RLSState
@@ -59,9 +60,7 @@ def as_matrix(recent: Recent, learners: RLSState) -> AnyMatrix:
 
 def with_rows(recent: Recent, X: AnyMatrix) -> Recent:
     """Append rows, and leave out the oldest."""
-    known = scipy.sparse.csr_array((recent.values, recent.indices, recent.indptr), (len(recent.indptr) - 1, X.shape[1]))
-    rows = scipy.sparse.vstack([known, scipy.sparse.csr_array(X)], format="csr")[-_RECENT_ROWS:]
-    return Recent(rows.data.astype(float), rows.indices.astype(np.intp), rows.indptr.astype(np.intp))
+    return Recent(*with_last_rows(recent, X, _RECENT_ROWS))
 
 
 def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: float, X: AnyMatrix) -> hashed.State:
