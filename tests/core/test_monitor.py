@@ -73,7 +73,7 @@ def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
     watched, loops = new_monitor(6), Loops(6)
     for number, n in enumerate(sizes):
         scores, labels = some_rows(seed + number, n, unknown=unknown, rise=rise)
-        watched = monitor(watched, scores, labels)
+        watched = monitor(watched, scores, labels)[0]
         loops.learn(scores, labels)
     np.testing.assert_allclose(watched.offsets, loops.offsets, atol=1e-12)
     np.testing.assert_allclose(watched.present, loops.counts)
@@ -86,7 +86,7 @@ def test_loops_over_rows_and_labels(seed, sizes, unknown, rise):
 def test_a_label_that_is_predicted_too_often_gets_an_offset():
     watched = new_monitor(6)
     for number in range(60):
-        watched = monitor(watched, *some_rows(number, 100, rise=0.25))
+        watched = monitor(watched, *some_rows(number, 100, rise=0.25))[0]
     assert watched.offsets[0] > 0.02
     assert monitoring.best_share(watched) == 2
     assert np.abs(watched.offsets).max() <= 0.15
@@ -98,12 +98,12 @@ def test_offsets_that_do_harm_are_not_taken():
     for number in range(5):
         before = watched.offsets
         scores, labels = some_rows(number, 200)
-        watched = monitor(watched, scores - 0.15 * labels, labels)._replace(offsets=before)
+        watched = monitor(watched, scores - 0.15 * labels, labels)[0]._replace(offsets=before)
     assert monitoring.best_share(watched) == 0
 
 
 def test_new_labels_have_no_offset():
-    watched = monitor(new_monitor(3), *some_rows(0, 50, 3))
+    watched = monitor(new_monitor(3), *some_rows(0, 50, 3))[0]
     grown = monitoring.grow_monitor(watched, 5)
     np.testing.assert_array_equal(grown.offsets, [*watched.offsets, 0.0, 0.0])
     np.testing.assert_array_equal(grown.present, [*watched.present, 0.0, 0.0])
@@ -118,7 +118,7 @@ def test_the_share_of_the_best_score():
 
 @pytest.mark.parametrize("n", [1, 500])
 def test_rows_of_which_nothing_is_predicted_nor_present(n):
-    watched = monitor(new_monitor(2), np.zeros((n, 2)), np.zeros((n, 2)))
+    watched = monitor(new_monitor(2), np.zeros((n, 2)), np.zeros((n, 2)))[0]
     assert watched.f1.tolist() == [n] * 3
     np.testing.assert_array_equal(watched.offsets, 0.0)
 
@@ -140,7 +140,7 @@ def test_rows_of_which_nothing_is_predicted_nor_present(n):
     rise=st.sampled_from([-0.6, 0.0, 0.3]),
 )
 def test_compiled_loops_count_the_same(loops, seed, sizes, unknown, rise):
-    watched = monitor(new_monitor(6), *some_rows(seed, 20, unknown=unknown, rise=rise))
+    watched = monitor(new_monitor(6), *some_rows(seed, 20, unknown=unknown, rise=rise))[0]
     for number, n in enumerate(sizes):
         scores, labels = some_rows(seed + number + 1, n, unknown=unknown, rise=rise)
         # Outside of all bins, and equal ones.

@@ -31,13 +31,13 @@ class Naive:
         filled = np.where(np.isnan(Y), np.nanmean(np.vstack([Y, np.zeros_like(Y[:1]) * np.nan]), axis=0), Y)
         start = self.bank.start(self.bank.init(np.zeros(M, int), self.n_labels), X, Y)
         self.learners = start.state
-        self.monitor = monitoring.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
+        self.monitor, _ = monitoring.monitor(self.monitor, start.left_out(np.nan_to_num(filled)), Y)
 
     def go_on(self, X, Y):
         scores = self.scores(X)
         self.waiting += [(scores[row], Y[row]) for row in self.monitored(Y)]
         if len(self.waiting) >= 32:
-            self.monitor = monitoring.monitor(
+            self.monitor, _ = monitoring.monitor(
                 self.monitor, *(np.array(part) for part in zip(*self.waiting, strict=True))
             )
             self.waiting = []

@@ -48,7 +48,7 @@ class Histograms(NamedTuple):
 
 
 class Monitor(NamedTuple):
-    """What monitored rows have shown."""
+    """What was counted of monitored rows: scores, how often labels are present and chosen, and the F of the rows."""
 
     histograms: Histograms  # counts of the scores less none, half or all of the offsets
     offsets: Annotated[FloatArray, "o"]  # how far a label's scores are too high
@@ -107,16 +107,14 @@ def best_share(watched: Monitor) -> int:
     return int(np.argmax(watched.f1 / max(watched.f1_rows, 1.0) + _WORTH * SHARES))
 
 
-def monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Monitor:
+def monitor(
+    watched: Monitor, scores: FloatArray, labels: FloatArray, *, compiled: bool = False
+) -> tuple[Monitor, FloatArray]:
     """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known.
 
-    ``compiled`` tells to count by a compiled loop, which gives the same.
+    Returns also the errors of the rows (`drift.clipped_errors`). ``compiled`` tells to count by a compiled loop, which
+    gives the same.
     """
-    return _monitor(watched, scores, labels, compiled)[0]
-
-
-def _monitor(watched: Monitor, scores: FloatArray, labels: FloatArray, compiled: bool) -> tuple[Monitor, FloatArray]:
-    """Do so, and compute the errors of the rows (`drift.clipped_errors`)."""
     n = len(scores)
     count = _count_compiled if compiled and watched.histograms.rows else _count
     histograms, f1, surplus, present, errors = count(watched, scores, labels)
@@ -172,7 +170,7 @@ def _count_compiled(watched: Monitor, scores: FloatArray, labels: FloatArray) ->
 
 
 class Watch(NamedTuple):
-    """What monitored rows have shown."""
+    """All that a model knows of its monitored rows: the counts, the rows that are to be counted, and the errors."""
 
     monitor: Monitor  # counts of scores, and offsets, for thresholds and probabilities
     # Scores and labels of monitored rows that are not counted yet: an array, or a `RowBuffer` of them.
@@ -235,17 +233,12 @@ def room_for_row(watch: Watch) -> tuple[RowBuffer, FloatArray] | None:
     return waiting.with_room() if is_ready else None
 
 
-def with_row(watch: Watch, waiting: RowBuffer) -> Watch:
-    """Return what is known after a row was written to where there is `room_for_row`."""
-    return Watch(watch.monitor, waiting, watch.by_label, watch.drift)  # type: ignore[arg-type]
-
-
 def add_together(watch: Watch, scores: FloatArray, labels: FloatArray, *, compiled: bool = False) -> Watch:
     """Count the scores of some rows, and note their errors."""
     if len(watch.by_label.seen):
         by_label = thresholds.add_label_scores(watch.by_label, thresholds.adjusted(scores), labels)
         watch = watch._replace(by_label=by_label)
-    watched, errors = _monitor(watch.monitor, scores, labels, compiled)
+    watched, errors = monitor(watch.monitor, scores, labels, compiled=compiled)
     return watch._replace(monitor=watched, drift=drift.add(watch.drift, errors))
 
 

@@ -76,7 +76,7 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRace(BankAlgorithm[State]):
-    """The algorithm."""
+    """The algorithm. It does not merge exactly; `labelrace.models.joining` merges well."""
 
     bank: RLS  # the learners of labels
     aim: str  # what label sets are chosen for; see `labelrace.core.thresholds`
@@ -184,7 +184,7 @@ class LabelRace(BankAlgorithm[State]):
         if after is None:
             waiting.withdraw()
             return None
-        watch = monitoring.with_row(watch, waiting)
+        watch = Watch(watch.monitor, waiting, watch.by_label, watch.drift)  # type: ignore[arg-type]
         return State(after, watch, state.n_drifts, state.single_rows + 1.0, state.recent, ())
 
     def monitored(
@@ -286,10 +286,6 @@ class LabelRace(BankAlgorithm[State]):
     def row_search(self, derived: Derived) -> RowSearch | None:
         """Return what finds the best labels of one row, where labels are compressed."""
         return None if derived.compressed is None else self.in_codes.row_search(derived.compressed)
-
-    def why_unmergeable(self, one: State, other: State) -> str | None:
-        """Return why two models cannot be merged exactly; `labelrace.models.joining` merges them well."""
-        return "what they have learned depends on the order of the rows"
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order."""
