@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labelrace.distributed.cluster import connected, engine
+from labelrace.distributed.cluster import connected
 from labelrace.evaluation import run
 from labelrace.evaluation.records import Record
 from labelrace.evaluation.workers import Task, records_of
@@ -41,7 +41,6 @@ def evaluate(
     -------
     dict from dataset to (manifest, records)
     """
-    engine()
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     results = {}
     with connected(client, workers=workers, scheduler=scheduler) as connection:

@@ -19,8 +19,9 @@ from labelrace import parameters
 from labelrace.distributed import label_learning, learning
 from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
-from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, row_count, unshared
+from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
 from labelrace.exceptions import DistributedError
+from labelrace.streams.dataset import row_count
 from labelrace.tagger import Tagger
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.

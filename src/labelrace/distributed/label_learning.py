@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from labelrace.core import monitoring
 from labelrace.distributed import learning
 from labelrace.distributed.learning import Begun, Joined, Settings
-from labelrace.distributed.sources import row_count
 from labelrace.models import label_shards
 from labelrace.models.label_shards import Monitored, Part, Watched
+from labelrace.streams.dataset import row_count
 
 
 class Learned(NamedTuple):

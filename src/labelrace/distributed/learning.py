@@ -17,10 +17,11 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core import linalg
-from labelrace.distributed.sources import read_batches, row_count
+from labelrace.distributed.sources import read_batches
 from labelrace.features.cells import Table, stacked
 from labelrace.models import shards
 from labelrace.models.naming import NamedRows
+from labelrace.streams.dataset import row_count
 from labelrace.tagger import Tagger, merging
 from labelrace.tagger.state import f1
 from labelrace.typing import IntArray

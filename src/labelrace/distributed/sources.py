@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError
 from labelrace.features.cells import Table, read_table
+from labelrace.streams.dataset import row_count
 
 # Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
 _WANTED = 192
@@ -313,13 +314,6 @@ def _cut(batch: Any, first: int, last: int) -> Any:
     if isinstance(batch, Table):
         return batch.taken(range(first, last))
     return tuple(part[first:last] for part in batch)
-
-
-def row_count(X: Any) -> int:
-    """Count the rows of whatever features come in."""
-    if isinstance(X, dict):
-        return len(next(iter(X.values()), ()))
-    return int(X.shape[0] if hasattr(X, "shape") else len(X))
 
 
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:

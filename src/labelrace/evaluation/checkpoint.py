@@ -9,7 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -81,13 +81,6 @@ class Checkpoint:
         names = ("batch", "start", "end", "whole", "measures", "seconds", "memory")
         record = {"kind": "batch"} | {name: getattr(self, name) for name in names} | {"measures": measures}
         return record if self.tested else record | {"tested": False}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Make a checkpoint from a record of kind "batch"; what else the record holds is left out."""
-        measures = {name: math.nan if value is None else value for name, value in record["measures"].items()}
-        given = {name: record[name] for name in cls.__dataclass_fields__ if name in record}
-        return cls(**given | {"measures": measures})
 
 
 def averages(checkpoints: Iterable[Checkpoint]) -> dict[str, float]:
@@ -278,9 +271,14 @@ def _columns(model: Any, best: list[list[tuple[Any, float]]], width: int) -> Int
     """Return the columns of the best labels, which have names where the model knows names; -1 where there are fewer."""
     names = getattr(model, "label_names_", None)
     places = None if names is None else {name: place for place, name in enumerate(names)}
-    columns = np.full((len(best), width), -1)
-    for row, found in zip(columns, best, strict=True):
-        row[: len(found)] = [label if places is None else places[label] for label, _ in found]
+    return padded([[label if places is None else places[label] for label, _ in row] for row in best], width)
+
+
+def padded(lists: Sequence[Sequence[int]], width: int) -> IntArray:
+    """Return lists of columns as the rows of a matrix, with -1 where a list is shorter than `width`."""
+    columns = np.full((len(lists), width), -1)
+    for row, found in zip(columns, lists, strict=True):
+        row[: len(found)] = found
     return columns
 
 

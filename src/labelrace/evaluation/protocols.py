@@ -19,6 +19,7 @@ from labelrace import parameters
 from labelrace.evaluation.checkpoint import BatchTest, Checkpoint, Observer, Stopwatch, memory_meter
 from labelrace.measures.inputs import are_label_sets
 from labelrace.streams.cells import canonical_rows
+from labelrace.streams.dataset import row_count
 from labelrace.typing import IntArray
 
 
@@ -114,7 +115,7 @@ def _test_and_train(
     pending: deque[tuple[Any, Any]] = deque()
     with memory_meter(memory) as peak:
         for number, (X, Y) in enumerate(batches):
-            start, end = end, end + _row_count(X)
+            start, end = end, end + row_count(X)
             whole_size = whole_size or end
             watch, tested = Stopwatch(), number > delay
             values = test(model, X, Y, watch) if tested else {}
@@ -193,7 +194,7 @@ def holdout(
     test, rng = BatchTest(measures, observer), np.random.default_rng(seed)
     hider = LabelHider(model, missing, rng)
     X, Y = _all_rows(data, batch_size)
-    train, held_out = _split(_row_count(X), test_share, rng)
+    train, held_out = _split(row_count(X), test_share, rng)
     size = batch_size if _is_online(model) else len(train)
     parts = (train[start : start + size] for start in range(0, len(train), size))
     batches = ((_take(X, rows), _take(Y, rows)) for rows in parts)
@@ -213,7 +214,7 @@ def _train_and_test(
     end = 0
     with memory_meter(memory) as peak:
         for number, (X, Y) in enumerate(batches):
-            start, end = end, end + _row_count(X)
+            start, end = end, end + row_count(X)
             shown, watch = hider.hide(Y), Stopwatch()
             with watch.timing("learn"):
                 for _ in range(times):
@@ -332,8 +333,3 @@ def _stack(parts: Sequence[Any]) -> Any:
 
 def _take(rows: Any, places: IntArray) -> Any:
     return [rows[place] for place in places] if isinstance(rows, list) else rows[places]
-
-
-def _row_count(X: Any) -> int:
-    """Return the number of rows of an array, a sparse matrix, a data frame or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -16,6 +16,9 @@ from scipy import stats
 
 from labelrace.typing import FloatArray
 
+# Values that differ only by the order in which they were summed are ties, if they are rounded to so many digits.
+TIE_DIGITS = 12
+
 
 def rank(
     values: npt.ArrayLike,

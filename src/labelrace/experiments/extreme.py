@@ -23,6 +23,7 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
+from labelrace.evaluation.checkpoint import padded
 from labelrace.experiments.baselines import row_dicts, vowpal_rows
 from labelrace.experiments.datasets import Source, find_datasets
 from labelrace.experiments.plan import OnProgress, Step
@@ -146,7 +147,7 @@ class _Model:
         return self._model.partial_fit(X, Y)
 
     def best(self, X: AnyMatrix) -> IntArray:
-        return _padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)])
+        return padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)], _BEST)
 
     def sets(self, X: AnyMatrix) -> AnyMatrix:
         return self._model.predict(X)
@@ -199,20 +200,13 @@ class _LabelTree:
 
     def best(self, X: AnyMatrix) -> IntArray:
         # The list may begin with the prediction of another row.
-        return _padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in vowpal_rows(X)])
+        return padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in vowpal_rows(X)], _BEST)
 
     def sets(self, X: AnyMatrix) -> None:
         return None
 
     def size(self) -> float:
         return float(_TREE_BYTES << self._bits)
-
-
-def _padded(lists: Sequence[Sequence[int]]) -> IntArray:
-    best = np.full((len(lists), _BEST), -1)
-    for row, found in zip(best, lists, strict=True):
-        row[: len(found)] = found
-    return best
 
 
 def run_extreme(

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from labelrace.evaluation import Friedman, friedman, is_loss, rank
+from labelrace.evaluation.ranks import TIE_DIGITS
 from labelrace.measures import PAPER_MEASURES
 from labelrace.report.figures import Chart, Ranks, critical_differences
 from labelrace.report.runs import mean
@@ -17,8 +18,6 @@ from labelrace.report.text import as_value, measure_label
 # The mean over the paper's five measures.
 OVERALL = "overall"
 CALIBRATION = "calibration_error"
-# Values that differ only by the order in which they were summed are ties.
-_TIE_DIGITS = 12
 
 
 class RankTable(NamedTuple):
@@ -42,7 +41,7 @@ def average_ranks(
     measures: Sequence[str],
     value: Callable[[str, str, str], float],
     ties: Literal["min", "average"] = "average",
-    digits: int = _TIE_DIGITS,
+    digits: int = TIE_DIGITS,
 ) -> RankTable:
     """Rank methods on each dataset by each measure, and average the ranks over datasets.
 

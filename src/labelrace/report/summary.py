@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from labelrace.evaluation import is_loss, rank
+from labelrace.evaluation.ranks import TIE_DIGITS
 from labelrace.report.runs import PHASES, Run, Runs, curves, group_records, labels, mean, plain, value_of
 from labelrace.report.text import as_significant, as_value, decimals_for, listing, measure_label, plural
 
@@ -17,8 +18,6 @@ Summary: TypeAlias = dict[str, Any]
 
 # Running time is the model's: measuring is not part of it.
 _TIMED = ("features", "predict", "learn")
-# Values that differ only by the order in which they were summed are ties.
-_TIE_DIGITS = 12
 # The measure by which a sentence tells how much better one model is, if it was measured.
 MAIN_MEASURE = "micro_f1"
 # The most names that are listed of labels that appeared together; the others are counted.
@@ -197,7 +196,7 @@ def _rank(models: list[dict[str, Any]], measures: Sequence[str]) -> None:
 def _ranks(values: Sequence[float | None], lower: bool) -> list[int | None]:
     """Return each value's rank, None for None; ties share the better one."""
     numbers = [np.nan if value is None else value for value in values]
-    places = rank(numbers, lower_is_better=lower, digits=_TIE_DIGITS)
+    places = rank(numbers, lower_is_better=lower, digits=TIE_DIGITS)
     return [None if value is None else int(place) for value, place in zip(values, places, strict=True)]
 
 

@@ -212,7 +212,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         x : dict
             Features. Those that are not known are ignored.
         """
-        if not self._knows_something():
+        if not self.classifier.is_fitted:
             return _Predicted()
         present = self.classifier.predict_row(self._asked(x))
         return _Predicted(zip_longest(self._labels.places, present, fillvalue=False))
@@ -225,7 +225,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         x : dict
             Features. Those that are not known are ignored.
         """
-        if not self._knows_something():
+        if not self.classifier.is_fitted:
             return _Likely()
         present = self.classifier.predict_proba(self._named(self._asked(x)))[0].tolist()
         pairs = zip_longest(self._labels.places, present, fillvalue=0.0)
@@ -279,7 +279,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     def _frame(self, X: Any, predict: Any, kind: type) -> Any:
         import pandas as pd
 
-        labels = list(self._labels.places) if self._knows_something() else []
+        labels = list(self._labels.places) if self.classifier.is_fitted else []
         predicted: Array = np.zeros((len(X), len(labels)), dtype=kind)
         if labels and len(X):
             width = self.classifier.n_features_in_
@@ -287,9 +287,6 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             found = predict(self._named(rows.matrix(asked, width)))
             predicted[:, : found.shape[1]] = found
         return pd.DataFrame(predicted, index=X.index, columns=pd.Index(labels, dtype=object))
-
-    def _knows_something(self) -> bool:
-        return bool(self.classifier.is_fitted)
 
     def _read(self, x: Any) -> Named:
         """Read a row's features, and refuse what is not finite unless it is missing and may be."""

@@ -214,6 +214,13 @@ def nominal_texts(stream: Stream) -> dict[int, tuple[str, ...]]:
     return {column: known[column] if column in known else numbered[column] for column in columns}
 
 
+def row_count(X: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix, a data frame, a list, or a dict of columns."""
+    if isinstance(X, dict):
+        return len(next(iter(X.values()), ()))
+    return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
 def collect(stream: Stream) -> Dataset:
     """Return the whole stream as a `Dataset`."""
     if isinstance(stream, Dataset):
