@@ -212,20 +212,29 @@ class RLS(Bank[RLSState]):
 
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
-        if self.must_begin_anew(state):
-            state = self.init(state.scaling.n_values, H.shape[1])
-        if state.rows == 0:
-            first, others = first_rows(X.shape[0])
-            buffer = WarmUp.empty().with_batch(X[first], H[first])
-            state = self.start(state, X[first], H[first]).state._replace(warm_up=buffer.used())
-            return self.update(state, X[others], H[others]) if len(others) else state
+        known, X, H = self.rows_to_learn(state, X, H)
+        if known is not None:
+            return self.learn(known, X, H)
+        first, others = first_rows(X.shape[0])
+        begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
+        return self.learn(begun, X[others], H[others]) if len(others) else begun
+
+    def rows_to_learn(
+        self, state: RLSState, X: AnyMatrix, Y: AnyMatrix
+    ) -> tuple[RLSState | None, AnyMatrix, AnyMatrix]:
+        """Decide how a batch is learned: return the state to go on from, None to begin from nothing, and the rows.
+
+        The first rows are kept, with targets ``Y``, as long as they are few: whenever they have doubled, all that was
+        learned is given up, and the model begins again with all of them.
+        """
+        if state.rows == 0 or self.must_begin_anew(state):
+            return None, X, Y
         if not state.warm_up.n_used:
-            return self.learn(state, X, H)
-        buffer = state.warm_up.with_batch(X, H)
-        if not buffer.is_due():
-            return self.learn(state, X, H)._replace(warm_up=buffer)
-        rows, targets = buffer.rows(X, H.shape[1])
-        return self.update(self.init(state.scaling.n_values, H.shape[1]), rows, columns.dense(targets))
+            return state, X, Y
+        kept = state.warm_up.with_batch(X, Y)
+        if kept.is_due():
+            return None, *kept.rows(X, Y.shape[1])
+        return state._replace(warm_up=kept), X, Y
 
     def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
         """Learn the first rows exactly: scale them, choose the penalty on them, and solve."""

@@ -1,6 +1,7 @@
 """The first rows of a stream with their targets, kept until there are enough of them.
 
-`labelrace.learners.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`.
+`labelrace.learners.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`: what becomes of
+a batch is decided in `RLS.rows_to_learn`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ class WarmUp(NamedTuple):
         none = (np.zeros(0), np.zeros(0, np.intp), np.zeros(1, np.intp))
         return cls(*none, *none, 0.0)
 
+    @classmethod
+    def of(cls, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
+        """Keep rows that are learned exactly; none where twice as many would be too many."""
+        n = X.shape[0]
+        return cls.empty().with_batch(X, Y)._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else cls.empty()
+
     def with_batch(self, X: AnyMatrix, Y: AnyMatrix) -> WarmUp:
         """Append a batch, which may have more columns."""
         return WarmUp(*with_last_rows(self[:3], X), *with_last_rows(self[3:6], Y), self.n_used)
@@ -55,11 +62,6 @@ class WarmUp(NamedTuple):
         X = scipy.sparse.csr_array(self[:3], shape=(n, like.shape[1]))
         Y = scipy.sparse.csr_array(self[3:6], shape=(n, n_targets))
         return (X if scipy.sparse.issparse(like) else X.toarray()), Y
-
-    def used(self) -> WarmUp:
-        """Return the buffer after its rows were learned exactly: empty where twice as many would be too many."""
-        n = len(self.indptr) - 1
-        return self._replace(n_used=float(n)) if 2 * n <= EXACT_ROWS else WarmUp.empty()
 
 
 def first_rows(n: int) -> tuple[IntArray, IntArray]:

@@ -115,32 +115,25 @@ class LabelRace(BankAlgorithm[State]):
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
-        if self.bank.must_begin_anew(state.learners):
-            state = self._empty(state.learners.scaling.n_values, Y.shape[1])
-        learners = state.learners
-        if learners.rows == 0:
-            first, others = first_rows(X.shape[0])
-            if not self.fits(self.bank.n_columns(learners, X[first]), Y.shape[1]):
-                empty = self.in_codes.empty(learners.scaling.n_values, Y.shape[1])
-                return self.become(self.in_codes.update(empty, X, Y))
-            begun = self._begin(state, X[first], Y[first])
-            return self.update(begun, X[others], Y[others]) if len(others) else begun
-        if not learners.warm_up.n_used:
-            return self._continue(state, X, Y, derived)
-        buffer = learners.warm_up.with_batch(X, Y)
-        if not buffer.is_due():
-            continued = self._continue(state, X, Y, derived)
-            if continued.compressed:
-                return continued
-            return continued._replace(learners=continued.learners._replace(warm_up=buffer))
-        return self.update(self._empty(learners.scaling.n_values, Y.shape[1]), *buffer.rows(X, Y.shape[1]))
+        learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
+        if learners is not None:
+            return self._continue(state._replace(learners=learners), X, Y, derived)
+        return self._begin(state.learners.scaling.n_values, X, Y)
 
-    def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _begin(self, n_values: IntArray, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn a batch from nothing; where its weights would not fit the budget, with compressed labels."""
+        first, others = first_rows(X.shape[0])
+        state = self._empty(n_values, Y.shape[1])
+        if not self.fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
+            return self.become(self.in_codes.update(self.in_codes.empty(n_values, Y.shape[1]), X, Y))
+        begun = self._start(state, X[first], Y[first])
+        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+
+    def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly, and count the scores that each has without itself."""
         filled = missing_labels.fill_with_means(Y)
         start = self.bank.start(state.learners, X, filled)
-        buffer = WarmUp.empty().with_batch(X, Y).used()
-        state = state._replace(learners=start.state._replace(warm_up=buffer))
+        state = state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
         watch = monitoring.add_together(
             state.watch, start.left_out(columns.dense_floats(filled), some), columns.dense_floats(Y[some])

@@ -156,32 +156,23 @@ class HashedRace(BankAlgorithm[State]):
         if Y.shape[0] == 0:
             return state
         Y = as_rows(Y)
-        if self.bank.must_begin_anew(state.learners):
-            state = self.empty(state.learners.scaling.n_values, Y.shape[1])
-        learners = state.learners
-        if learners.rows == 0:
-            first, others = first_rows(X.shape[0])
-            begun = self._begin(state, X[first], Y[first])
-            return self.update(begun, X[others], Y[others]) if len(others) else begun
-        if not learners.warm_up.n_used:
-            return self._continue(state, X, Y, derived)
-        buffer = learners.warm_up.with_batch(X, Y)
-        if not buffer.is_due():
-            continued = self._continue(state, X, Y, derived)
-            return continued._replace(learners=continued.learners._replace(warm_up=buffer))
-        begun = self.empty(learners.scaling.n_values, Y.shape[1])
-        return self.update(begun, *buffer.rows(X, Y.shape[1]))
+        learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
+        if learners is not None:
+            return self._continue(state._replace(learners=learners), X, Y, derived)
+        first, others = first_rows(X.shape[0])
+        begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
+        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
-    def _begin(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+    def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
         filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
         k = len(state.decoder.total)
         codes = hashed_codes.encode(filled, k)
         start = self.bank.start(state.learners, X, codes)
-        buffer = WarmUp.empty().with_batch(X, Y).used()
         U = start.left_out(codes)
         state = state._replace(
-            learners=start.state._replace(warm_up=buffer), decoder=code_decoder.update(state.decoder, U, filled)
+            learners=start.state._replace(warm_up=WarmUp.of(X, Y)),
+            decoder=code_decoder.update(state.decoder, U, filled),
         )
         derived = self.derive(state)
         found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
