@@ -46,6 +46,13 @@ def test_batches_of_json_lines(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["t.txt", "t.json.gz", "t"])
+def test_other_suffixes_are_refused(tmp_path, name):
+    path = write(tmp_path / name, "size,hue\n1,red\n")
+    with pytest.raises(DataFormatError, match=r"t.*: cannot read files of type '.*' as tables; known types are \.csv, "):
+        open_table(path)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".arrow"])
 def test_lines_of_all_batches(tmp_path, suffix):
     source = write(tmp_path / "t.csv", "x,hue,l\n" + "".join(f"{i},{'ab'[i % 2]},{i % 2}\n" for i in range(MANY)))

@@ -36,8 +36,7 @@ Types: TypeAlias = dict[str, Any]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_PARQUET, _ARROW = (".parquet",), (".arrow", ".feather")
-_JSON = (".jsonl", ".ndjson")
+_CSV, _JSON, _ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 # Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
@@ -88,13 +87,25 @@ def open_table(path: Path, **options: Any) -> Table:
         behind if it is compressed.
     **options
         Those of the class of the format, such as `CsvTable`.
+
+    Raises
+    ------
+    DataFormatError
+        If the suffix is another one, or the file cannot be read.
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
         from labelrace.streams.jsonl import JsonTable  # which builds on this module
 
         return JsonTable(path, **options)
-    return (ArrowTable if suffix in _PARQUET + _ARROW else CsvTable)(path, **options)
+    if suffix in _ARROW:
+        return ArrowTable(path, **options)
+    if suffix in _CSV:
+        return CsvTable(path, **options)
+    raise DataFormatError(
+        f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
+        "and those with .gz or .bz2 behind"
+    )
 
 
 def is_number(kind: Any) -> bool:
