@@ -76,7 +76,7 @@ def unavoidable(name: str, view: Any, penalty: Any) -> Callable[[], object]:
     read, centred = view.reading, view.coding("centred")
     penalised = read.gram + read.penalty * np.eye(len(read.gram))
     products, _ = view.cross(centred)
-    white = read.whiten(products)
+    white = read.factor.whiten(products)
     matrix: Any = white.T @ white
     if name in ("plst", "cssp", "cca"):
         labels: Any = view.gram(centred)

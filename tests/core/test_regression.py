@@ -52,7 +52,7 @@ def test_a_penalised_intercept(state):
     np.testing.assert_allclose(linear.predict(X), ones @ weights, atol=1e-8)
     C = X.T @ Y
     hat = C.T @ np.linalg.solve(X.T @ X + 0.1 * np.eye(6), C)
-    white = reading.whiten(C)
+    white = reading.factor.whiten(C)
     np.testing.assert_allclose(white.T @ white, hat, rtol=1e-8)
     np.testing.assert_allclose(reading.factor.unwhiten(white), np.linalg.solve(X.T @ X + 0.1 * np.eye(6), C), rtol=1e-6)
 

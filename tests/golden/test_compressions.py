@@ -97,7 +97,7 @@ def test_the_authors_programs(reference, monkeypatch, method, dataset, k):
         np.testing.assert_allclose(4 * all_values[: len(all_values) - k].sum(), golden["energy"], rtol=1e-9)
     if method == "cplst":
         products, _ = view.cross(view.coding("centred"))
-        values, _ = right_singular(view.reading.whiten(products), k + 1)
+        values, _ = right_singular(view.reading.factor.whiten(products), k + 1)
         np.testing.assert_allclose(4 * values, golden["eigenvalues"][: len(values)], rtol=1e-9)
         np.testing.assert_allclose(4 * values[:k].sum(), golden["energy"], rtol=1e-9)
     if method == "faie":

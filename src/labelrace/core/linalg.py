@@ -10,12 +10,15 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
+from labelrace.exceptions import DivergenceError
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 _EPSILON = float(np.finfo(float).eps)
 _NOTHING = 1e-100
 # Squares below this lose their digits, and their inverses overflow.
 _SMALLEST = 1e-290
+# Sums of squares beyond this leave no room for what is derived from them.
+_LARGEST_SQUARE = 1e300
 # No linear model predicts more: what it is decoded with must have room.
 _BOUND = 1e100
 # Squared singular values up to this share of the largest are zero.
@@ -73,6 +76,15 @@ def bounded_product(X: AnyMatrix, weights: FloatArray, intercepts: FloatArray) -
             # Of numbers up to 1 the sum is finite; its size comes last.
             result[row] = ((x / sizes[0]) @ (weights / sizes[1]) * sizes[1] * sizes[0] + intercepts)[0]
         return np.clip(np.nan_to_num(result), -_BOUND, _BOUND)
+
+
+def finite_squares(squares: FloatArray) -> FloatArray:
+    """Return sums of squares, but refuse those that have overflown, or would in what is derived from them."""
+    if not np.abs(squares).max(initial=0.0) < _LARGEST_SQUARE:
+        raise DivergenceError(
+            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
+        )
+    return squares
 
 
 def is_even_or_more(log_odds: Array) -> BoolArray:

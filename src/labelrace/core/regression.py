@@ -57,7 +57,7 @@ class Factor(NamedTuple):
     values: FloatArray | None
 
     def whiten(self, C: FloatArray) -> FloatArray:
-        """Compute ``L⁻¹ C``."""
+        """Compute ``L⁻¹ C``, whose Gram matrix is ``Cᵀ(G + λI)⁻¹C``."""
         if self.values is None:
             return scipy.linalg.solve_triangular(self.matrix, C, lower=True, check_finite=False)
         return (self.matrix.T @ C) / np.sqrt(self.values)[:, None]
@@ -106,10 +106,6 @@ class Reading:
             return Linear(solved[1:], solved[0])
         weights = self.factor.solve(C) / self.scale[:, None]
         return Linear(weights, total / self.rows - self.origin @ weights)
-
-    def whiten(self, C: FloatArray) -> FloatArray:
-        """Compute ``L⁻¹ C`` with ``L Lᵀ = G + λI``, so that ``Cᵀ(G + λI)⁻¹C`` is its Gram matrix."""
-        return self.factor.whiten(C)
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,14 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core import draws
-from labelrace.exceptions import DivergenceError, MergeError
+from labelrace.core.linalg import finite_squares
+from labelrace.exceptions import MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Tables of up to so many cells are dense, 64 MB; larger ones hold what is not zero.
 _DENSE_CELLS = 2**23
 # 20,000 columns of features make an XᵀX of 3.2 GB, and minutes for one solution.
 MOST_COLUMNS = 20_000
-# Sums of squares beyond this leave no room for solving.
-_LARGEST = 1e300
 # Eigenvalues of ΩᵀYᵀYΩ up to this share of the largest are round-off.
 _RELATIVE_RANK = 1e-12
 
@@ -181,7 +180,8 @@ class Sums:
     def merge(self, one: State, other: State) -> State:
         """Add two states, the other one's sums turned into sums about the first one's shift; see `update`."""
         if one.rows == 0 and not one.shift.any():
-            return _finite(other)
+            finite_squares(other.xx.diagonal())
+            return other
         m, n_labels = len(one.shift), len(one.sum_y)
         sum_x, xx = other.sum_x, other.xx
         xy = self._sum(one.xy, other.xy, (m, n_labels))
@@ -200,7 +200,8 @@ class Sums:
             xy,
             self._sum(one.yy, other.yy, self._yy_shape(n_labels)),
         )
-        return _finite(merged)
+        finite_squares(merged.xx.diagonal())
+        return merged
 
     def emptied(self, state: State) -> State:
         """Make empty sums about the same shift."""
@@ -223,9 +224,9 @@ class Sums:
                 "name them all from the start."
             )
         if is_moved:
-            yy = _csr(yy)[labels]
+            yy = yy[labels]
             yy = yy[:, labels] if self.keeps_yy else yy
-        xy = _csr(matrix_of(state.xy, (m, n_labels)))[columns][:, labels]
+        xy = matrix_of(state.xy, (m, n_labels))[columns][:, labels]
         return State(
             state.rows,
             state.shift[columns],
@@ -323,25 +324,11 @@ class Sums:
         )
 
 
-def _finite(state: State) -> State:
-    """Refuse sums that have overflown, or would in solving."""
-    if not np.abs(state.xx.diagonal()).max(initial=0.0) < _LARGEST:
-        raise DivergenceError(
-            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
-        )
-    return state
-
-
 def matrix_of(table: Table, shape: tuple[int, int]) -> AnyMatrix:
     """Return the matrix that a table of a shape holds."""
     if not len(table.indptr):
         return table.dense
     return scipy.sparse.csr_array((table.data, table.indices, table.indptr), shape=shape)
-
-
-def _csr(matrix: AnyMatrix) -> AnyMatrix:
-    """Return a matrix whose rows and columns can be taken: sparse ones in compressed rows."""
-    return scipy.sparse.csr_array(matrix) if scipy.sparse.issparse(matrix) else matrix
 
 
 _NOTHING = np.zeros((0, 0)), np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)

@@ -40,7 +40,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from labelrace.core import score_loops
 from labelrace.typing import BoolArray, FloatArray, IntArray
 
 AIMS = (
@@ -321,17 +320,13 @@ def calibration_of(rule: Rule) -> tuple[FloatArray, float, float]:
     return rule.probabilities, lowest, (len(CENTRES) - 1) / (highest - lowest)
 
 
-def probabilities(rule: Rule, scores: FloatArray, *, compiled: bool = False) -> FloatArray:
+def probabilities(rule: Rule, scores: FloatArray) -> FloatArray:
     """Compute how likely labels are present, by how often labels with such scores were present recently.
 
     Between the centres of bins as `np.interp` does it, but bins are equally wide: nothing has to be searched.
-    ``compiled`` tells to use a compiled loop, which gives the same.
     """
     steps, lowest, bins_per_unit = calibration_of(rule)
     last = len(steps) - 1
-    if compiled:
-        found: FloatArray = score_loops.interpolate(scores, steps, lowest, bins_per_unit)
-        return found
     # In double precision: where probabilities rise steeply, the rounding of single would be seen.
     place = (np.asarray(scores, dtype=float) - lowest) * bins_per_unit
     # Twice as fast as np.clip where there are few.

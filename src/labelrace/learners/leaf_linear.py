@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray
@@ -73,7 +72,7 @@ def values(linear: Linear, mean: FloatArray, Z: FloatArray) -> FloatArray:
 
 def learned(linear: Linear, mean: FloatArray, Z: FloatArray, Y: AnyMatrix) -> Linear:
     """Judge mean and model by rows, then learn them; ``mean`` is that of the leaf before them."""
-    Y = columns.dense(Y) if scipy.sparse.issparse(Y) else Y
+    Y = columns.dense(Y)
     for start in range(0, len(Z), _BLOCK):
         linear = _learned_block(linear, mean, Z[start : start + _BLOCK], Y[start : start + _BLOCK])
     return linear

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
-from labelrace.exceptions import DivergenceError
+from labelrace.core.linalg import finite_squares
 from labelrace.learners import columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -41,9 +41,9 @@ _CONSTANT = 1e-12
 _ROUND_OFF = 1e-28
 _SMALLEST_DEVIATION = 1e-10
 _SMALLEST_PROBABILITY = 1e-75
-# Sums of squares beyond the first leave no room for what is derived from them. Features whose variance, or whose bins,
-# are below the second are constant: the square of so small a number has no digits left.
-_LARGEST, _SMALLEST_VARIANCE, _SMALLEST_PRECISION = 1e300, 1e-200, 1e-150
+# Features whose variance, or whose bins, are below these are constant: the square of so small a number has no digits
+# left.
+_SMALLEST_VARIANCE, _SMALLEST_PRECISION = 1e-200, 1e-150
 # What one feature may add to log odds at the most, where they overflow.
 _MOST_ODDS = 1e200
 
@@ -98,16 +98,7 @@ def update(moments: Moments, X: AnyMatrix, H: AnyMatrix) -> Moments:
         absent = columns.missing(X)
         missing = columns.add_missing(missing, absent, H)
         sums, squares = _batch_sums(moments.shift, X, H1, absent)
-    return _finite(Moments(moments.shift, moments.sums + sums, moments.squares + squares, missing))
-
-
-def _finite(moments: Moments) -> Moments:
-    """Refuse sums that have overflown, or would in what is derived from them."""
-    if not np.abs(moments.squares).max(initial=0.0) < _LARGEST:
-        raise DivergenceError(
-            "X holds values so large that the sums of their squares overflow. Scale the features (StandardScaler)."
-        )
-    return moments
+    return Moments(moments.shift, moments.sums + sums, finite_squares(moments.squares + squares), missing)
 
 
 def _batch_sums(
@@ -146,7 +137,7 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     present = _present_rows(other, other_rows)
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
     missing = columns.add_or_none(one.missing, other.missing)
-    return _finite(Moments(one.shift, one.sums + sums, one.squares + squares, missing))
+    return Moments(one.shift, one.sums + sums, finite_squares(one.squares + squares), missing)
 
 
 def reordered(moments: Moments, features: IntArray, targets: IntArray) -> Moments:

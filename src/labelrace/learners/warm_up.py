@@ -1,7 +1,7 @@
 """The first rows of a stream with their targets, kept until there are enough of them.
 
-`labelrace.learners.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`: what becomes of
-a batch is decided in `RLS.rows_to_learn`.
+`labelrace.learners.rls` learns them exactly, again whenever their number has doubled, up to `EXACT_ROWS`: what becomes
+of a batch is decided in `RLS.rows_to_learn`.
 """
 
 from __future__ import annotations

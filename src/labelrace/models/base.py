@@ -225,10 +225,17 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         if type(other) is not type(self):
             self._checked_fitted()
             raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
-        return self._change(lambda fitted: self._merged(fitted, other._checked_fitted(), columns))
+
+        def merged(fitted: Fitted) -> Fitted:
+            others = other._checked_fitted()
+            if fitted.algorithm != others.algorithm:
+                raise MergeError("The models cannot be merged: their parameters differ.")
+            return self._merged(fitted, others, columns)
+
+        return self._change(merged)
 
     def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        """Join what two models know."""
+        """Join what two models of equal parameters know."""
         return one.merged(other, columns)
 
     def emptied(self) -> Self:

@@ -38,7 +38,7 @@ class CPLST(Compression):
         """Project onto the principal directions of what the features predict."""
         centred = view.coding("centred")
         products, total = view.cross(centred)
-        _, directions = right_singular(view.reading.whiten(products), view.k)
+        _, directions = right_singular(view.reading.factor.whiten(products), view.k)
         linear = view.reading.fit(products @ directions, total @ directions)
         return Code(linear, directions.T, view.mean)
 

@@ -31,7 +31,6 @@ from labelrace.core.compiled import is_available
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
-from labelrace.exceptions import MergeError
 from labelrace.learners import columns, rls, single_rows
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
@@ -414,8 +413,6 @@ class LabelRaceClassifier(OnlineClassifier):
         # Not at the top: these know this method, whose states they join.
         from labelrace.models import hashed_merge, joining
 
-        if one.algorithm != other.algorithm:
-            raise MergeError("The models cannot be merged: their parameters differ.")
         if one.state.compressed and other.state.compressed:
             one, other = hashed_merge.aligned_codes(one, other, columns)
             algorithm: LabelRace = one.algorithm

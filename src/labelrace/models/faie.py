@@ -46,10 +46,10 @@ class FaIE(Compression):
         """Find the codes' regression and decoder from ``BᵀB``, without the codes."""
         reading, coding, root = view.reading, view.coding(self.coding), np.sqrt(self.alpha)
         products, total = view.cross(coding)
-        label_gram = view.gram(coding)
-        mixed = root * reading.whiten(products)
-        spread = reading.whiten(reading.gram)
-        inner = self.alpha * reading.whiten(np.ascontiguousarray(spread.T))
+        label_gram, whiten = view.gram(coding), reading.factor.whiten
+        mixed = root * whiten(products)
+        spread = whiten(reading.gram)
+        inner = self.alpha * whiten(np.ascontiguousarray(spread.T))
         gram = np.block([[label_gram, mixed.T], [mixed, inner]])
         values, vectors = top_eigenpairs(gram, view.k)
         # Codes beyond the rank of B are nothing: they are zero.
@@ -57,7 +57,7 @@ class FaIE(Compression):
         R = vectors * np.divide(1.0, np.sqrt(np.where(kept, values, 1.0)), out=np.zeros_like(values), where=kept)
         decoder = R.T @ np.vstack([label_gram, mixed])
         cross = products @ R[: view.n_labels] + root * (spread.T @ R[view.n_labels :])
-        sums = total @ R[: view.n_labels] + root * (reading.whiten(reading.totals[:, None])[:, 0] @ R[view.n_labels :])
+        sums = total @ R[: view.n_labels] + root * (whiten(reading.totals[:, None])[:, 0] @ R[view.n_labels :])
         return Code(reading.fit(cross, sums), decoder / coding.scale, coding.centre)
 
 

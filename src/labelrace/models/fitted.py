@@ -211,7 +211,7 @@ class Fitted:
         return self.replaced(self.schema, self.algorithm.emptied(self.state))
 
     def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
-        """Join what two models learned from different rows, labels and features by name.
+        """Join what two models of equal parameters learned from different rows, labels and features by name.
 
         Parameters
         ----------
@@ -220,8 +220,6 @@ class Fitted:
             Which column of this model's features, or of further ones, each of the other one's is, where the caller
             knows that and they have no names.
         """
-        if self.algorithm != other.algorithm:
-            raise MergeError("The models cannot be merged: their parameters differ.")
         # Only what merges at all can have its columns reordered, so that comes first.
         self._refuse_unmergeable(self, self)
         one, two = aligned(self, other, places)

@@ -35,7 +35,6 @@ from labelrace.core.drift import DriftState
 from labelrace.core.linalg import as_rows, some_rows
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import ScoreHistogram
-from labelrace.exceptions import MergeError
 from labelrace.learners import candidates, code_decoder, postings, residual_table, rls, row_search
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
@@ -432,8 +431,6 @@ class HashedRACEClassifier(OnlineClassifier):
         # Not at the top: it knows this method, whose states it merges.
         from labelrace.models import hashed_merge
 
-        if one.algorithm != other.algorithm:
-            raise MergeError("The models cannot be merged: their parameters differ.")
         one, other = hashed_merge.aligned_codes(one, other, columns)
         return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
 

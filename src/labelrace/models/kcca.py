@@ -115,7 +115,7 @@ class KCCA(Compression):
             reading = replace(view.regression, penalises_intercept=False).read(view.state, self.n_extra)
         gram = view.gram(centred)
         factor, _ = penalised(gram, self.label_penalty)
-        white = factor.whiten(np.ascontiguousarray(reading.whiten(products).T)).T
+        white = factor.whiten(np.ascontiguousarray(reading.factor.whiten(products).T)).T
         if view.k < white.shape[1]:
             directions = factor.unwhiten(right_singular(white, min(view.k, len(white)))[1])
         else:

@@ -14,19 +14,14 @@ from labelrace.exceptions import MergeError
 from labelrace.models import inputs, joining
 from labelrace.models.base import OnlineClassifier
 from labelrace.models.default import LabelRace
-from labelrace.models.fitted import Fitted
 from labelrace.models.hashed import HashedRace
 from labelrace.models.joining import Gain
 from labelrace.typing import IntArray
 
 
-def _fitted(model: OnlineClassifier) -> Fitted:
-    return model._checked_fitted()
-
-
 def is_exact(model: OnlineClassifier) -> bool:
     """Tell whether shards of a fitted model become the model that learned all rows; otherwise it comes close."""
-    return not isinstance(_fitted(model).algorithm, LabelRace)
+    return not isinstance(model._checked_fitted().algorithm, LabelRace)
 
 
 def refuse(model: OnlineClassifier) -> None:
@@ -37,7 +32,7 @@ def refuse(model: OnlineClassifier) -> None:
     MergeError
         With the reason.
     """
-    fitted = _fitted(model)
+    fitted = model._checked_fitted()
     reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state) if is_exact(model) else None
     advice = "Use 'race', or a model that is sums."
     if isinstance(fitted.algorithm, HashedRace) or (not is_exact(model) and fitted.state.compressed):
@@ -49,7 +44,7 @@ def refuse(model: OnlineClassifier) -> None:
 
 def has_started(model: OnlineClassifier) -> bool:
     """Tell whether a model knows enough to be a common start: the default must be past its warm-up."""
-    return model.is_fitted and (is_exact(model) or not _fitted(model).state.learners.warm_up.n_used)
+    return model.is_fitted and (is_exact(model) or not model._checked_fitted().state.learners.warm_up.n_used)
 
 
 def started(start: OnlineClassifier) -> OnlineClassifier:
@@ -59,7 +54,7 @@ def started(start: OnlineClassifier) -> OnlineClassifier:
 
 def gained(start: OnlineClassifier, end: OnlineClassifier, touched: IntArray | None = None) -> Any:
     """Return what a shard has gained; ``touched`` are the features that occurred in it, if that is known."""
-    return end if is_exact(start) else joining.gain(_fitted(start), _fitted(end), touched)
+    return end if is_exact(start) else joining.gain(start._checked_fitted(), end._checked_fitted(), touched)
 
 
 def added(one: Any, other: Any, places: IntArray | None = None) -> Any:
@@ -90,7 +85,7 @@ def joined(start: OnlineClassifier, total: Any, X: Any = None, y: Any = None, pl
     if not isinstance(total, Gain):
         model.merge(total, columns=places)
         return model if X is None else model.partial_fit(X, y)
-    fitted, batch = _fitted(start), None
+    fitted, batch = start._checked_fitted(), None
     if X is not None:
         batch = inputs.next_batch(X, y, total.schema, inputs.Owner(type(model).__name__, fitted.algorithm))
         total = joining.widened(total, batch.schema)
