@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import labelrace
+from labelrace.features.kinds import KINDS_BY_PARAMETER
 
 TOPICS = {"oven": "oven hot door bake", "toaster": "toaster bread slice crumb", "bill": "invoice price pay money"}
 
@@ -150,7 +151,9 @@ def test_columns_can_be_said(works, refuses):
     assert "no column 'bdoy', which text= names" in refuses(
         "train", "old.txt.csv", "--tags", "tags", "-o", "t", "--text", "bdoy", "--delimiter", ";"
     )
-    assert "need --tags" in refuses("train", "old.txt.csv", "-o", "t", "--text", "body")
+    said = refuses("train", "old.txt.csv", "-o", "t", "--text", "body")
+    assert "need --tags" in said
+    assert all(f"--{name}" in said for name in KINDS_BY_PARAMETER)
 
 
 def test_rows_without_tags_are_unknown_or_none(works, refuses):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
-from labelrace.features.kinds import column_of, find_separator
+from labelrace.features.blocks import Moments, block_of
+from labelrace.features.kinds import KINDS, KINDS_BY_PARAMETER, LEFT_OUT, Column, column_of, find_separator
+from labelrace.features.table import ColumnParameters
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{i}" for i in range(300)]
@@ -85,3 +89,14 @@ def test_what_is_said_of_a_column():
 )
 def test_separators(cells, separator):
     assert find_separator(cells) == separator
+
+
+def test_every_kind_has_a_block_or_is_left_out():
+    for kind in set(KINDS) - set(LEFT_OUT):
+        block, wrong = block_of(Column("a", kind), [None, None], Moments())
+        assert (block.matrix.shape[0], wrong) == (2, [])
+
+
+def test_columns_are_named_by_parameters():
+    assert set(KINDS_BY_PARAMETER) <= set(signature(ColumnParameters).parameters)
+    assert set(KINDS_BY_PARAMETER.values()) <= set(KINDS)

@@ -49,7 +49,9 @@ def test_batches_of_json_lines(tmp_path):
 @pytest.mark.parametrize("name", ["t.txt", "t.json.gz", "t"])
 def test_other_suffixes_are_refused(tmp_path, name):
     path = write(tmp_path / name, "size,hue\n1,red\n")
-    with pytest.raises(DataFormatError, match=r"t.*: cannot read files of type '.*' as tables; known types are \.csv, "):
+    with pytest.raises(
+        DataFormatError, match=r"t.*: cannot read files of type '.*' as tables; known types are \.csv, "
+    ):
         open_table(path)
 
 

@@ -139,10 +139,8 @@ def _tag_options(
 ) -> TagOptions | None:
     if tags is None:
         if any([*columns.values(), separator, delimiter, untagged]):
-            raise ValueError(
-                "--text, --category, --number, --date, --id, --drop, --separator, --delimiter and --untagged need "
-                "--tags."
-            )
+            *others, last = (f"--{name}" for name in _TAG_OPTIONS if name != "tags")
+            raise ValueError(f"{', '.join(others)} and {last} need --tags.")
         return None
     named = {kind: None if texts is None else as_names(",".join(texts)) for kind, texts in columns.items()}
     return TagOptions(as_names(tags), named, separator, delimiter, untagged)

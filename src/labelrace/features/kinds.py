@@ -12,7 +12,18 @@ import numpy as np
 from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, filled, json_list, parse_date
 from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
-KINDS = ("text", "category", "number", "date", "boolean", "list", "identifier", "dropped", "empty")
+# Kinds of columns that are not part of the matrix, and all kinds; `labelrace.features.blocks` has what becomes of them.
+LEFT_OUT = ("identifier", "dropped", "empty")
+KINDS = ("text", "category", "number", "date", "boolean", "list", *LEFT_OUT)
+# The parameters of `labelrace.features.table.ColumnParameters` that name columns, and the kinds of these columns.
+KINDS_BY_PARAMETER = {
+    "text": "text",
+    "category": "category",
+    "number": "number",
+    "date": "date",
+    "id": "identifier",
+    "drop": "dropped",
+}
 
 _ID_NAME = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|number|no|nr|#)$|[a-z](Id|ID)$|^id", re.IGNORECASE)
 _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")

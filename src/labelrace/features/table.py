@@ -28,13 +28,11 @@ from labelrace.features.blocks import (
     refuse_contradiction,
 )
 from labelrace.features.cells import Cells, Table, read_table
-from labelrace.features.kinds import Column, check_overrides, column_of
+from labelrace.features.kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
 from labelrace.features.vocabulary import Keys, Vocabulary
 from labelrace.models.signature import DeclaredParameters
 from labelrace.parameters import shown
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
-
-_LEFT_OUT = ("identifier", "dropped", "empty")
 
 
 class FeatureState(NamedTuple):
@@ -207,18 +205,14 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 
     def _begun(self, table: Table) -> FeatureState:
         """Detect the kinds of the columns of a first table."""
-        lists = {name: getattr(self, name) for name in ("text", "category", "number", "date", "id", "drop")}
+        lists = {name: getattr(self, name) for name in KINDS_BY_PARAMETER}
         given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
         if unknown := sorted(given.keys() - table.columns.keys()):
             raise ValueError(
                 f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: {shown(table.columns, 20)}."
             )
-        # Columns with an encoder are texts.
-        kinds = {"id": "identifier", "drop": "dropped", "encoders": "text"}
-        columns = [
-            column_of(name, cells, kinds.get(given.get(name, ""), given.get(name)))
-            for name, cells in table.columns.items()
-        ]
+        kinds = {**KINDS_BY_PARAMETER, "encoders": "text"}
+        columns = [column_of(name, cells, kinds.get(given.get(name, ""))) for name, cells in table.columns.items()]
         return FeatureState(tuple(columns), {}, vocabulary.empty())
 
     # --- Transforming -------------------------------------------------------------------------------------------------
@@ -247,7 +241,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         return {
             column.name: encoded(column, _cells(table, column), encoders[column.name])
             for column in columns
-            if column.name in encoders and column.kind not in _LEFT_OUT
+            if column.name in encoders and column.kind not in LEFT_OUT
         }
 
     def _blocks(
@@ -262,7 +256,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         blocks = []
         for column in columns:
             cells = _cells(table, column)
-            if column.kind in _LEFT_OUT:
+            if column.kind in LEFT_OUT:
                 continue
             if column.name in by_encoders:
                 blocks.append(by_encoders[column.name])
@@ -279,7 +273,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
 
     def _tell_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
         known = {column.name: column for column in columns}
-        used = [name for name, column in known.items() if column.kind not in _LEFT_OUT]
+        used = [name for name, column in known.items() if column.kind not in LEFT_OUT]
         if used and not any(name in table.columns for name in used):
             raise ValueError(
                 f"X must have some of the columns that were learned, {shown(used)}, got {shown(table.columns)}: give "

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from labelrace import parameters
 from labelrace.exceptions import ModelFileError
 from labelrace.features.blocks import Moments
-from labelrace.features.kinds import DATE_PATTERNS, KINDS, Column, check_overrides
+from labelrace.features.kinds import DATE_PATTERNS, KINDS, KINDS_BY_PARAMETER, Column, check_overrides
 from labelrace.features.table import FeatureState
 from labelrace.features.vocabulary import Vocabulary, checked
 from labelrace.learners.versioned_rows import VersionedRows
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 def _check_parameters(given: dict[str, Any]) -> None:
     """Refuse parameters that no tagger can have."""
-    for name in ("tags", "text", "category", "number", "date", "id", "drop"):
+    for name in ("tags", *KINDS_BY_PARAMETER):
         check_overrides({name: given[name]})
     for name, least in {"min_rows": 1, "max_features": 1, "batch_size": 1, "random_state": 0}.items():
         if given[name] is not None or name in ("max_features", "batch_size"):
