@@ -89,7 +89,7 @@ def test_a_row_alone_is_the_row_among_many(learned, loops, k):
 def test_the_candidates_of_a_row_alone_are_those_among_many(learned, loops):
     model, _, test, _ = learned
     algorithm, derived = model._fitted.algorithm, model._fitted.derived
-    search, many = search_of(model), algorithm.candidates(derived, test)
+    search, many = search_of(model), algorithm.find_candidates(derived, test)
     labels, scores = many.best(many.labels.shape[1])
     for place in range(test.shape[0]):
         found = search.candidates(test[place : place + 1])

@@ -304,9 +304,9 @@ class RLS(Bank[RLSState]):
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, gathered, H, compiled=compiled)
         learned = learned._replace(rows=state.rows + X.shape[0])
-        return self.rescaled(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
+        return self.with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
-    def rescaled(self, state: RLSState, scaled: ScalingState) -> RLSState:
+    def with_scaling(self, state: RLSState, scaled: ScalingState) -> RLSState:
         """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
         revised = scaling.revised(scaled)
         if revised is state.scaling:

@@ -164,7 +164,7 @@ def _after(
         state.founded,
         state.warm_up,
     )
-    return bank.rescaled(learned, scaled) if scaled.length else learned
+    return bank.with_scaling(learned, scaled) if scaled.length else learned
 
 
 def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:

@@ -101,7 +101,7 @@ class LabelRace(BankAlgorithm[State]):
         watch = monitoring.begin(n_labels, by_label=self.aim == "macro_f1")
         return State(self.bank.init(n_values, n_labels), watch, 0.0, 0.0, move_to_codes.no_rows(), ())
 
-    def become(self, compressed: hashed.State) -> State:
+    def _wrapped(self, compressed: hashed.State) -> State:
         """Make the state of a model whose labels are compressed."""
         return self._empty(compressed.learners.scaling.n_values, 0)._replace(compressed=(compressed,))
 
@@ -110,7 +110,7 @@ class LabelRace(BankAlgorithm[State]):
         if state.compressed:
             [before] = state.compressed
             learned = self.in_codes.update(before, X, Y, None if derived is None else derived.compressed)
-            return state if learned is before else self.become(learned)
+            return state if learned is before else self._wrapped(learned)
         X, Y = missing_labels.leave_out(X, Y)
         if Y.shape[0] == 0:
             return state
@@ -124,7 +124,7 @@ class LabelRace(BankAlgorithm[State]):
         first, others = first_rows(X.shape[0])
         state = self._empty(n_values, Y.shape[1])
         if not self.fits(self.bank.n_columns(state.learners, X[first]), Y.shape[1]):
-            return self.become(self.in_codes.update(self.in_codes.empty(n_values, Y.shape[1]), X, Y))
+            return self._wrapped(self.in_codes.update(self.in_codes.empty(n_values, Y.shape[1]), X, Y))
         begun = self._start(state, X[first], Y[first])
         return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
@@ -222,12 +222,12 @@ class LabelRace(BankAlgorithm[State]):
         recent = move_to_codes.with_rows(state.recent, X)
         if self.fits(in_use, n_labels):
             return state._replace(recent=recent)
-        return self._compressed(state._replace(recent=recent))
+        return self._compress(state._replace(recent=recent))
 
-    def _compressed(self, state: State) -> State:
+    def _compress(self, state: State) -> State:
         """Compress the labels, by what the model says of recent rows."""
         learners, X = state.learners, move_to_codes.as_matrix(state.recent, state.learners)
-        return self.become(move_to_codes.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
+        return self._wrapped(move_to_codes.compress(self.in_codes, learners, state.watch, state.n_drifts, X))
 
     def derive(self, state: State) -> Derived:
         """Read the thresholds off the histograms."""
@@ -282,7 +282,7 @@ class LabelRace(BankAlgorithm[State]):
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order."""
         if state.compressed:
-            return self.become(self.in_codes.reordered(state.compressed[0], labels, features))
+            return self._wrapped(self.in_codes.reordered(state.compressed[0], labels, features))
         learners = self.bank.reordered(state.learners, labels, features)
         return state._replace(
             learners=learners, watch=monitoring.reordered(state.watch, labels), recent=move_to_codes.no_rows()
@@ -305,22 +305,22 @@ class LabelRace(BankAlgorithm[State]):
     def reset_features(self, state: State, columns: IntArray) -> State:
         """Forget what was learned of features whose columns stand for others now."""
         if state.compressed:
-            return self.become(self.in_codes.reset_features(state.compressed[0], columns))
+            return self._wrapped(self.in_codes.reset_features(state.compressed[0], columns))
         return state._replace(learners=self.bank.reset_features(state.learners, columns))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0 in all rows."""
         if state.compressed:
-            return self.become(self.in_codes.grow_features(state.compressed[0], n_values))
+            return self._wrapped(self.in_codes.grow_features(state.compressed[0], n_values))
         return super().grow_features(state, n_values)
 
     def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
         """Add labels that were absent so far."""
         if state.compressed:
-            return self.become(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
+            return self._wrapped(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
         if not self.fits(int(state.learners.in_use / move_to_codes.OVERFULL), n_labels) and state.learners.rows:
             # Weights of the new labels, which are far too many, are never made.
-            return self.grow_labels(self._compressed(state), n_labels, rng)
+            return self.grow_labels(self._compress(state), n_labels, rng)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),
@@ -417,7 +417,7 @@ class LabelRaceClassifier(OnlineClassifier):
             one, other = hashed_merge.aligned_codes(one, other, columns)
             algorithm: LabelRace = one.algorithm
             both = hashed_merge.merged(algorithm.in_codes.bank, *one.state.compressed, *other.state.compressed)
-            return one.replaced(one.schema, algorithm.become(both))
+            return one.replaced(one.schema, algorithm._wrapped(both))
         return joining.merged(one, other, columns)
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:

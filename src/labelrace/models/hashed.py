@@ -234,7 +234,7 @@ class HashedRace(BankAlgorithm[State]):
         said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
         return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
 
-    def candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
+    def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
         """Find the candidates of rows and their scores, some rows at a time."""
         if X.shape[0] == 1 and derived.of_row is not None:
             found = derived.of_row.candidates(X, n_exact)
@@ -305,7 +305,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Choose label sets by the rule for the aim, as a sparse array."""
-        found = self.candidates(derived, X)
+        found = self.find_candidates(derived, X)
         chosen = thresholds.choose(derived.rule, found.scores)
         rows, columns = np.nonzero(chosen)
         labels = found.labels[rows, columns]
@@ -315,7 +315,7 @@ class HashedRace(BankAlgorithm[State]):
 
     def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
         """Find the ``k`` most likely labels of each row and their probabilities, best first."""
-        labels, scores = self.candidates(derived, X, max(k, candidates.EXACT)).best(k)
+        labels, scores = self.find_candidates(derived, X, max(k, candidates.EXACT)).best(k)
         return labels, thresholds.probabilities(derived.rule, scores)
 
     def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
