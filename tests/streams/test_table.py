@@ -46,7 +46,13 @@ def test_batches_of_json_lines(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["t.txt", "t.json.gz", "t"])
+@pytest.mark.parametrize("name", ["t.csv", "t.txt", "t"])
+def test_texts_are_read_as_csv(tmp_path, name):
+    [batch] = open_table(write(tmp_path / name, "size,hue\n1,red\n")).batches(10)
+    assert batch.rows.column_names == ["size", "hue"]
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.json.gz"])
 def test_other_suffixes_are_refused(tmp_path, name):
     path = write(tmp_path / name, "size,hue\n1,red\n")
     with pytest.raises(

@@ -36,7 +36,7 @@ Types: TypeAlias = dict[str, Any]
 
 _TRUE, _FALSE = ("1", "1.0", "true", "True", "TRUE"), ("0", "0.0", "false", "False", "FALSE")
 _TRUTHS = {"true": "1", "false": "0"}
-_CSV, _JSON, _ARROW = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
+_CSV, _JSON, _ARROW = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
 # Rows of a record batch that are read at once.
 _ARROW_ROWS = 1 << 16
 
@@ -83,8 +83,8 @@ def open_table(path: Path, **options: Any) -> Table:
     Parameters
     ----------
     path : path
-        ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or ``.bz2``
-        behind if it is compressed.
+        ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
+        ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
     **options
         Those of the class of the format, such as `CsvTable`.
 
@@ -100,7 +100,7 @@ def open_table(path: Path, **options: Any) -> Table:
         return JsonTable(path, **options)
     if suffix in _ARROW:
         return ArrowTable(path, **options)
-    if suffix in _CSV:
+    if not suffix or suffix in _CSV:
         return CsvTable(path, **options)
     raise DataFormatError(
         f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
