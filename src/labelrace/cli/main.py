@@ -56,7 +56,8 @@ def _global(
 ) -> None:
     """Online multi-label classification by label compression.
 
-    [bold]labelrace run[/bold] without arguments is a demonstration: all methods on a stream that drifts.
+    [bold]labelrace run[/bold] without arguments is a demonstration: the default and the paper's methods on a
+    stream that drifts.
     """
 
 

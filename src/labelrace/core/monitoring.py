@@ -3,9 +3,9 @@
 Their scores are counted (`labelrace.core.thresholds`), which gives thresholds and probabilities; their errors go to a
 detector of drift (`labelrace.core.drift`). Few rows wait until there are enough of them to be counted together.
 
-Each label has an offset, which grows where it was predicted more often than it was present, and is taken from its
-scores. How much of the offsets is taken, nothing, half or all, is decided by the example F of recent rows; each of the
-three has its own histogram.
+Each label has an offset, which grows where it was predicted more often than it was present, and is subtracted from its
+scores. How much of the offsets is subtracted, nothing, half or all, is decided by the example F of recent rows; each of
+the three has its own histogram.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Watch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """How label sets are chosen: ``offsets`` are taken from the scores, then the rule is applied."""
+    """How label sets are chosen: ``offsets`` are subtracted from the scores, then the rule is applied."""
 
     offsets: FloatArray
     rule: Rule

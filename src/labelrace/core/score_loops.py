@@ -134,7 +134,7 @@ def count_share(
     counts: FloatArray,
     surplus: FloatArray,
 ) -> tuple[float, float]:
-    """Do so for one share of the offsets; return how many rows are empty, and the sum of the rows' F."""
+    """Count the scores less one share of the offsets; return how many rows are empty, and the sum of the rows' F."""
     (n, n_labels), n_empty, f1 = scores.shape, 0.0, 0.0
     bound, floor, lowest, bins_per_unit = rule
     last_bin, z, (seen, present, best) = counts.shape[1] - 1.0, np.empty(n_labels), counts

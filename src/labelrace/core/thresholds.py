@@ -10,8 +10,8 @@ twelfth more, is decided by the micro F that the histogram has there. The *floor
 label is not predicted, so that as many rows are left empty as are empty in truth. And the share of present labels among
 the scores of a bin, made monotone by isotonic regression, is their calibrated *probability*.
 
-Before they are counted, scores are *adjusted*. A tenth of the row's best score is taken from all of its scores: a label
-that is far behind the best is rarely present, whatever its own score. And each label has an offset, which
+Before they are counted, scores are *adjusted*. A tenth of the row's best score is subtracted from all of its scores: a
+label that is far behind the best is rarely present, whatever its own score. And each label has an offset, which
 `labelrace.core.monitoring` keeps.
 
 A rule turns these into label sets, one rule for each aim:
@@ -51,9 +51,12 @@ _MERGED, _PRIOR_ROWS = 8, 20.0
 _FEW_EMPTY = 0.01
 # Labels of a row that are put in order at the least.
 _FEWEST_SORTED = 32
-# How many labels may be predicted for each that is present, at the least and at the most; how much of the micro F it is
-# worth not to predict twice as many; and labels present up to which the histogram does not tell.
-_LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT = 0.9, 1.08, 0.02, 100.0
+# Labels predicted for each label that is present: at the least, and at the most.
+_LEAST_SHARE, _LARGEST_SHARE = 0.9, 1.08
+# What the micro F must gain for each 1.0 that this differs from one.
+_WORTH_OF_SHARE = 0.02
+# Present labels that a histogram must have counted for its micro F to be used.
+_FEW_PRESENT = 100.0
 HALF_LIFE = 200.0
 _LOW, _HIGH, _BINS = -0.5, 1.5, 512
 _WIDTH = (_HIGH - _LOW) / _BINS
@@ -67,7 +70,7 @@ _PRIOR = 0.05
 # No probability is nearer to 0 or 1 than this: counts cannot tell more.
 _SURE = 1e-6
 OF_BEST = 0.1
-"""Share of the row's best score that is taken from all of them."""
+"""Share of the row's best score that is subtracted from all of them."""
 
 # What compiled loops must be told: where bins begin, how wide they are, and what settles the threshold.
 SETTLED = (OF_BEST, _LOW, _WIDTH, _LEAST_SHARE, _LARGEST_SHARE, _WORTH_OF_SHARE, _FEW_PRESENT)
@@ -230,7 +233,7 @@ class Rule:
     """What a rule needs."""
 
     aim: str
-    threshold: float  # the common threshold; decision scores are taken from it
+    threshold: float  # the common threshold, which is subtracted from decision scores
     thresholds: FloatArray | float  # (l,) or float: the same, or each label's
     floor: float  # best score below which a row is left without labels
     empty_row_trust: float  # how far rows without labels are believed in, from 0, as none was seen, to 1

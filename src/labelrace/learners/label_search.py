@@ -66,7 +66,7 @@ def _best_of_pool(derived: Derived, asked: Queries, n_best: int) -> tuple[IntArr
 
 
 def _compiled_best_of_pool(pool: Part, weights: Array, reach: FloatArray, n_best: int) -> tuple[IntArray, Array]:
-    """Do so by compiled loops, leaving out labels at the end of the pool that can be no row's best."""
+    """Find the best by compiled loops, leaving out labels at the end of the pool that can be no row's best."""
     n_best = min(n_best, len(pool.labels))
     scores = weights @ pool.sums[: max(n_best, _FIRST_OF_POOL)].T
     places, best = candidate_loops.best_of(scores, n_best)

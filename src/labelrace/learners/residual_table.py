@@ -211,7 +211,7 @@ def _changes(
 
 
 def _compiled_changes(array: Array, rows: _Rows, base: Array, targets: Array, pulls: Array) -> _Changes:
-    """Do the same by compiled loops."""
+    """List what a block of rows changes, by compiled loops."""
     given = base, targets, pulls, np.float32(_SLACK), np.float32(_TAKES)
     return _Changes(*residual_table_loops.find_changes(array, *rows, *given))
 

@@ -94,7 +94,7 @@ def sum_slots(table: Any, starts: Any, features: Any, values: Any, labels: Any, 
 
 @kernel
 def sum_read(starts: Any, values: Any, words: Any, tags: Any, sums: Any) -> None:
-    """Do so for slots that have been read: words and tags, (z, c), of the non-zeros of all rows."""
+    """Sum the weights of slots that have been read: words and tags, (z, c), of the non-zeros of all rows."""
     width = sums.shape[1]
     for row in range(len(sums)):
         inside = slice(starts[row] * width, starts[row + 1] * width)

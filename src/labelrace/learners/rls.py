@@ -289,7 +289,7 @@ class RLS(Bank[RLSState]):
         gathered: Gathered | None = None,
         compiled: bool = False,
     ) -> RLSState:
-        """Learn rows after the start; ``Z`` is `transform` of ``X``, and ``gathered`` is of that, if there are such.
+        """Learn rows after the start; ``Z`` is the result of `transform`, and ``gathered`` of `gather`, if computed before.
 
         ``compiled`` tells to use compiled loops where there are some, which give the same up to round-off.
         """
@@ -307,7 +307,7 @@ class RLS(Bank[RLSState]):
         return self.with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
     def with_scaling(self, state: RLSState, scaled: ScalingState) -> RLSState:
-        """Put in how columns are scaled now; where that was wrong, the weights follow, and are learned anew."""
+        """Use a new scaling; where the old one was wrong, convert the weights and reset their precision."""
         revised = scaling.revised(scaled)
         if revised is state.scaling:
             return state
@@ -318,7 +318,7 @@ class RLS(Bank[RLSState]):
         return state._replace(scaling=revised, weights=weights, gained=gained, intercepts=intercepts)
 
     def must_begin_anew(self, state: RLSState) -> bool:
-        """Tell whether what was learned is of no use: of data that was taken for sparse and is dense."""
+        """Tell whether data that was treated as sparse has become dense, so that all must be learned anew."""
         return scaling.has_become_dense(state.scaling)
 
     def with_generations(self, state: RLSState, H: Array) -> RLSState:

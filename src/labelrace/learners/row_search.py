@@ -34,7 +34,7 @@ class RowForm(NamedTuple):
     # The rests of both lists, and which labels of the second are known from before.
     rests: tuple[Any, ...]
     # Features that offer labels, labels that are taken of these at the most, what bounds are multiplied by, the share
-    # of the best score that is taken from all, and the largest number of a row.
+    # of the best score that is subtracted from all, and the largest number of a row.
     limits: tuple[int, int, float, float, float]
     # Probabilities by score: at the centres of bins, the first centre, and bins for each unit.
     calibration: tuple[FloatArray, float, float]

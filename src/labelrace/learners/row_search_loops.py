@@ -130,7 +130,7 @@ def _offers_of_row(features: Any, values: Any, gained: Any, lists: Any, n_offeri
 def _rank(table: Any, features: Any, values: Any, labels: Any, scores: Any, of_best: Any) -> None:
     """Add the weights of the candidates of one row, (c,), to their scores, and sort them: best first, then by label.
 
-    The share ``of_best`` of the best score, if that is positive, is taken from all.
+    The share ``of_best`` of the best score, if that is positive, is subtracted from all.
     """
     size, sums = len(features) * len(labels), np.zeros(len(labels), np.float32)
     places, tags, words = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)

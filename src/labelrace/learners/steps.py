@@ -107,7 +107,7 @@ def _learn_block(
 
 
 def _learn_block_compiled(work: Work, alpha: float, Z: AnyMatrix, start: int, h: Array, *, keep: float) -> None:
-    """Do so by compiled loops, for one generation of targets that are no labels; the block begins at a row of ``Z``."""
+    """Learn a block by compiled loops, from a row of ``Z`` on; for one generation of targets that are no labels."""
     _fade(work, keep)
     freedom = 1.0 / (INTERCEPT + float(work.intercept_gained[0]))
     block, known = (Z.indptr[start : start + len(h) + 1], Z.indices, Z.data), (work.weights, work.gained)

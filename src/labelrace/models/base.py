@@ -115,13 +115,13 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         return self._exchange(self._learned, X, y)
 
     def _exchange(self, change: Callable[..., Fitted], *arguments: Any) -> Self:
-        """Put a new value in the place of what is known, with one assignment, while no other thread does."""
+        """Compute a new `Fitted` and assign it, holding the lock that threads which learn share."""
         # On one line, as in `labelrace.core.locks.one_at_a_time`.
         with self._writers: self._fitted = change(self.__dict__.get("_fitted"), *arguments)  # noqa: E701  # fmt: skip
         return self
 
     def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
-        """Do so where something is known."""
+        """Replace what is known by what a function makes of it; raise `NotFittedError` if there is nothing."""
         return self._exchange(lambda _: change(self._checked_fitted()))
 
     def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
@@ -203,7 +203,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         Labels and features are joined by name, or by column if they have none. For models whose state is sums the
         result is the model that learned all rows. Let both start from one model (`emptied`) or `random_state`, so that
         what they draw, and what a first batch settles, is the same. The default, `LabelRaceClassifier`, merges well but
-        not exactly: it goes half of the way from the mean of both to the sum of what they know.
+        not exactly: its weights lie half-way between the average of the two models and the sum of what both learned.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ it they are compressed, and the model becomes that of `labelrace.models.hashed` 
 
 *Learners* are diagonal recursive least squares (`labelrace.learners.rls`), with an exact start.
 
-*Missing labels teach nothing*: their error is zero. Rows without a known label are left out.
+*Missing labels have no effect on the weights*: their error is zero. Rows without a known label are left out.
 
 *Monitoring before learning.* Some rows of each batch are predicted before they are learned; of the rows of the exact
 start, the leave-one-out scores are taken. They are counted (`labelrace.core.monitoring`): thresholds, offsets and
@@ -43,9 +43,9 @@ from labelrace.models.fitted import Fitted
 from labelrace.models.hashed import HashedRace
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
-# Scores of the start that are monitored at the most.
+# Maximum number of scores of the first rows that are monitored.
 _MOST_FIRST_SCORES = 1_000_000
-# Rows that came alone from which on loops are compiled for them: that takes as long as some thousand rows without.
+# Number of single-row batches after which loops are compiled for them: compiling takes as long as some thousand rows.
 _COMPILED_FROM = 1000.0
 
 
@@ -65,7 +65,7 @@ class State(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``offsets`` are taken from the scores. Of compressed labels, all is in ``compressed``."""
+    """What predicting needs; ``offsets`` are subtracted from the scores. For compressed labels use ``compressed``."""
 
     learners: rls.Derived
     offsets: FloatArray
@@ -368,7 +368,7 @@ class LabelRaceClassifier(OnlineClassifier):
     encoder_ : (l, K) sparse array
         The projection of labels to pseudo labels; the identity where they are not compressed.
     offsets_ : (l,) array
-        What is taken from each label's score, as it was predicted too often.
+        What is subtracted from each label's score, because it was predicted too often.
     threshold_ : float
         The adjusted score with as many above it as there were labels recently; `decision_function` has it
         subtracted. Rules that choose by row or by label (`optimise`) do not use it.
@@ -464,13 +464,13 @@ class LabelRaceClassifier(OnlineClassifier):
 
     @property
     def offsets_(self) -> FloatArray:
-        """What is taken from each label's score; compressed labels have no offsets."""
+        """What is subtracted from each label's score; compressed labels have no offsets."""
         offsets: FloatArray = self._checked_fitted().derived.offsets
         return offsets if self._compressed is None else np.zeros(self._fitted.schema.n_labels)
 
     @property
     def threshold_(self) -> float:
-        """The score above which a label is predicted."""
+        """The adjusted score that `decision_function` has subtracted; see the class."""
         return self._checked_fitted().derived.rule.threshold
 
     @property

@@ -1,7 +1,8 @@
 """Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
 
 Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
-it as it was, and what another thread reads is always whole. Rows that come here are checked, and in order.
+it as it was, and what another thread reads is always whole. Rows that come here are checked and in order, but for
+`learned_row` and `top_of_row`, which check one row by compiled loops.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from labelrace.learners.row_search import RowSearch
 from labelrace.models import inputs
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
-# What comes of sums that no rows can have: a file may hold any.
+# Errors from invalid sums, which a damaged model file may contain.
 _BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
 # What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
 _SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
@@ -77,7 +78,7 @@ class Fitted:
         return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
 
     def grown(self, schema: Schema) -> Fitted:
-        """Return the model that knew the features and labels of a wider schema."""
+        """Return the model extended to the features and labels of a wider schema."""
         old = self.schema
         if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self

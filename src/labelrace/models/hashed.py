@@ -48,7 +48,7 @@ from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
-# at the most: of these, too, thresholds follow a model that learns, and hardly chance.
+# at the most: with these values thresholds follow a model that learns, without much noise.
 _MONITORED, _STANDS_FOR = 64, 2.0
 # Rows that are learned at once: the codes of all of them are predicted before.
 _CHUNK = 512

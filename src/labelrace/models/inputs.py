@@ -29,10 +29,7 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 LARGEST = 1e100
-"""Features beyond this are not learned, and for predicting they are cut to it.
-
-Sums of their squares, and what is derived from these, must have room.
-"""
+"""Larger features are refused when learning, and clipped when predicting, so that sums of squares do not overflow."""
 
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 

@@ -33,8 +33,8 @@ _RECENT_ROWS, _FEWEST_ROWS, _WORTH_ROWS = 1024, 32, 12_000.0
 _CELLS = 500_000
 # Labels whose weights are looked at to tell which are large, and the share of the slots that are filled.
 _SAMPLE, _FILLED = 64, 0.05
-# Noise of codes, as a share of their variance: what was predicted for rows that had been learned is too certain, and a
-# decoder that trusts it makes too much of every step that the learners of codes take from now on.
+# Noise that is added to the codes, as a share of their variance: for rows that have been learned, codes are predicted
+# with too little error, and a decoder fitted to them would overstate every later step of the learners.
 _NOISE = 0.5
 
 
@@ -85,7 +85,7 @@ def compress(algorithm: HashedRace, learners: RLSState, watch: Watch, n_drifts: 
         table = residual_table.added(table, features, labels, values)
         given += np.bincount(labels, means[features] * values, minlength=n_labels)
     if is_fitted:
-        # Scores below 0 are no error of an absent label, and of most labels the mean is below 0.
+        # The means of most labels' scores are below 0, which is no error of an absent label: they are kept.
         decoder = code_decoder.with_means(decoder, intercepts + means @ weights - given)
     return empty._replace(
         learners=coded, decoder=decoder, table=table, counts=watch.monitor.histograms.of(0), n_drifts=n_drifts
@@ -102,8 +102,8 @@ def _coded(
     U = bank.predict_transformed(linear, Z).astype(float)
     if len(U) < _FEWEST_ROWS:
         return coded, Z, U
-    # Means as they are learned from now on: scores of labels are mostly below their frequency, no error of a label
-    # but one of codes, to be unlearned at once.
+    # A score below 0 is no error of an absent label, but the learners of codes would correct it. So the means of the
+    # codes are set to what the labels' frequencies give.
     apart = (watch.monitor.present / max(watch.monitor.rows, 1.0)) @ codes - U.mean(axis=0)
     intercepts = (coded.intercepts + apart).astype(coded.intercepts.dtype)
     return coded._replace(intercepts=intercepts), Z, U + apart
