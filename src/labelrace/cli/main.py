@@ -56,8 +56,7 @@ def _global(
 ) -> None:
     """Online multi-label classification by label compression.
 
-    [bold]labelrace run[/bold] without arguments is a demonstration: the default and the paper's methods on a
-    stream that drifts.
+    [bold]labelrace run[/bold] without arguments is a demonstration: several models on a stream that drifts.
     """
 
 
