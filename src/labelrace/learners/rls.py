@@ -289,7 +289,7 @@ class RLS(Bank[RLSState]):
         gathered: Gathered | None = None,
         compiled: bool = False,
     ) -> RLSState:
-        """Learn rows after the start; ``Z`` and ``gathered`` are what `transform` and `gather` gave, if they were called.
+        """Learn rows after the start; ``Z`` and ``gathered`` are what `transform` and `gather` gave, if called before.
 
         ``compiled`` tells to use compiled loops where there are some, which give the same up to round-off.
         """
