@@ -22,11 +22,7 @@ SIZES = st.lists(st.sampled_from([1, 2, 5, 40, 128, 300, 511, 600]), min_size=1,
 FORMS = pytest.mark.parametrize("make", [np.array, scipy.sparse.csr_array])
 KINDS = pytest.mark.parametrize("kind", ["sparse", "dense"])
 # How sparse blocks are multiplied.
-WAYS = {
-    "dense": {"_DENSE": 0.0},
-    "marked": {"_DENSE": 1.0},
-    "sorted": {"_DENSE": 1.0},
-}
+WAYS = {"dense": {"_DENSE": 0.0}, "sparse": {"_DENSE": 1.0}}
 
 
 class Sparse:
@@ -221,9 +217,20 @@ def test_textbook_on_sparse_rows(seed, sizes, half_life, alpha, compressed, way,
     textbook = Textbook(alpha, half_life, lambda: Sparse(12), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    with patch.multiple(steps, **WAYS[way]), patch.object(products, "_MAX_MARKED", 0 if way == "sorted" else 64):
+    with patch.multiple(steps, **WAYS[way]):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
+
+
+@given(SEEDS, st.integers(0, 8), st.integers(1, 40))
+def test_columns_that_occur_in_the_order_of_their_first_use(seed, n_rows, n_columns):
+    rng = np.random.default_rng(seed)
+    z = scipy.sparse.csr_array(rng.random((n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.2))
+    found, columns = products.without_empty_columns(z)
+    assert list(columns) == list(dict.fromkeys(z.indices.tolist()))
+    whole = np.zeros(z.shape)
+    whole[:, columns] = found.toarray() if scipy.sparse.issparse(found) else found
+    np.testing.assert_array_equal(whole, z.toarray())
 
 
 @settings(max_examples=30, deadline=None)

@@ -20,9 +20,6 @@ from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 # are larger as each costs some calls to SciPy.
 BLOCK, SPARSE_BLOCK = 64, 128
 
-# Columns for each non-zero up to which occurring columns are marked rather than found by sorting.
-_MAX_MARKED = 64
-
 
 class DenseBlock:
     """Dense rows; all columns are touched."""
@@ -134,20 +131,20 @@ def inverse_of(middle: Array) -> Array:
 
 
 def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
-    """Leave out the empty columns of sparse rows; return the others and their places, in order."""
+    """Leave out the empty columns of sparse rows; return the others, and which they are, in the order of first use.
+
+    So columns that rows use one after the other lie side by side, and the cost does not depend on how many there are.
+    """
     if not scipy.sparse.issparse(z):
         return z, slice(None)
     if z.shape[0] == 1 and z.has_canonical_format:
         # One row is as good dense, and needs no search.
         return z.data[None], z.indices
-    if z.shape[1] <= _MAX_MARKED * z.nnz:
-        # Marking columns is quicker than sorting indices, unless there are far more columns than indices.
-        occurs = np.zeros(z.shape[1], dtype=bool)
-        occurs[z.indices] = True
-        touched, place_of = np.flatnonzero(occurs), np.empty(z.shape[1], z.indptr.dtype)
-        place_of[touched] = np.arange(len(touched))
-        places = place_of[z.indices]
-    else:
-        touched, places = np.unique(z.indices, return_inverse=True)
-        places = places.astype(z.indptr.dtype, copy=False)
+    kind, n = z.indptr.dtype, z.nnz
+    first_use = np.empty(z.shape[1], kind)
+    # Backwards, so that of several entries of a column the first one stays.
+    first_use[z.indices[::-1]] = np.arange(n - 1, -1, -1, dtype=kind)
+    of_entries = first_use[z.indices]
+    is_first = of_entries == np.arange(n, dtype=kind)
+    touched, places = z.indices[is_first], (np.cumsum(is_first, dtype=kind) - 1)[of_entries]
     return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
