@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import threading
 from contextlib import contextmanager
 
 import pytest
@@ -43,21 +42,25 @@ def test_ctrl_c_writes_what_was_merged(client, tmp_path, monkeypatch):
     rows = demo_tickets()[:3000]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=25)
 
+    awaited, merged = fitting.awaited, []
+
     @contextmanager
-    def interrupting(on_progress):
-        """Give what presses Ctrl-C while the second round is learned."""
+    def counting(on_progress):
+        yield merged.append
 
-        def press(step):
-            if step.round == 1:
-                threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def pressed(*given):
+        """Press Ctrl-C while the second round is learned."""
+        if len(merged) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return awaited(*given)
 
-        yield press
-
-    monkeypatch.setattr(fitting, "reported", interrupting)
+    monkeypatch.setattr(fitting, "reported", counting)
+    monkeypatch.setattr(fitting, "awaited", pressed)
     given = ["train", str(tmp_path / "x.parquet"), "--tags", "tags", "-o", str(tmp_path / "m.labelrace")]
     result = CliRunner().invoke(app, [*given, "--scheduler", client.scheduler.address])
     assert result.exit_code != 0
     tagger = labelrace.load(tmp_path / "m.labelrace")
+    assert len(merged) == 1
     assert 0 < tagger.n_rows_ < 3000
     tagger.predict(rows[:3])
 
