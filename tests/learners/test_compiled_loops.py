@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 import labelrace
 from labelrace.core import compiled, score_loops, thresholds
-from labelrace.learners import candidate_loops, candidates, code_decoder, label_search, postings, residual_table
+from labelrace.learners import (
+    candidate_loops,
+    candidates,
+    code_decoder,
+    label_search,
+    postings,
+    products,
+    residual_table,
+)
 from labelrace.learners.rls import RLS
 from labelrace.models import hashed
 
@@ -44,6 +52,15 @@ def test_the_table(seed, n_slots, width):
 
     for one, other in zip(*both(learn), strict=True):
         np.testing.assert_allclose(one, other, atol=2e-4)
+
+
+@given(SEEDS, st.integers(0, 8), st.integers(1, 40))
+def test_columns_that_occur(seed, n_rows, n_columns):
+    rng = np.random.default_rng(seed)
+    z = scipy.sparse.csr_array(rng.random((n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.2))
+    (one, places), (other, expected) = both(lambda loops: products.without_empty_columns(z, compiled=loops))
+    np.testing.assert_array_equal(places, expected)
+    assert (one != other).sum() == 0
 
 
 def test_an_old_version_of_the_table_is_read_to_the_bit():

@@ -13,6 +13,7 @@ import sklearn.linear_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelrace.exceptions import DivergenceError
 from labelrace.learners import products, single_rows, steps
 from labelrace.learners.penalty import ALPHAS
 from labelrace.learners.rls import RLS
@@ -220,6 +221,25 @@ def test_textbook_on_sparse_rows(seed, sizes, half_life, alpha, compressed, way,
     with patch.multiple(steps, **WAYS[way]):
         state = learned(bank, batches, make)
     assert_textbook(bank, state, textbook, batches[0][0], make)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(SEEDS, st.integers(1, 200))
+def test_inverses_of_blocks_of_which_half_is_set(dtype, seed, n):
+    rows = np.random.default_rng(seed).normal(size=(n, 60)).astype(dtype)
+    whole = rows @ rows.T / 60 + np.eye(n, dtype=dtype)
+    half = np.where(np.tri(n, dtype=bool), whole, np.nan).astype(dtype)
+    found = products.inverse_of(half)
+    np.testing.assert_allclose(found, np.linalg.inv(whole.astype(float)), atol=20 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("n", [2, 60, 128])
+@pytest.mark.parametrize("place", [0, -1])
+def test_blocks_that_have_no_inverse(n, place):
+    broken = np.eye(n, dtype=np.float32)
+    broken[place, place] = -1.0
+    with pytest.raises(DivergenceError, match="X holds values so large"):
+        products.inverse_of(broken)
 
 
 @given(SEEDS, st.integers(0, 8), st.integers(1, 40))

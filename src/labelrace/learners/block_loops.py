@@ -15,6 +15,22 @@ from labelrace.core.compiled import kernel
 
 
 @kernel
+def in_order_of_use(columns: Any, n_columns: Any) -> Any:
+    """List the columns of entries, each once, in the order of first use; and where in the list each entry's is."""
+    # Not set at first, as columns may be many: a place counts only if it is in the list, and the column is there.
+    place_of, n_found = np.empty(n_columns, np.uint32), 0
+    found, places = np.empty(len(columns), columns.dtype), np.empty(len(columns), columns.dtype)
+    for entry in range(len(columns)):
+        column = columns[entry]
+        place = place_of[column]
+        if place >= n_found or found[place] != column:
+            place_of[column], found[n_found], place = n_found, column, n_found
+            n_found += 1
+        places[entry] = place
+    return found[:n_found], places
+
+
+@kernel
 def _by_column(starts: Any, columns: Any, values: Any, n_columns: Any) -> Any:
     """Sort entries by column: where each column begins, and the rows and values of its entries, by rising row."""
     ends = np.zeros(n_columns + 1, np.int64)

@@ -311,10 +311,13 @@ def put_offers_of_row(labels: Any, scores: Any, offers: Any, n_kept: Any, sums: 
     others, of_others, n_known = labels[n_kept:].copy(), scores[n_kept:].copy(), n_kept
     for offer in offers:
         if n_known == len(labels):
-            return
+            break
         if offer >= 0 and not _is_among(offer, labels[:n_known]):
-            labels[n_known], scores[n_known] = offer, score_of(sums, counts, offer, weights)
+            labels[n_known] = offer
             n_known += 1
+    # By a loop of their own, so that its reads, of memory that is in no cache, overlap.
+    for c in range(n_kept, n_known):
+        scores[c] = score_of(sums, counts, labels[c], weights)
     for c in range(len(others)):
         if n_known == len(labels):
             return

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from labelrace.learners import candidate_loops, columns
+from labelrace.learners import block_loops, candidate_loops, columns
 from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.typing import AnyMatrix, Array, IntArray
 
@@ -109,9 +109,12 @@ def update(
     table = VersionedRows.of(table)
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table
     kept = _rarest(Z, gained, _KEEPING, Z.shape[1], -np.inf, compiled=compiled)
-    touched, places = np.unique(kept, return_inverse=True)
-    n_none = int(len(touched) > 0 and touched[0] < 0)
-    touched, places = touched[n_none:], places.reshape(kept.shape) - n_none
+    is_kept, places = kept >= 0, np.full(kept.shape, -1)
+    numbers = kept[is_kept]
+    if compiled:
+        touched, places[is_kept] = block_loops.in_order_of_use(numbers, Z.shape[1])
+    else:
+        touched, places[is_kept] = np.unique(numbers, return_inverse=True)
     before = table.rows(touched)
     lists = before.copy()
     if compiled:

@@ -14,11 +14,14 @@ from scipy.linalg import lapack
 from scipy.sparse import _sparsetools
 
 from labelrace.exceptions import DivergenceError
+from labelrace.learners import block_loops
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Rows of a block: its matrix costs their square a row, and smaller blocks lose what is exact within them. Sparse ones
 # are larger as each costs some calls to SciPy.
 BLOCK, SPARSE_BLOCK = 64, 128
+# Rows of a matrix that is inverted at once: of larger ones, products of their halves are faster.
+_LARGEST_AT_ONCE = 48
 
 
 class DenseBlock:
@@ -117,29 +120,48 @@ def block_inverse(block: Any, variance: Array, freedom: float) -> Array:
 
 def inverse_of(middle: Array) -> Array:
     """Invert a symmetric matrix, of which the lower triangle is read; it is changed."""
-    if len(middle) == 1:
+    n = len(middle)
+    if n == 1:
         return np.asarray(1.0 / middle)
+    if n > _LARGEST_AT_ONCE:
+        return _inverse_by_halves(middle, n // 2)
     factor, solve = (lapack.spotrf, lapack.spotrs) if middle.dtype == np.float32 else (lapack.dpotrf, lapack.dpotrs)
     # In Fortran's order the transpose is the same matrix, and nothing is copied.
     upper, failed = factor(middle.T, overwrite_a=True, clean=False)
     if not failed:
         # Of matrices as large as a block, half as fast by LAPACK's own inverse in single precision.
-        inverse, failed = solve(upper, np.eye(len(upper), dtype=middle.dtype, order="F"), overwrite_b=True)
+        inverse, failed = solve(upper, np.eye(n, dtype=middle.dtype, order="F"), overwrite_b=True)
     if failed:
         raise DivergenceError("X holds values so large that sums of them overflow: scale them down.")
     return np.asarray(inverse.T)
 
 
-def without_empty_columns(z: AnyMatrix) -> tuple[AnyMatrix, IntArray | slice]:
+def _inverse_by_halves(middle: Array, half: int) -> Array:
+    """Invert ``[[P, Qᵀ], [Q, S]]`` by its parts: the inverses of ``P`` and ``S - Q P⁻¹ Qᵀ``, and products."""
+    Q, first = middle[half:, :half], inverse_of(middle[:half, :half])
+    product = Q @ first
+    last = inverse_of(middle[half:, half:] - product @ Q.T)
+    across = last @ product
+    inverse = np.empty_like(middle)
+    inverse[:half, :half], inverse[:half, half:] = first + product.T @ across, -across.T
+    inverse[half:, :half], inverse[half:, half:] = -across, last
+    return inverse
+
+
+def without_empty_columns(z: AnyMatrix, *, compiled: bool = False) -> tuple[AnyMatrix, IntArray | slice]:
     """Leave out the empty columns of sparse rows; return the others, and which they are, in the order of first use.
 
     So columns that rows use one after the other lie side by side, and the cost does not depend on how many there are.
+    ``compiled`` tells to find them by a compiled loop.
     """
     if not scipy.sparse.issparse(z):
         return z, slice(None)
     if z.shape[0] == 1 and z.has_canonical_format:
         # One row is as good dense, and needs no search.
         return z.data[None], z.indices
+    if compiled:
+        touched, places = block_loops.in_order_of_use(z.indices, z.shape[1])
+        return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
     kind, n = z.indptr.dtype, z.nnz
     first_use = np.empty(z.shape[1], kind)
     # Backwards, so that of several entries of a column the first one stays.

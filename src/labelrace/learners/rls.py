@@ -90,11 +90,12 @@ class Derived(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Rows without their empty columns, the places of the others, and the weights there."""
+    """Rows without their empty columns, the places of the others, and the weights and what was gained there."""
 
     Z: AnyMatrix
     places: IntArray | slice
     weights: Array
+    gained: FloatArray
 
     def columns(self) -> IntArray | None:
         """Tell which of the columns each non-zero is in; a single row has one in each. None where rows are dense."""
@@ -274,10 +275,10 @@ class RLS(Bank[RLSState]):
         )
         return Start(with_arrays(learned, weights=empty.weights, gained=empty.gained), inverse)
 
-    def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
+    def gather(self, state: RLSState, Z: AnyMatrix, *, compiled: bool = False) -> Gathered:
         """Take the weights that rows touch from among all, once for predicting and learning them."""
-        Z, places = products.without_empty_columns(Z)
-        return Gathered(Z, places, rows_of(state.weights, places))
+        Z, places = products.without_empty_columns(Z, compiled=compiled)
+        return Gathered(Z, places, rows_of(state.weights, places), rows_of(state.gained, places))
 
     def learn(
         self,
@@ -298,9 +299,13 @@ class RLS(Bank[RLSState]):
             state, Z, gathered = self._widened(state, n_values), None, None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X) if Z is None else Z)
-        H = np.asarray(columns.dense(H), dtype=self._dtype)
+        H, gained = np.asarray(columns.dense(H), dtype=self._dtype), state.gained
         if self.binary:
             state = self.with_generations(state, H)
+        if state.fading < LEAST_FADING:
+            state = multiplied_out(state)
+        if state.gained is not gained:
+            gathered = gathered._replace(gained=rows_of(state.gained, gathered.places))
         with threads.limited(len(H)):
             learned = self._learn_blocks(state, gathered, H, compiled=compiled)
         learned = learned._replace(rows=state.rows + X.shape[0])
@@ -351,10 +356,7 @@ class RLS(Bank[RLSState]):
 
     def _learn_blocks(self, state: RLSState, gathered: Gathered, H: Array, *, compiled: bool) -> RLSState:
         """Learn block by block, on a copy of the rows that are touched: a failure leaves the state as it was."""
-        if state.fading < LEAST_FADING:
-            state = multiplied_out(state)
-        Z, touched, weights_before = gathered
-        gained_before = rows_of(state.gained, touched)
+        Z, touched, weights_before, gained_before = gathered
         weights, gained = weights_before.copy(), gained_before * state.fading
         unused = gained[:, 0] == 0.0
         work = Work(weights, gained, state.intercepts.astype(self._dtype), state.intercept_gained.copy())

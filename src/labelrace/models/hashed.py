@@ -40,7 +40,7 @@ from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.candidates import Candidates
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.row_search import RowSearch
-from labelrace.learners.versioned_rows import VersionedRows, rows_of
+from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.learners.warm_up import WarmUp, first_rows
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
@@ -194,8 +194,8 @@ class HashedRace(BankAlgorithm[State]):
         derived = self._to_learn(state) if derived is None else derived
         loops, n = derived.decoder.compiled, X.shape[0]
         Z = self.bank.transform(derived.learners, X)
-        gathered = self.bank.gather(state.learners, Z)
-        gained = rows_of(state.learners.gained, gathered.places)[:, 0]
+        gathered = self.bank.gather(state.learners, Z, compiled=loops)
+        gained = gathered.gained[:, 0]
         U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
         columns = gathered.columns()
         of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
@@ -210,7 +210,7 @@ class HashedRace(BankAlgorithm[State]):
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
             Z = self.bank.transform(self.bank.derive(state.learners), X)
-            gathered = self.bank.gather(state.learners, Z)
+            gathered = self.bank.gather(state.learners, Z, compiled=loops)
         chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
         precision = state.learners.alpha + state.learners.fading * gained
         table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *chosen, precision, columns, compiled=loops)
