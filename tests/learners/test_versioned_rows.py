@@ -6,6 +6,7 @@ import copy
 import pickle
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -55,6 +56,29 @@ def test_nothing_is_copied_that_does_not_change():
     assert one.grown(1500)._store is not one._store
     grown = other.grown(1100)
     assert grown.grown(2000)._store is grown._store
+
+
+def test_a_version_that_stays_in_use_keeps_no_more_than_the_table_is_large():
+    """Nor does it take longer and longer to read."""
+    rng, n = np.random.default_rng(0), 2000
+    first = newest = VersionedRows.of(np.zeros((n, 4)))
+    tracemalloc.start()
+    try:
+        for _ in range(1000):
+            places = np.sort(rng.choice(n, size=20, replace=False))
+            newest = newest.replaced(places, rng.normal(size=(20, 4)))
+        assert tracemalloc.get_traced_memory()[0] < 5 * newest.nbytes
+    finally:
+        tracemalloc.stop()
+    assert len(first._since(first._store.newest())) < 20
+    assert_is(first, np.zeros((n, 4)))
+    # Where no older version is in use, nothing is copied.
+    store, last = newest._store, newest.rows(np.arange(n))
+    for _ in range(1000):
+        newest = newest.replaced(np.arange(20), np.ones((20, 4)))
+    last[:20] = 1.0
+    assert newest._store is store
+    assert_is(newest, last)
 
 
 def test_the_array_given_is_not_kept():

@@ -409,3 +409,21 @@ def test_rows_of_standard_input_above_an_error_are_delivered(first, rest, wrong)
     assert next(tables).columns == {"size": ["1"], "hue": ["red"]}
     with pytest.raises(DataFormatError, match="standard input, row"):
         next(tables)
+
+
+@pytest.mark.parametrize("optimise", ["cardinality", "macro_f1"])
+def test_predicted_tags_with_their_probabilities(optimise, monkeypatch):
+    """Also of rows times tags that are too many for an array of them all; tags may have thresholds of their own."""
+    model = labelrace.make_model("race", optimise=optimise, random_state=0)
+    tagger = Tagger(tags="tags", model=model, random_state=0).fit(tickets(1000))
+    likely = tagger.predict_proba(NEW)
+    expected = [
+        {tag: chances[tag] for tag in sorted(tags, key=lambda tag: -chances[tag])}
+        for tags, chances in zip(tagger.predict(NEW), likely, strict=True)
+    ]
+    monkeypatch.setenv("LABELRACE_MAX_SCORES", "100")
+    found = tagger.predict_scored(NEW)
+    assert [row.keys() for row in found] == [row.keys() for row in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert list(one.values()) == pytest.approx(list(other.values()))
+        assert list(one.values()) == sorted(one.values(), reverse=True)

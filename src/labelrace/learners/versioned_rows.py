@@ -3,6 +3,7 @@
 All versions of a table share one array, which holds the newest of them. Whoever replaces rows keeps the old ones with
 the version before (Baker, "Shallow binding makes functional arrays fast", 1991): it reads the array, and those rows
 from where they were kept. So a state that holds a table is a value like any other, at the cost of the rows that change.
+Once more rows are kept for a version that is in use still than the table has, the newest gets an array of its own.
 
 The rows are exchanged under a lock that readers share: they see one version or the other, never something between. An
 exchange that is interrupted is undone, at the latest by whoever takes the lock next: until it is whole, the old rows
@@ -12,6 +13,7 @@ are noted beside the array.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -27,7 +29,9 @@ T = TypeVar("T")
 _FILLED = 4096
 # Bytes of rows that are copied at a time.
 _PART_BYTES = 1 << 20
-# Of changes whose old rows are known beforehand.
+# Rows that a version counts for, beside those that it keeps: whoever reads an older one looks at all that followed.
+_EACH_VERSION = 256
+# For changes whose old rows are known beforehand.
 _BEGUN = np.ones(1, bool)
 
 
@@ -49,11 +53,24 @@ class _Store:
         self.array = array
         self.fills = fill
         self._is_open = np.full(n_rows, fill is not None)
-        # Of the kind that the thread which holds it may take again, should it have been thrown out of a `with`.
+        # Re-entrant: a thread that an interrupt has thrown out of a `with` may still hold it.
         self.lock = threading.RLock()
         # One attribute, so that all changes at once: of a change that is not whole, the places, their old rows, and
         # whether any of them has been overwritten.
         self.status: tuple[_Version, tuple[IntArray, Array, BoolArray] | None] = (_Version(), None)
+        # The oldest version that is in use, which keeps all that followed, and how many rows were kept since then.
+        self._oldest: weakref.ref[_Version] | None = None
+        self._n_kept = 0
+
+    def count_kept(self, version: _Version, n_rows: int) -> None:
+        """Count rows that are kept for a version."""
+        if self._oldest is None or self._oldest() is None:
+            self._oldest, self._n_kept = weakref.ref(version), 0
+        self._n_kept += n_rows + _EACH_VERSION
+
+    def is_crowded(self) -> bool:
+        """Tell whether more rows than there are in the array are kept for a version that is in use."""
+        return self._n_kept > len(self.array) and self._oldest is not None and self._oldest() is not None
 
     def newest(self) -> _Version:
         """Return the version that the array holds, after an exchange that was interrupted is undone."""
@@ -176,8 +193,8 @@ class VersionedRows:
     def replaced(self, places: IntArray, rows: Array, kept: Array | None = None) -> VersionedRows:
         """Make a table with other rows at some places, which are in order; ``kept`` are the `rows` there, if known."""
         changed = one_at_a_time(self._store.lock, self._exchanged, places, rows, kept)
-        # Where another table has been made of this version, the ways part.
-        return VersionedRows.of(np.asarray(self)).replaced(places, rows) if changed is None else changed
+        # Where another table has been made of this version, or too much is kept for older ones, the ways part.
+        return VersionedRows.taking(np.asarray(self)).replaced(places, rows) if changed is None else changed
 
     def _exchanged(self, places: IntArray, rows: Array, kept: Array | None) -> VersionedRows | None:
         """Exchange rows of the array, if it holds this version."""
@@ -199,12 +216,12 @@ class VersionedRows:
         belong to the table from then on.
         """
         changed = one_at_a_time(self._store.lock, self._changed, places, kept, change)
-        return VersionedRows.of(np.asarray(self)).changed(places, kept, change) if changed is None else changed
+        return VersionedRows.taking(np.asarray(self)).changed(places, kept, change) if changed is None else changed
 
     def _changed(self, places: IntArray, kept: Array, change: Callable[[Array], None]) -> VersionedRows | None:
-        """Change the array, if it holds this version."""
+        """Change the array, if it holds this version and not too much is kept for older ones."""
         store = self._store
-        if store.newest() is not self._version:
+        if store.newest() is not self._version or store.is_crowded():
             return None
         changed = self._next(places, kept)
         try:
@@ -221,6 +238,7 @@ class VersionedRows:
             store.fill(places)
         # While the array holds the old version, nobody looks at these.
         old.places, old.rows, old.next = places, kept, new
+        store.count_kept(old, len(places))
         changed = VersionedRows(store, new, self.shape[0])
         store.status = (old, (places, kept, has_begun))
         return changed
@@ -325,7 +343,7 @@ def changed_both(
     with one._store.lock, other._store.lock: changed = _change_both(one, other, places, change, arguments)  # noqa: E701  # fmt: skip
     if changed is None:
         return changed_both(
-            VersionedRows.of(np.asarray(one)), VersionedRows.of(np.asarray(other)), places, change, arguments
+            VersionedRows.taking(np.asarray(one)), VersionedRows.taking(np.asarray(other)), places, change, arguments
         )
     return changed
 
@@ -336,6 +354,8 @@ def _change_both(
     """Change the arrays of two tables, if they hold these versions."""
     first, second, n = one._store, other._store, len(places)
     if first.newest() is not one._version or second.newest() is not other._version:
+        return None
+    if first.is_crowded() or second.is_crowded():
         return None
     has_begun, kept = np.zeros(1, bool), np.empty((n, one.shape[1]), first.array.dtype)
     other_kept = np.empty((n, other.shape[1]), second.array.dtype)

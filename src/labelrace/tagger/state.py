@@ -173,12 +173,15 @@ class Known(NamedTuple):
 
     def predict_scored(self, rows: SparseMatrix) -> list[dict[str, float]]:
         """Predict tags with their probabilities, most likely first."""
-        places = {label: place for place, label in enumerate(self.model.label_names_)}
-        scored = []
-        for tags, row in zip(self.model.predict_labels(rows), self.model.predict_proba(rows), strict=True):
-            pairs = sorted(((tag, float(row[places[tag]])) for tag in tags), key=lambda pair: (-pair[1], pair[0]))
-            scored.append(dict(self.state.names.of_likely(pairs)))
-        return scored
+        predicted, n_tags = self.model.predict_labels(rows), len(self.model.label_names_)
+        k = max([1, *map(len, predicted)])
+        likely = self.model.predict_top(rows, k)
+        # Tags have thresholds of their own, so a predicted one may be less likely than one that is not predicted.
+        while k < n_tags and any(tags - dict(row).keys() for tags, row in zip(predicted, likely, strict=True)):
+            k = min(2 * k, n_tags)
+            likely = self.model.predict_top(rows, k)
+        pairs = ([pair for pair in row if pair[0] in tags] for tags, row in zip(predicted, likely, strict=True))
+        return [dict(self.state.names.of_likely(row)) for row in pairs]
 
     def explain(
         self, row: SparseMatrix, tags: Iterable[str] | None, n_words: int
@@ -186,8 +189,7 @@ class Known(NamedTuple):
         """Return the words and values that contribute to tags: the given, else the predicted, else the most likely."""
         own_labels = list(self.model.label_names_)
         if tags is None:
-            [likely] = self.predict_top(row, len(own_labels))
-            tags = sorted(self.predict(row)[0]) or [tag for tag, _ in likely[:_EXPLAINED]]
+            tags = sorted(self.predict(row)[0]) or [tag for tag, _ in self.predict_top(row, _EXPLAINED)[0]]
         names, words = self.state.names, self.state.features.vocabulary.names
         explained = {}
         for tag in tags:
