@@ -76,6 +76,18 @@ def test_another_order_and_features_that_stand_for_others():
     np.testing.assert_array_equal(np.asarray(postings.reset(table, np.array([3])))[3], 0)
 
 
+def test_two_models_offer_labels_by_turns():
+    """Also where one of them has met fewer features, or none."""
+    lists = np.zeros((3, postings.DEPTH), np.int32)
+    lists[0, :3], lists[1, :1] = [4, 2, 9], [7]
+    other = np.zeros((4, postings.DEPTH), np.int32)
+    other[0], other[3, :2] = np.arange(11, 11 + postings.DEPTH), [5, 6]
+    joint = np.asarray(postings.merged(lists, VersionedRows.of(other)))
+    assert joint[:2].tolist() == [[4, 11, 2, 12, 9, 13, 14, 15], [7, 0, 0, 0, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(joint[2:], other[2:])
+    np.testing.assert_array_equal(postings.merged(postings.init(), lists), lists)
+
+
 def test_few_labels_and_dense_rows_keep_nothing():
     Z, Y = batch(np.random.default_rng(0), 5)
     assert len(updated(postings.init(), Z.toarray(), np.ones(M), Y)) == 0

@@ -27,6 +27,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.learners import postings
 from labelrace.learners.versioned_rows import VersionedRows
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
@@ -34,9 +35,9 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 # have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
 # than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
 _RIDGE, _LEAST_RIDGE = 1e-3, 1.0
-# Occurrences of labels that are remembered: candidates are taken from these first. Of many labels, of which features
-# offer some, too, fewer are enough.
-_RECENT, _RECENT_OF_MANY, _MANY = 4096, 2048, 2048
+# Occurrences of labels that are remembered: candidates are taken from these first. Where features offer labels, too,
+# fewer are enough.
+_RECENT, _RECENT_WITH_POSTINGS = 4096, 2048
 # Labels that are kept apart at the least before the order is made anew, and their share of all.
 _FEW_APART, _SHARE_APART = 4096, 16
 # Scale from which on it is multiplied into the sums.
@@ -147,9 +148,13 @@ def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths
         _added(VersionedRows.of(table), touched, part)
         for table, part in ((state.sums, more[:, :k]), (state.counts, more[:, k:]))
     )
-    n_recent = _RECENT_OF_MANY if Y.shape[1] > _MANY else _RECENT
-    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-n_recent:].astype(np.intp)
+    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_n_recent(Y.shape[1]) :].astype(np.intp)
     return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
+
+
+def _n_recent(n_labels: int) -> int:
+    """Return how many occurrences of labels are remembered."""
+    return _RECENT_WITH_POSTINGS if postings.are_kept(n_labels) else _RECENT
 
 
 def _added(table: VersionedRows, places: IntArray, more: FloatArray) -> Any:
@@ -238,7 +243,7 @@ def added(one: State, other: State, kept: float) -> State:
         )
         for a, b, power in ((one.sums, other.sums, 1.0), (one.counts, other.counts, np.array([1.0, 0.5])))
     ]
-    half = _RECENT // 2
+    half = _n_recent(len(one.counts)) // 2
     return State(
         kept * (one.gram + other.gram),
         kept * (one.total + other.total),
@@ -274,7 +279,7 @@ def _with_tables(state: State, sums: Array, counts: Array) -> State:
     tables: Any = [VersionedRows.taking(part.astype(np.float32)) for part in (sums, counts)]
     order = _by_bound(counts)
     # Those that occur most are candidates as if they had occurred recently.
-    recent = order[: _RECENT_OF_MANY if len(counts) > _MANY else _RECENT][::-1]
+    recent = order[: _n_recent(len(counts))][::-1]
     return state._replace(sums=tables[0], counts=tables[1], order=order, recent=recent)
 
 

@@ -165,3 +165,13 @@ def reordered(table: Any, labels: IntArray, features: IntArray) -> Any:
     is_known = features < len(table)
     lists[is_known] = np.asarray(table)[features[is_known]]
     return VersionedRows.taking(numbers[lists])
+
+
+def merged(one: Any, other: Any) -> Any:
+    """Join the postings of two models with the same labels and features: of each feature, labels of both by turns."""
+    lists = np.zeros((max(len(one), len(other)), DEPTH, 2), np.int32)
+    for place, table in enumerate((one, other)):
+        lists[: len(table), :, place] = np.asarray(table)
+    joined = lists.reshape(len(lists), 2 * DEPTH)
+    filled_first = np.argsort(joined == 0, axis=1, kind="stable")[:, :DEPTH]
+    return VersionedRows.taking(np.take_along_axis(joined, filled_first, axis=1))

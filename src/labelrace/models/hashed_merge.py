@@ -9,7 +9,9 @@
 model get other numbers, because each model has met new ones, its table is left out, and such labels are known by the
 decoder alone until the table has learned them.
 
-*Thresholds*: what both have counted is added.
+*Postings*: a feature offers the labels of both models by turns, as many as before.
+
+*Thresholds*: what both have counted is added. The detector of drift goes on with the errors of the first model.
 
 Labels that both know must have the same numbers, by which they have their codes, and the models as many codes and
 slots.
@@ -21,7 +23,7 @@ import numpy as np
 
 from labelrace.core import thresholds
 from labelrace.exceptions import MergeError
-from labelrace.learners import code_decoder, residual_table, rls_merge
+from labelrace.learners import code_decoder, postings, residual_table, rls_merge
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.models.fitted import Fitted, aligned, joint_schema
 from labelrace.models.hashed import State
@@ -69,7 +71,7 @@ def merged(bank: RLS, one: State, other: State) -> State:
         learners,
         code_decoder.added(one.decoder, other.decoder, left),
         residual_table.merged(one.table, other.table),
-        one.postings,
+        postings.merged(one.postings, other.postings),
         thresholds.added_histograms(one.counts, other.counts),
         one.n_missed + other.n_missed,
         one.drift,
