@@ -192,12 +192,11 @@ def test_drift_makes_it_forget():
 @pytest.mark.parametrize("aim", ["cardinality", "macro_f1"])
 def test_nothing_is_written_into(kind, aim):
     model, state = start(kind, aim, detects_drift=True)
-    rng = np.random.default_rng(0)
     for turned in (False, True):
         for X, Y in some_batches(8, [40, 150, 100, 400, 100], N_LABELS[kind], turned=turned, unknown=0.1):
             given, copied = (X.copy(), Y.copy()), arrays(state)
             new = model.update(state, X, Y)
-            model.grow_labels(state, N_LABELS[kind] + 9, rng)
+            model.grow_labels(state, N_LABELS[kind] + 9)
             np.testing.assert_equal((X, Y), given)
             np.testing.assert_equal(arrays(state), copied)
             state = new
@@ -289,7 +288,7 @@ def test_the_arrival_of_labels_changes_no_other_score(kind, sizes):
     n_labels = N_LABELS[kind]
     state = learned(model, state, some_batches(15, sizes, n_labels), scipy.sparse.csr_array)
     [(X, _)] = some_batches(16, [60], n_labels)
-    grown = model.grow_labels(state, n_labels + 7, np.random.default_rng(0))
+    grown = model.grow_labels(state, n_labels + 7)
     before, after = (model.scores(model.derive(one), X) for one in (state, grown))
     np.testing.assert_allclose(after[:, :n_labels], before, atol=1e-9)
     if kind == "uncompressed":
@@ -301,7 +300,7 @@ def test_labels_that_are_learned_change_no_other_score():
     model, state = start("uncompressed", n_labels=4)
     batches = list(some_batches(17, [600, 200, 200, 200], 6))
     state = learned(model, state, [(X, Y[:, :4]) for X, Y in batches[:2]])
-    grown = model.grow_labels(state, 6, np.random.default_rng(0))
+    grown = model.grow_labels(state, 6)
     for X, Y in batches[2:]:
         state, grown = model.update(state, X, Y[:, :4]), model.update(grown, X, Y)
     X = batches[0][0]
@@ -323,7 +322,7 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     X, Y = batches[2]
     before = raw(model, state, X)
     if grows == "labels":
-        state = model.grow_labels(state, 15, np.random.default_rng(0))
+        state = model.grow_labels(state, 15)
     else:
         model = LabelRace(bank, "cardinality", False, max_memory=1.0, n_components=10)
         X, Y = X, Y[:, :11]
@@ -343,7 +342,7 @@ def test_few_new_labels_beyond_the_memory_are_learned_and_then_compressed():
     state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
     batches = list(some_batches(18, [600, 300, 300], 12))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
-    grown = model.grow_labels(state, 12, np.random.default_rng(0))
+    grown = model.grow_labels(state, 12)
     assert grown.compressed == ()
     X, Y = batches[2]
     ample = LabelRace(bank, "cardinality", False, max_memory=1e9, n_components=10)

@@ -82,7 +82,7 @@ def test_algorithms_grow_exactly(name, kind, seed):
     assert algorithm.why_no_new_labels() is algorithm.why_no_new_features() is None
     X, Y = some_rows(seed)
     grown = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], make)
-    grown = algorithm.grow_labels(algorithm.grow_labels(grown, 6, RNG), 8, RNG)
+    grown = algorithm.grow_labels(algorithm.grow_labels(grown, 6), 8)
     grown = algorithm.grow_features(grown, np.zeros(5, dtype=int))
     knew = learn(algorithm, begin(algorithm, 5, 8), X[:30], Y[:30], make)
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_a_wider_schema_grows_features_and_labels_together(name):
     X, Y = some_rows(1)
     state = learn(algorithm, begin(algorithm, 3, 5), X[:30, :3], Y[:30, :5], np.asarray)
     old, rng = schema(3, 5), np.random.default_rng
-    by_hand = algorithm.grow_labels(algorithm.grow_features(state, np.zeros(5, dtype=int)), 8, rng(0))
+    by_hand = algorithm.grow_labels(algorithm.grow_features(state, np.zeros(5, dtype=int)), 8)
     for new, n_features, n_labels in ((schema(5, 8), 5, 8), (schema(5, 5), 5, 5), (schema(3, 8), 3, 8)):
         grown = algorithm.derive(algorithm.grow(state, old, new, rng(0)))
         scores = algorithm.scores(grown, X[:, :n_features])
@@ -114,7 +114,7 @@ def test_algorithms_that_cannot_grow_say_so():
     state = begun(adapted, 2, 2)
     assert "Perceptron" in adapted.why_no_new_labels()
     with pytest.raises(GrowthError, match="Perceptron"):
-        adapted.grow_labels(state, 3, RNG)
+        adapted.grow_labels(state, 3)
     with pytest.raises(GrowthError, match=r"The learners cannot take new features: .*Perceptron"):
         adapted.grow_features(state, np.zeros(3, dtype=int))
     for wider in (schema(3, 2), schema(2, 3), schema(3, 3)):

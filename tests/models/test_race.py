@@ -214,9 +214,11 @@ def test_labels_that_come_later(bank, kind, encoding, start, forgetting, seed):
     hyperplanes, n_values = encoder.draw(9, 4, np.random.default_rng(seed)), np.zeros(6, dtype=int)
     grown = learn_two(race, race.start_from(hyperplanes, n_values), X[:40], Y[:40, :9], make)
     # In two steps, as they would come.
-    grown = race.grow_labels(race.grow_labels(grown, 10, np.random.default_rng(1)), 12, np.random.default_rng(2))
-    first = encoder.grow(hyperplanes, encoder.draw_rows(hyperplanes, KEYS[9:10], np.random.default_rng(1)))
-    both = encoder.grow(first, encoder.draw_rows(first, KEYS[10:12], np.random.default_rng(2)))
+    first_rows = encoder.draw_rows(hyperplanes, KEYS[9:10], np.random.default_rng(1))
+    first = encoder.grow(hyperplanes, first_rows)
+    later_rows = encoder.draw_rows(first, KEYS[10:12], np.random.default_rng(2))
+    both = encoder.grow(first, later_rows)
+    grown = race.grow_rows(race.grow_rows(grown, first_rows), later_rows)
     knew = learn_two(race, race.start_from(both, n_values), X[:40], Y[:40], make)
     assert_same(race, grown, knew, make(X))
     grown, knew = (learn_two(race, state, X[40:], Y[40:], make) for state in (grown, knew))
@@ -232,7 +234,7 @@ def test_rows_without_new_labels_are_learned_as_if_there_were_none(encoding):
     ungrown = learn_two(
         race, race.start_from(encoder.draw(9, 4, rng), np.zeros(6, dtype=int)), X[:40], Y[:40, :9], np.asarray
     )
-    grown = race.grow_labels(ungrown, 12, rng)
+    grown = race.grow_rows(ungrown, encoder.draw_rows(ungrown.encoder, KEYS[9:12], rng))
     absent = np.where(np.arange(12) < 9, Y[40:], 0.0)
     ungrown = learn_two(race, ungrown, X[40:], Y[40:, :9], np.asarray)
     grown = learn_two(race, grown, X[40:], absent, np.asarray)

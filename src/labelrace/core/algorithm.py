@@ -125,12 +125,12 @@ class Algorithm(ABC, Generic[S]):
     def grow(self, state: S, old: Schema, new: Schema, rng: np.random.Generator) -> S:
         """Make the state of the same model with the features and labels of a wider schema.
 
-        ``rng`` draws what the model draws for new labels; it starts the same whenever a model grows.
+        An algorithm that draws something for new labels defines this; ``rng`` starts the same whenever a model grows.
         """
         if new.n_features > old.n_features:
             state = self.grow_features(state, new.n_values)
         if new.n_labels > old.n_labels:
-            state = self.grow_labels(state, new.n_labels, rng)
+            state = self.grow_labels(state, new.n_labels)
         return state
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
@@ -138,10 +138,11 @@ class Algorithm(ABC, Generic[S]):
         return None
 
     def why_no_new_labels(self) -> str | None:
-        """Return why labels cannot be added to a state; None if `grow_labels` does it."""
-        return _START if type(self).grow_labels is Algorithm.grow_labels else None
+        """Return why labels cannot be added to a state; None if `grow_labels`, or a `grow` of its own, does it."""
+        kind = type(self)
+        return _START if (kind.grow_labels, kind.grow) == (Algorithm.grow_labels, Algorithm.grow) else None
 
-    def grow_labels(self, state: S, n_labels: int, rng: np.random.Generator) -> S:
+    def grow_labels(self, state: S, n_labels: int) -> S:
         """Make the state of the same model had it known ``n_labels`` labels, the new ones, last, always absent."""
         raise GrowthError(f"{type(self).__name__} cannot take new labels: {self.why_no_new_labels()}.")
 

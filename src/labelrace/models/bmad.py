@@ -143,7 +143,7 @@ class BMaD(BankAlgorithm[State]):
         """Turn log odds into probabilities."""
         return scipy.special.expit(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far, as long as the basis can still take them in."""
         if state.rows >= self.warm_up:
             raise GrowthError(

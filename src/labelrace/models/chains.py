@@ -204,7 +204,7 @@ class Chains(BankAlgorithm[State]):
         """Return why there is no room for so many labels: the table of co-occurrences would be too large."""
         return why_no_table("chains keep", n_labels)
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far, at the end of every chain.
 
         Chains in random order are no longer quite random then: a late label depends on those before it, and they do

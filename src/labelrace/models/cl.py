@@ -185,7 +185,7 @@ class CompressedLabeling(Compression):
         """Return why labels cannot be added: where the encoder is given."""
         return None if self.encoder is None else "encoder= gives rows to the first labels only"
 
-    def grow_labels(self, state: Any, n_labels: int, rng: np.random.Generator) -> Any:
+    def grow_labels(self, state: Any, n_labels: int) -> Any:
         """Add labels that were absent so far: no past bit changes."""
         return state._replace(n_labels=float(n_labels))
 

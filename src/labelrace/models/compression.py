@@ -320,7 +320,7 @@ class Compression(Algorithm[State]):
             return None
         return f"it needs all products of labels, which are kept for up to {most} labels; use 'cplst' or 'plst'"
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far."""
         return state._replace(sums=self.keeper.grow_labels(state.sums, self.n_extra + n_labels))
 

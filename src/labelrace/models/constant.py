@@ -85,7 +85,7 @@ class Constant(Algorithm[State]):
         """Put labels in another order."""
         return state._replace(counts=state.counts[labels])
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far."""
         return state._replace(counts=np.append(state.counts, np.zeros(n_labels - len(state.counts))))
 

@@ -314,13 +314,13 @@ class LabelRace(BankAlgorithm[State]):
             return self._wrapped(self.in_codes.grow_features(state.compressed[0], n_values))
         return super().grow_features(state, n_values)
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far."""
         if state.compressed:
-            return self._wrapped(self.in_codes.grow_labels(state.compressed[0], n_labels, rng))
+            return self._wrapped(self.in_codes.grow_labels(state.compressed[0], n_labels))
         if not self.fits(int(state.learners.in_use / move_to_codes.OVERFULL), n_labels) and state.learners.rows:
             # Weights of the new labels, which are far too many, are never made.
-            return self.grow_labels(self._compress(state), n_labels, rng)
+            return self.grow_labels(self._compress(state), n_labels)
         return state._replace(
             learners=self.bank.grow_components(state.learners, n_labels),
             watch=monitoring.grow(state.watch, n_labels),

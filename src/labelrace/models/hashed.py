@@ -358,7 +358,7 @@ class HashedRace(BankAlgorithm[State]):
         learners = self.bank.reset_features(state.learners, columns)
         return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far: they have their codes already."""
         return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
 

@@ -204,7 +204,7 @@ class ISOUPTree(Algorithm[State]):
         """Bring the leaves' values into (0, 1)."""
         return soft_clip(self._values(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""
         new = n_labels - state.leaves.sums.shape[1]
 

@@ -201,7 +201,7 @@ def _grown(part: Part, schema: Schema) -> Part:
         if is_race:
             state = state._replace(learners=algorithm.bank.grow_components(state.learners, n_own + 1))
         else:
-            state = algorithm.grow_labels(state, n_own, np.random.default_rng(0))
+            state = algorithm.grow_labels(state, n_own)
     if is_race and schema.n_labels > old.n_labels:
         n_new = schema.n_labels - old.n_labels
         first_rows = np.pad(state.first_rows, (0, n_new), constant_values=np.inf)

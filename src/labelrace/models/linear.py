@@ -180,7 +180,7 @@ class LinearAlgorithm(Algorithm[State]):
         rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
         return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels of which nothing is known."""
         n_new = n_labels - len(state.intercepts)
         wider = [np.pad(np.asarray(array), ((0, 0), (0, n_new))) for array in (state.weights, state.gained)]

@@ -159,7 +159,7 @@ class MANIAC(Compression):
         """Return why two models cannot be merged: each has its own codes."""
         return "each has a net of its own, from its first batch"
 
-    def grow_labels(self, state: Any, n_labels: int, rng: np.random.Generator) -> Any:
+    def grow_labels(self, state: Any, n_labels: int) -> Any:
         """Add labels that were absent so far: no code changes, and the decoder has seen zeros."""
         first, last = state.layers[0], state.back[-1]
         new = n_labels - len(first.weights)

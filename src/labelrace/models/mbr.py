@@ -124,7 +124,7 @@ class Stack(BankAlgorithm[State]):
         """Return why there is no room for so many labels: the table would be too large."""
         return why_no_table("the second level is", n_labels)
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far, and never predicted."""
         new = n_labels - len(state.predicted)
         learners = self.bank.grow_components(state.learners, n_labels)

@@ -151,9 +151,9 @@ class Chunks(Algorithm[State]):
         """Return why there is no room for so many labels: the tables would be too large."""
         return self.stack.why_too_many_labels(n_labels)
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far to every stack."""
-        grown = [self.stack.grow_labels(stack, n_labels, rng) for stack in tree.separate(state.stacks)]
+        grown = [self.stack.grow_labels(stack, n_labels) for stack in tree.separate(state.stacks)]
         return state._replace(stacks=self._joined(grown, self.size))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:

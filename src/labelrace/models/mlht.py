@@ -237,7 +237,7 @@ class HoeffdingTree(Algorithm[State]):
         """Turn scores into probabilities, as the leaf learner has them."""
         return self.leaf_learner.probabilities(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far: no leaf has a row of them."""
         new = n_labels - state.leaves.mass.shape[1]
 

@@ -220,7 +220,7 @@ class MLkNN(Algorithm[State]):
         """Mark the labels that are more likely than not."""
         return self._looked_up(derived.confidence > 0.5, self._counts_of(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far: no row, and no neighbour, has them."""
         present = columns.pad_rows(state.present, n_labels)
         absent = columns.pad_rows(state.absent, n_labels)

@@ -151,7 +151,7 @@ class MWC(Algorithm[State]):
         """Bring the shares into (0, 1)."""
         return soft_clip(self.scores(derived, X))
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far; the newest rows are their windows."""
         known = self.adapts and state.batches > 1
         threshold = NOWHERE if known else _FIRST_THRESHOLD

@@ -200,16 +200,11 @@ class Race(BankAlgorithm[State]):
             state = self.grow_rows(state, encoder.draw_rows(state.encoder, new.label_keys()[old.n_labels :], rng))
         return state
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
-        """Add labels that were absent so far; pseudo labels and their learners stay as they are.
+    def grow_rows(self, state: State, rows: FloatArray) -> State:
+        """Add labels, with the given rows of the encoder, that were absent so far; pseudo labels and learners stay.
 
         With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
         """
-        keys = np.arange(len(state.encoder.A), n_labels, dtype=np.uint64)
-        return self.grow_rows(state, encoder.draw_rows(state.encoder, keys, rng))
-
-    def grow_rows(self, state: State, rows: FloatArray) -> State:
-        """Add labels, with the given rows of the encoder, that were absent so far."""
         grown = encoder.grow(state.encoder, rows)
         return State(grown, state.learners, decoder.grow(state.decoder, len(rows)))
 

@@ -153,7 +153,7 @@ class RBMFeatures(BankAlgorithm[State]):
         """Return why labels cannot be added: where learners cannot."""
         return self.bank.why_no_new_components()
 
-    def grow_labels(self, state: State, n_labels: int, rng: np.random.Generator) -> State:
+    def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels, with learners that have always seen them absent."""
         return state._replace(learners=self.bank.grow_components(state.learners, n_labels))
 
