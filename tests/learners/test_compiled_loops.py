@@ -213,7 +213,7 @@ def test_a_model_learns_and_predicts_the_same(n_labels, n_recent):
             patch.setattr(hashed, "_COMPILED_FROM", 0 if loops else np.inf)
             # So few that the lists of labels go on behind their heads.
             patch.setattr(code_decoder, "HEAD", 32)
-            patch.setattr(code_decoder, "_RECENT_OF_MANY" if n_labels > 2048 else "_RECENT", n_recent)
+            patch.setattr(code_decoder, "_RECENT_WITH_POSTINGS" if n_labels > 2048 else "_RECENT", n_recent)
             model = labelrace.make_model("race-hashed", max_memory="900kB", n_components=16, random_state=0)
             for start in range(0, 1400, 200):
                 model.partial_fit(X[start : start + 200], Y[start : start + 200])

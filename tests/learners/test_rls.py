@@ -435,7 +435,8 @@ def test_transformed_rows_can_be_given():
     X, H = batches[1]
     derived = bank.derive(state)
     transformed = bank.transform(derived, X)
-    assert_states_close(bank.learn(state, X, H, transformed), bank.update(state, X, H))
+    gathered = bank.gather(state, transformed)
+    assert_states_close(bank.learn(state, X, H, gathered=gathered), bank.update(state, X, H))
     np.testing.assert_array_equal(bank.predict_transformed(derived, transformed), bank.predict(derived, X))
 
 

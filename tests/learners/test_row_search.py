@@ -39,7 +39,7 @@ def learned(request, monkeypatch):
     """Make a model, without compiled loops, of few labels or many, whose lists go on behind their heads or do not."""
     n_labels, n_recent, head = request.param
     monkeypatch.setattr(code_decoder, "HEAD", head)
-    monkeypatch.setattr(code_decoder, "_RECENT_OF_MANY" if n_labels > 2048 else "_RECENT", n_recent)
+    monkeypatch.setattr(code_decoder, "_RECENT_WITH_POSTINGS" if n_labels > 2048 else "_RECENT", n_recent)
     monkeypatch.setattr(hashed, "_COMPILED_FROM", np.inf)
     rng = np.random.default_rng(0)
     Y = scipy.sparse.random_array((1500, n_labels), density=3 / n_labels, format="csr", rng=rng)

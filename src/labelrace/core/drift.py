@@ -72,7 +72,7 @@ def add(state: DriftState, errors: FloatArray) -> DriftState:
 
 
 def found(state: DriftState, *, compiled: bool = False) -> bool:
-    """Tell whether recent errors are larger than past ones; ``compiled`` tells to do so by a compiled loop."""
+    """Tell whether recent errors are larger than past ones; with ``compiled``, by a compiled loop."""
     count = len(state.sizes)
     if count <= _FEWEST_PAST or state.sizes[-1] < _FEWEST_ROWS:
         return False

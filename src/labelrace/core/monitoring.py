@@ -112,7 +112,7 @@ def monitor(
 ) -> tuple[Monitor, FloatArray]:
     """Take in the scores of some rows that were not learned yet, and their labels; NaN is a label not known.
 
-    Returns also the errors of the rows (`drift.clipped_errors`). ``compiled`` tells to count by a compiled loop, which
+    Returns also the errors of the rows (`drift.clipped_errors`). With ``compiled``, a compiled loop counts, which
     gives the same.
     """
     n = len(scores)

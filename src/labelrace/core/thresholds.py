@@ -189,10 +189,11 @@ def calibration(histogram: ScoreHistogram) -> FloatArray:
     return np.clip(shares, _SURE, 1.0 - _SURE)
 
 
-def soft_clip(values: FloatArray, margin: float = 1e-3) -> FloatArray:
-    """Bring least-squares estimates of 0 and 1 into (0, 1), leaving those at least ``margin`` inside as they are.
+def soft_clip(values: FloatArray) -> FloatArray:
+    """Bring least-squares estimates of 0 and 1 into (0, 1), leaving those at least .001 inside as they are.
 
-    Values outside keep their order: towards 0 they fall as ``margin² / (2 margin - value)``, and towards 1 likewise.
+    Values outside keep their order: with a margin of .001, they fall towards 0 as ``margin² / (2 margin - value)``,
+    and towards 1 likewise.
 
     Examples
     --------
@@ -200,6 +201,7 @@ def soft_clip(values: FloatArray, margin: float = 1e-3) -> FloatArray:
     >>> soft_clip(np.array([-1.0, 0.0, 0.4, 1.0, 2.0])).round(6)
     array([1.00000e-06, 5.00000e-04, 4.00000e-01, 9.99500e-01, 9.99999e-01])
     """
+    margin = 1e-3
     low = margin**2 / (2 * margin - np.minimum(values, margin))
     high = 1.0 - margin**2 / (np.maximum(values, 1.0 - margin) - (1.0 - 2 * margin))
     return np.where(values < margin, low, np.where(values > 1.0 - margin, high, values))

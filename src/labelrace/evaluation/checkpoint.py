@@ -345,8 +345,8 @@ class LabelCounts:
 class CalibrationCounts:
     """Counts over all tests, bin by bin of probability. It is an observer of probabilities, as `prequential` has."""
 
-    def __init__(self, n_bins: int = 15) -> None:
-        self.known = empty(n_bins)
+    def __init__(self) -> None:
+        self.known = empty()
 
     def __call__(self, Y_true: AnyMatrix, P: AnyMatrix) -> None:
         """Count a batch."""

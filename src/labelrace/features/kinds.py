@@ -130,7 +130,7 @@ def _kind(name: str, cells: Cells) -> str:
     if not len(cells):
         return "empty"
     if isinstance(cells, np.ndarray):
-        return "date" if cells.dtype.kind == "M" else _number_kind(name, cells, is_typed=True)
+        return "date" if cells.dtype.kind == "M" else _number_kind(name, cells)
     types = {type(cell) for cell in cells}
     if all(issubclass(one, (list, tuple, set, frozenset, np.ndarray)) for one in types):
         return "list"
@@ -144,13 +144,13 @@ def _kind(name: str, cells: Cells) -> str:
     numbers, wrong = as_numbers(cells)
     has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
     if len(wrong) <= (1 - _MOST) * len(cells) and not has_codes:
-        return _number_kind(name, numbers[~np.isnan(numbers)], is_typed=False)
+        return _number_kind(name, numbers[~np.isnan(numbers)])
     if _share(json_list(text) is not None for text in texts) >= _MOST:
         return "list"
     return _text_kind(name, texts)
 
 
-def _number_kind(name: str, numbers: Any, *, is_typed: bool) -> str:
+def _number_kind(name: str, numbers: Any) -> str:
     """Distinguish numbers, identifiers and codes that are written as numbers."""
     if not len(numbers):
         return "empty"

@@ -115,20 +115,6 @@ def _with_offers(
     return labels, scores
 
 
-class LinearForm(NamedTuple):
-    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of some columns of ``z``."""
-
-    beta: FloatArray
-    constants: FloatArray
-    weights: FloatArray
-
-
-def linear_form(decoder: code_decoder.Derived, table: VersionedRows, columns: IntArray, labels: IntArray) -> LinearForm:
-    """Write the scores of some labels as linear functions of codes and columns."""
-    beta, constants = code_decoder.coefficients(decoder, labels)
-    return LinearForm(beta, constants, residual_table.weights_of(table, columns, labels).astype(float))
-
-
 def rows_of(Y: AnyMatrix) -> IntArray:
     """Return the row of each entry of a sparse matrix."""
     return np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))

@@ -152,7 +152,7 @@ def without_empty_columns(z: AnyMatrix, *, compiled: bool = False) -> tuple[AnyM
     """Leave out the empty columns of sparse rows; return the others, and which they are, in the order of first use.
 
     So columns that rows use one after the other lie side by side, and the cost does not depend on how many there are.
-    ``compiled`` tells to find them by a compiled loop.
+    With ``compiled``, they are found by a compiled loop.
     """
     if not scipy.sparse.issparse(z):
         return z, slice(None)

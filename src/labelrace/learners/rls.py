@@ -228,7 +228,7 @@ class RLS(Bank[RLSState]):
         The first rows are kept, with targets ``Y``, as long as they are few: whenever they have doubled, all that was
         learned is given up, and the model begins again with all of them.
         """
-        if state.rows == 0 or self.must_begin_anew(state):
+        if state.rows == 0 or scaling.has_become_dense(state.scaling):
             return None, X, Y
         if not state.warm_up.n_used:
             return state, X, Y
@@ -285,20 +285,19 @@ class RLS(Bank[RLSState]):
         state: RLSState,
         X: AnyMatrix,
         H: AnyMatrix,
-        Z: AnyMatrix | None = None,
         *,
         gathered: Gathered | None = None,
         compiled: bool = False,
     ) -> RLSState:
-        """Learn rows after the start; ``Z`` and ``gathered`` are what `transform` and `gather` gave, if called before.
+        """Learn rows after the start; ``gathered`` is what `gather` gave for them, if it was called before.
 
-        ``compiled`` tells to use compiled loops where there are some, which give the same up to round-off.
+        With ``compiled``, compiled loops are used where there are some, which give the same up to round-off.
         """
         n_values = columns.widest_values(state.scaling.n_values, X)
         if n_values is not state.scaling.n_values:
-            state, Z, gathered = self._widened(state, n_values), None, None
+            state, gathered = self._widened(state, n_values), None
         if gathered is None:
-            gathered = self.gather(state, scaling.transform(state.scaling, X) if Z is None else Z)
+            gathered = self.gather(state, scaling.transform(state.scaling, X))
         H, gained = np.asarray(columns.dense(H), dtype=self._dtype), state.gained
         if self.binary:
             state = self.with_generations(state, H)
@@ -321,10 +320,6 @@ class RLS(Bank[RLSState]):
         work = Work(state.weights, state.gained, state.intercepts, state.intercept_gained)
         weights, gained, intercepts, _ = steps.follow_scaling(work, scaled, revised, is_wrong)
         return state._replace(scaling=revised, weights=weights, gained=gained, intercepts=intercepts)
-
-    def must_begin_anew(self, state: RLSState) -> bool:
-        """Tell whether data that was treated as sparse has become dense, so that all must be learned anew."""
-        return scaling.has_become_dense(state.scaling)
 
     def with_generations(self, state: RLSState, H: Array) -> RLSState:
         """Put targets that are other than 0 for the first time into the young generation, founding it if need be."""

@@ -31,7 +31,7 @@ def learn(
 ) -> tuple[Array, RLSState]:
     """Do as `RLS.learn` with a row of numeric features and its labels ``h``; return the scores before that, too.
 
-    ``scales`` are those of `RLS.derive`, if there are any; ``compiled`` tells to do it by compiled loops.
+    ``scales`` are those of `RLS.derive`, if there are any; with ``compiled``, loops are compiled.
     """
     if state.fading < LEAST_FADING:
         state = multiplied_out(state)

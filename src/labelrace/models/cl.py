@@ -307,4 +307,4 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        return CompressedLabeling(k, how[0], compression.given_rows("encoder", self.encoder), how[1])
+        return CompressedLabeling(k, how[0], compression.given_encoder(self.encoder), how[1])

@@ -241,8 +241,7 @@ class Compression(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Add a batch to the sums."""
         if state.by_rows < 0:
-            is_dense = scaling.start(X, state.n_values, 0, np.random.default_rng(0)).length > 0
-            state = state._replace(by_rows=float(not is_dense))
+            state = state._replace(by_rows=float(scaling.is_sparse(X)))
         kept = self.settings.forgetting
         before = self.keeper.decay(state.sums, kept) if kept < 1 else state.sums
         scaled = _scaled(X, state.n_values, state.by_rows > 0)
@@ -332,16 +331,16 @@ class Compression(Algorithm[State]):
         return state._replace(n_values=n_values, sums=grown)
 
 
-def given_rows(name: str, given: Any) -> tuple[tuple[float, ...], ...]:
+def given_encoder(given: Any) -> tuple[tuple[float, ...], ...]:
     """Check an encoder that is given, a row for each label, and make it a setting that can be compared."""
-    matrix = parameters.numbers(name, given, 2)
+    matrix = parameters.numbers("encoder", given, 2)
     if not matrix.size:
-        raise ValueError(f"{name} must be a matrix of finite numbers, got {given!r}.")
+        raise ValueError(f"encoder must be a matrix of finite numbers, got {given!r}.")
     return tuple(map(tuple, matrix.tolist()))
 
 
 def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
-    """Refuse an encoder that is given and has not a row for each label."""
+    """Refuse a parameter that must have a row for each label and has not."""
     if rows is not None and len(rows) != n_labels:
         raise ValueError(f"{name} must have a row for each of the {n_labels} labels, got {len(rows)} rows.")
 

@@ -278,4 +278,4 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        return CompressedSensing(self.n_components, compression.given_rows("encoder", self.encoder), *how)
+        return CompressedSensing(self.n_components, compression.given_encoder(self.encoder), *how)

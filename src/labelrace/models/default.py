@@ -31,7 +31,7 @@ from labelrace.core.compiled import is_available
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import Rule
-from labelrace.learners import columns, rls, single_rows
+from labelrace.learners import columns, rls, scaling, single_rows
 from labelrace.learners.bank import BankAlgorithm
 from labelrace.learners.rls import RLS, RLSState
 from labelrace.learners.row_search import RowSearch
@@ -164,7 +164,7 @@ class LabelRace(BankAlgorithm[State]):
         """
         learners, watch = state.learners, state.watch
         is_settled = learners.rows and not learners.warm_up.n_used and not learners.scaling.length
-        if state.compressed or not is_settled or self.bank.must_begin_anew(learners):
+        if state.compressed or not is_settled or scaling.has_become_dense(learners.scaling):
             return None
         if self._is_nearly_full(learners.in_use + len(X.indices), Y.shape[1]):
             return None

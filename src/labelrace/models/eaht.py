@@ -67,7 +67,9 @@ class EaHT(mlht.HoeffdingTree):
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: mlht.Derived | None = None) -> Any:
         """Look for trees whose errors have grown, then let all trees learn the batch."""
         Y = scipy.sparse.csr_array(Y)
-        watched = [DriftState(*errors[:, _KEPT - count :]) for errors, count in zip(*state[5:], strict=True)]
+        watched = [
+            DriftState(*errors[:, _KEPT - count :]) for errors, count in zip(state.errors, state.batches, strict=True)
+        ]
         spoiled = []
         if state.rows > 0:
             watched = self._watched(watched, self.derive(state) if derived is None else derived, X, Y)

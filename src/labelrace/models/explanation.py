@@ -8,13 +8,12 @@ decoder's entry, plus a constant and what the table of pairs of features and lab
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelrace.core.schema import Schema
-from labelrace.learners import candidates, columns, rls
-from labelrace.learners.candidates import LinearForm
+from labelrace.learners import code_decoder, columns, residual_table, rls
 from labelrace.models.fitted import Fitted
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -54,6 +53,14 @@ class Explanation:
     pseudo_labels: tuple[tuple[int, float], ...]
 
 
+class _Decoder(NamedTuple):
+    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of the non-zeros of ``z``."""
+
+    beta: FloatArray
+    constants: FloatArray
+    weights: FloatArray
+
+
 def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[Explanation]:
     """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
     algorithm, derived = fitted.algorithm, fitted.derived
@@ -63,7 +70,8 @@ def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[
     decoder = None
     if derived.compressed is not None:
         inner = derived.compressed
-        decoder = candidates.linear_form(inner.decoder, inner.table, np.flatnonzero(z), wanted)
+        weights = residual_table.weights_of(inner.table, np.flatnonzero(z), wanted).astype(float)
+        decoder = _Decoder(*code_decoder.coefficients(inner.decoder, wanted), weights)
     decisions = algorithm.scores(derived, X)[0]
     return _parts(fitted.schema, derived.learners, decoder, z, decisions, wanted, n_features)
 
@@ -71,7 +79,7 @@ def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[
 def _parts(
     schema: Schema,
     learners: rls.Derived,
-    decoder: LinearForm | None,
+    decoder: _Decoder | None,
     z: FloatArray,
     decisions: FloatArray,
     labels: IntArray,

@@ -89,7 +89,7 @@ class Fitted:
 
     def learned(self, batch: Batch) -> Fitted:
         """Grow where a batch brings something new, and learn it."""
-        grown = self if batch.schema is self.schema else self.grown(batch.schema)
+        grown = self.grown(batch.schema)
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
         try:

@@ -204,8 +204,14 @@ class HashedRace(BankAlgorithm[State]):
         recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
         before, n_monitored = state, min(n, _MONITORED)
         some = np.arange(n_monitored) * n // n_monitored
-        of_some = None if offers is None else offers[some], candidates.EXACT, (recent[0][some], recent[1][some])
-        found = candidates.scored(derived.decoder, derived.table, asked.some(some), some_rows(Z, some), *of_some)
+        found = candidates.scored(
+            derived.decoder,
+            derived.table,
+            asked.some(some),
+            some_rows(Z, some),
+            offers=None if offers is None else offers[some],
+            recent=(recent[0][some], recent[1][some]),
+        )
         state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
         if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
             state = self._forgotten(state, X)
@@ -388,10 +394,6 @@ class HashedRACEClassifier(OnlineClassifier):
         Penalty of the learners; "auto" is the best of a grid on the first rows.
     n_random_features : int, default=128
         Random features of dense data.
-    categorical_features : mask, indices, names or None, default=None
-        Features that hold codes 0, 1, 2, … of nominal values.
-    label_names : sequence of str or None, default=None
-        Names of the labels, if ``y`` does not bring them.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the random features.
 

@@ -34,7 +34,7 @@ from labelrace.core import missing_labels, monitoring
 from labelrace.core.monitoring import Watch
 from labelrace.core.schema import Schema
 from labelrace.exceptions import MergeError
-from labelrace.learners import columns, rls
+from labelrace.learners import columns, rls, scaling
 from labelrace.learners.rls import RLSState
 from labelrace.models import inputs
 from labelrace.models.base import OnlineClassifier
@@ -165,13 +165,13 @@ def _learned(
 ) -> tuple[RaceShare, Array, IntArray | slice]:
     """Monitor and learn a batch of the default, as it does itself; return also the scores of the monitored rows."""
     bank, (learners, first_rows, young) = algorithm.bank, part.state
-    if bank.must_begin_anew(learners):
+    if scaling.has_become_dense(learners.scaling):
         raise MergeError("What was taken for sparse data is dense, and the model has to begin anew: give arrays.")
     linear = bank.derive(learners)
     Z, some = bank.transform(linear, X), monitoring.sample(Y.shape)
     scores = bank.predict_transformed(linear, Z if isinstance(some, slice) else Z[some])[:, 1:]
     if forgets:
-        learners, Z = algorithm.forgotten(learners, X), None
+        learners = algorithm.forgotten(learners, X)
     # The generations are those of all labels.
     present = np.asarray((Y > 0).sum(axis=0)).reshape(1, -1)
     of_all = bank.with_generations(learners._replace(first_rows=first_rows, young=young), present)
@@ -180,7 +180,7 @@ def _learned(
         first_rows=np.append(_OTHERS, of_all.first_rows[own]), young=np.append(of_all.young.any(), of_all.young[own])
     )
     targets = np.hstack([np.zeros((Y.shape[0], 1)), columns.dense(Y[:, own])])
-    learners = bank.learn(learners, X, targets, Z)
+    learners = bank.learn(learners, X, targets, gathered=None if forgets else bank.gather(learners, Z))
     if not algorithm.fits(int(learners.in_use), Y.shape[1]):
         raise MergeError("The weights of all labels exceed max_memory, and shares of labels do not compress: raise it.")
     return RaceShare(learners, of_all.first_rows, of_all.young), scores, some

@@ -34,7 +34,7 @@ class State(NamedTuple):
     """Weights, what was gained for each of them, and what monitored rows have shown."""
 
     scaling: ScalingState  # how columns are scaled
-    # Of sparse data, Tables.
+    # Of sparse data, `VersionedRows`.
     weights: Annotated[Array, "M+r l", "float"]
     gained: Annotated[Array, "M+r l", "float"]
     # The same for the feature that is always 1.
@@ -212,7 +212,7 @@ class LinearAlgorithm(Algorithm[State]):
         return state._replace(scaling=scaled, weights=with_new(state.weights), gained=with_new(state.gained))
 
     def reset_features(self, state: State, features: IntArray) -> State:
-        """Forget what was learned of features, if all are numeric; random features of dense data stay as they are."""
+        """Forget what was learned of features, if all are numeric."""
         if not columns.all_numeric(state.scaling.n_values):
             return state
         zeros = np.zeros((len(features), len(state.intercepts)))

@@ -266,8 +266,6 @@ class RACEClassifier(OnlineClassifier):
         The decoder ``β``.
     n_components_ : int
         Number of pseudo labels.
-    classes_ : (l,) array
-        Indices of the labels.
 
     See Also
     --------

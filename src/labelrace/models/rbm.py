@@ -6,10 +6,10 @@ step of contrastive divergence without sampling: with a bias unit 0 that is 1 in
     z = σ(x W),  x' = σ(z Wᵀ),  z' = σ(x' W),
     Δ = rate / B · ((xᵀz - x'ᵀz') / b - cost · W),   W ← W + Δ + momentum · Δ_before,
 
-for B minibatches of b rows. The next machine has these hidden units for inputs. The first batch trains the machines;
-then they stay, as learners cannot follow features that move. Features are scaled to [0, 1] by their range in the first
-batch; what is constant there, or comes later, is left out. Training costs ``epochs · n · m · h``, a later batch
-``nnz(X) · h`` and what the learners cost.
+for B minibatches of b rows, with a weight cost of .0002 times the rate. The next machine has these hidden units for
+inputs. The first batch trains the machines; then they stay, as learners cannot follow features that move. Features are
+scaled to [0, 1] by their range in the first batch; what is constant there, or comes later, is left out. Training costs
+``epochs · n · m · h``, a later batch ``nnz(X) · h`` and what the learners cost.
 
 References
 ----------
