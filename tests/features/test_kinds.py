@@ -40,6 +40,17 @@ CASES = {
         ["n/a", "oops", *map(str, range(100, 0, -2)), *map(str, range(1, 100, 2))],
         "number",
     ),
+    "prices": ("fee", [f"${x:,.2f}" for x in rng.uniform(1, 5000, 50)], "number"),
+    "shares": ("share", [f"{x}%" for x in rng.integers(0, 1000, 50)], "number"),
+    "thousands": ("views", [f"{x:,}" for x in rng.integers(0, 10**6, 50)], "number"),
+    **{
+        f"counts of {name}": (name, rng.integers(0, 60, 600).astype(float), "number")
+        for name in ("paid", "bid", "valid", "humid", "idle_minutes", "idea_score", "Grid")
+    },
+    **{
+        f"numbers of agents, {name}": (name, rng.integers(0, 50, 600).astype(float), "category")
+        for name in ("agent_id", "userId", "uid", "ID", "id_of_agent", "Order No")
+    },
     "rows counted": ("row", np.arange(100.0), "identifier"),
     "ids by name": ("id", [17.0, 3.0, 12.0], "identifier"),
     "codes": ("ticket", [f"T-{i * 7}" for i in range(40)], "identifier"),
@@ -54,6 +65,7 @@ CASES = {
     "truths as texts": ("urgent", ["yes", "no", "yes", ""], "boolean"),
     "lists": ("parts", [["a", "b"], []], "list"),
     "JSON lists": ("parts", ['["a", "b"]', "[]", '["c"]'], "list"),
+    "lists as Python writes them": ("parts", ["['a', 'b']", "[]", "['c']"], "list"),
     "lists with semicolons": ("parts", ["door;lamp", "lamp", "door;fan"] * 10, "list"),
     "nothing": ("notes", ["", None], "empty"),
 }

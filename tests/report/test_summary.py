@@ -196,6 +196,14 @@ def test_nothing_yet(make):
     assert not summary["complete"]
 
 
+def test_runs_without_a_tested_batch_have_no_winner(make):
+    summary = summarize(
+        make.manifest(["race", "obr"], ["micro_f1"]), [*one_run(make, "race", []), *one_run(make, "obr", [])]
+    )
+    assert summary["verdict"] == ""
+    assert summary["notes"][0].startswith("Nothing was tested: the first batch, of up to 100 rows, is only learned")
+
+
 def test_a_run_taken_up_again_replaces_its_failure(make):
     manifest = make.manifest(["a"], ["micro_f1"])
     failed = {"kind": "failed", "model": "a", "run": 0, "error": "x"}

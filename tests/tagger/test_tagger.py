@@ -427,3 +427,21 @@ def test_predicted_tags_with_their_probabilities(optimise, monkeypatch):
     for one, other in zip(found, expected, strict=True):
         assert list(one.values()) == pytest.approx(list(other.values()))
         assert list(one.values()) == sorted(one.values(), reverse=True)
+
+
+def test_columns_of_0_and_1_say_that_a_row_has_no_tags():
+    """Rows where they are all missing are not learned."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 2))
+    hot = pd.Series(np.where(x[:, 0] > 1, 1.0, 0.0))
+    hot[:100] = np.nan
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "hot": hot})
+    tagger = Tagger(["hot"], random_state=0).fit(table[:1000])
+    assert tagger.n_rows_ == 900
+    share = np.mean([bool(tags) for tags in tagger.predict(table[1000:].drop(columns="hot"))])
+    assert share < 2 * hot[1000:].mean()
+
+
+def test_tags_that_were_written_as_python_lists():
+    rows = [{**row, "tags": str(row["tags"].split("; "))} for row in tickets(300)]
+    assert Tagger(tags="tags", random_state=0).fit(rows).tags_.keys() == TOPICS.keys()

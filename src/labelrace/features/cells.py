@@ -6,8 +6,10 @@ A column is a list of Python values with None for missing ones, or an array of f
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeAlias
@@ -27,6 +29,10 @@ Dates: TypeAlias = npt.NDArray[np.datetime64]
 _NOTHING = frozenset(("", "-", "--", "?", "na", "n/a", "nan", "nat", "none", "null", "unknown"))
 _TRUTHS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _SEQUENCES = (list, tuple, set, frozenset, np.ndarray)
+# A number with a currency or a percent sign, or with commas between thousands.
+_FORMATTED = re.compile(r"(-?)[$€£¥]?\s?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?[%$€£¥]?")
+# Texts side by side, as arrays are printed; of such texts Python would make one.
+_TWO_TEXTS = re.compile(r"""["']\s+["']""")
 
 
 class Table(NamedTuple):
@@ -234,6 +240,8 @@ def _number(cell: Any) -> float | None:
             return math.nan
         if text.lower() in _TRUTHS:
             return _TRUTHS[text.lower()]
+        if formatted := _FORMATTED.fullmatch(text):
+            text = formatted[1] + formatted[2].replace(",", "")
         if not text.isascii() or "_" in text:
             return None
         cell = text
@@ -319,13 +327,23 @@ def _list(cell: Any, separator: str | None) -> list[str]:
     return list(dict.fromkeys(name for item in items if not is_missing(item) and (name := as_text(item).strip())))
 
 
+def _python_list(text: str) -> Any:
+    """Read a list as `str` writes it, which is what tables with lists are often saved with; None if it is none."""
+    if _TWO_TEXTS.search(text):
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
 def json_list(text: str) -> list[Any] | None:
-    """Read a JSON list of plain values; None if the text is something else."""
+    """Read a list of plain values, written as JSON or as Python writes it; None if the text is something else."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         return None
     try:
         read = json.loads(stripped)
     except (ValueError, RecursionError):
-        return None
+        read = _python_list(stripped)
     return read if isinstance(read, list) and not any(isinstance(item, (list, dict)) for item in read) else None

@@ -25,7 +25,10 @@ KINDS_BY_PARAMETER = {
     "drop": "dropped",
 }
 
-_ID_NAME = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|number|no|nr|#)$|[a-z](Id|ID)$|^id", re.IGNORECASE)
+# Names of identifiers: `id`, `user_id`, `Order No`, `userId`, `id_of_user`; but not `paid` or `idle`.
+_ID_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(id|ids|uid|uuid|guid|key|number|no|nr|#)$)|(?<=[a-z])(Id|ID)$|^(?i:id)([_\s.-]|$)|^id(?=[A-Z])"
+)
 _CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
 _TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
@@ -158,7 +161,8 @@ def _number_kind(name: str, numbers: Any) -> str:
     n_distinct = len(np.unique(numbers))
     is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
     if is_whole and _ID_NAME.search(name):
-        return "identifier" if is_unique or n_distinct > _ENOUGH else "category"
+        # Those that come again and again, such as the number of an agent, tell something.
+        return "identifier" if is_unique else "category"
     # Whole numbers that increase or decrease with the rows.
     steps = np.diff(numbers)
     if is_whole and len(numbers) >= _ENOUGH and is_unique and ((steps > 0).all() or (steps < 0).all()):

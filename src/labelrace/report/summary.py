@@ -247,6 +247,10 @@ def _notes(
     for failure in _failures(runs):
         batches = plural(failure["batches"], "batch", "batches")
         notes.append(f"Failed: {failure['model']}, run {failure['run']}, after {batches}: {failure['error']}")
+    done = [run for of_model in runs.values() for run in of_model.values() if run.done]
+    if done and not any(run.tested for run in done):
+        batch = f"the first batch, of up to {plural(manifest['batch_size'], 'row')}, is only learned"
+        notes.append(f"Nothing was tested: {batch}, and there is no other. Use a smaller batch size.")
     averaged = [run.averaged.values() for of_model in runs.values() for run in of_model.values()]
     if any(not batch["whole"] for batches in averaged for batch in batches):
         notes.append("There are runs without a whole test batch; their values are those of the partial one.")
@@ -258,7 +262,7 @@ def _notes(
 
 
 def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> str:
-    """Say in one sentence which model won and by how much; models come best first. Empty if no run is finished.
+    """Say in one sentence which model won and by how much; models come best first. Empty if nothing was tested.
 
     Examples
     --------
@@ -271,7 +275,7 @@ def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence
     """
     ranked = [model for model in models if model["ranked"]]
     main = MAIN_MEASURE if MAIN_MEASURE in measures else next(iter(measures), None)
-    if not ranked or main is None:
+    if not ranked or main is None or all(model["measures"][main]["mean"] is None for model in ranked):
         return ""
     first, label = ranked[0], measure_label(main)
     label = label if label.split()[0].isupper() else label[0].lower() + label[1:]

@@ -206,16 +206,17 @@ def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | Non
 
 
 def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
-    """Read columns of 0 and 1; a row without any 1 has no tags."""
-    sets = [set[str]() for _ in range(n_rows)]
+    """Read columns of 0 and 1; of a row where all are missing, the tags are not known."""
+    sets, is_known = [set[str]() for _ in range(n_rows)], np.zeros(n_rows, dtype=bool)
     for name, cells in columns.items():
         numbers, wrong = as_numbers(cells)
         others = [*wrong, *np.flatnonzero(~np.isnan(numbers) & (numbers != 0) & (numbers != 1)).tolist()]
         if others:
             raise ValueError(f"The column of tags {name!r} must hold 0 and 1, got {cells[others[0]]!r}.")
+        is_known |= ~np.isnan(numbers)
         for row in np.flatnonzero(numbers == 1):
             sets[row].add(name)
-    return [found or None for found in sets]
+    return [found if known else None for found, known in zip(sets, is_known, strict=True)]
 
 
 def joined(tags: Iterable[str], separator: str | None) -> str:
