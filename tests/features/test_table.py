@@ -181,7 +181,7 @@ def test_a_column_that_contradicts_what_was_learned_is_an_error_that_names_it():
     features = fitted()
     before = features.state
     for name, cell in (("price", "cheap"), ("when", "cheap"), ("body", {"a": 1}), ("product", ["oven"])):
-        with pytest.raises(ValueError, match=f"column '{name}' must hold what it held"):
+        with pytest.raises(ValueError, match=f"column '{name}' must hold what it is read as"):
             features.partial_fit([{**row, name: cell} for row in ROWS])
     assert features.state is before
     with pytest.warns(UserWarning, match="'price' holds number, but in some cells something else"):

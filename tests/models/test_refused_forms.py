@@ -23,7 +23,7 @@ REFUSED = {
     "a name twice": (pd.DataFrame(X, columns=["a", "a"]), Y, "distinct"),
     "a number too large for a float": (TOO_LARGE, Y, "too large to be a float"),
     "a label too large for a float": (X, np.array([[10**400] * 3] * 30, dtype=object), "y must hold 0 and 1"),
-    "sets among missing ones": (X, pd.Series([{"a"}, None, *[{"b"}] * 28]), "two dimensions"),
+    "sets among missing ones": (X, pd.Series([{"a"}, None, *[{"b"}] * 28]), "in row 1: leave out"),
     "text among missing ones": (X, pd.DataFrame({"a": ["x", None, *[1] * 28], "b": [1] * 30}), "y must hold 0 and 1"),
 }
 

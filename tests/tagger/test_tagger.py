@@ -291,7 +291,7 @@ def test_errors_leave_the_tagger_as_it_was(trained):
     wrong = [{**row, "tags": row["tags"]} for row in NEW]
     with pytest.raises(ValueError, match="must have the column 'tags'"):
         trained.partial_fit([{"body": "x"}])
-    with pytest.raises(ValueError, match="'body' must hold what it held"):
+    with pytest.raises(ValueError, match="'body' must hold what it is read as"):
         trained.partial_fit([{**row, "body": ["x"]} for row in wrong])
     with pytest.raises(ValueError, match="same number of rows, got 200 and 1"):
         trained.partial_fit(NEW, [{"oven"}])

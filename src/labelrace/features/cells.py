@@ -259,7 +259,8 @@ def _number(cell: Any) -> float | None:
 def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
     """Return the cells as times, and the rows of cells that are not times.
 
-    ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads.
+    ``pattern`` is a format of `datetime.strptime`, or ``"iso"`` for what `datetime.fromisoformat` reads, which is read
+    in any case: it cannot be taken for anything else.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return cells, []
@@ -269,7 +270,7 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
         if is_missing(cell) or (isinstance(cell, float) and math.isnan(cell)):
             continue
         try:
-            found = known[cell] if cell in known else known.setdefault(cell, parse_date(cell, pattern))
+            found = known[cell] if cell in known else known.setdefault(cell, _either(cell, pattern))
         except TypeError:  # a list cannot be looked up
             found = None
         if found is not None:
@@ -277,6 +278,12 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
         elif not isinstance(cell, str) or cell.strip().lower() not in _NOTHING:
             wrong.append(row)
     return dates, wrong
+
+
+def _either(cell: Any, pattern: str) -> np.datetime64 | None:
+    """Read a date of a pattern, or an ISO date."""
+    found = parse_date(cell, pattern)
+    return parse_date(cell, "iso") if found is None and pattern != "iso" else found
 
 
 def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:

@@ -320,6 +320,8 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     """Turn ``X`` into floats, dense or in compressed rows; ``is_fine`` is `_is_plainly_fine`, if that is known."""
     if _is_plainly_fine(X) if is_fine is None else is_fine:
         return canonical(X) if scipy.sparse.issparse(X) else X
+    if isinstance(X, Mapping):
+        raise TypeError("X must be rows of features, got a dict: give a list of dicts, one for each row.")
     _refuse_text(X)
     X = _without_sparse_columns(X)
     if np.ma.isMaskedArray(X):

@@ -151,7 +151,13 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
     if Y.ndim == 1:
         hint = "To name labels, give a set of names for each row; missing labels are NaN in a matrix."
         if Y.dtype.kind not in "OUS":
-            hint = f"Only binary classification is supported, of several labels at once, got type {type_of_target(Y)}."
+            hint = f"Only binary classification is supported, of each label by itself, got type {type_of_target(Y)}."
+        others = [row for row, given in enumerate(Y) if not isinstance(given, (set, frozenset, list, tuple))]
+        if 0 < len(others) < len(Y):
+            raise ValueError(
+                f"y must have a set of names for each row, got {Y[others[0]]!r:.80} in row {others[0]}: leave out rows "
+                "whose labels are not known."
+            )
         raise ValueError(f"y must have two dimensions, {_TWO}, got 1. {hint} For a single label use y.reshape(-1, 1).")
     if Y.ndim != 2:
         raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")

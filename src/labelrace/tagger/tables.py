@@ -172,8 +172,13 @@ def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -
     names = [tags] if isinstance(tags, str) else list(tags)
     gone = [name for name in names if name not in table.columns]
     if gone:
+        similar = next((name for name in table.columns if name.strip().lower() == gone[0].strip().lower()), None)
+        hint = "" if similar is None else f" Did you mean {similar!r}?"
+        if len(table.columns) == 1:
+            hint = " Is it the delimiter of columns that must be given?"
         raise ValueError(
-            f"The table must have the column {gone[0]!r}, which tags= names, got columns {shown(table.columns, 20)}."
+            f"The table must have the column {gone[0]!r}, which is to hold tags, got columns "
+            f"{shown(table.columns, 20)}.{hint}"
         )
     if isinstance(tags, str):
         return _from_cells(table.columns[tags], separator)

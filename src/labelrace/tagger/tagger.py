@@ -51,7 +51,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         The separator of tags in a text. By default it is detected: ``;``, ``|``, ``,`` or spaces.
     untagged : {"unknown", "none"}, default="unknown"
         Whether a row without tags has not been tagged yet and is not learned, or no tag applies to it, which is
-        learned. A row of 0 in all columns of tags has none in either case. Batches before the first tag are not learned.
+        learned. A row of 0 in all columns of tags has none, either way. Batches before the first tag are not learned.
     model : str or classifier, default="race"
         The name of a model, see `labelrace.model_names`, or an unfitted classifier of labelrace. It must accept new
         features and labels.
