@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelrace.exceptions import DivergenceError
-from labelrace.learners import products, single_rows, steps
+from labelrace.learners import products, rls, single_rows, steps
 from labelrace.learners.penalty import ALPHAS
 from labelrace.learners.rls import RLS
 
@@ -263,7 +263,28 @@ def test_textbook_on_dense_rows(seed, sizes, half_life, n_random, compressed, bi
     textbook = Textbook(0.3, half_life, lambda: Dense(4, n_random, 5), binary)
     for X, H in batches:
         textbook.learn(X, H)
-    assert_textbook(bank, learned(bank, batches, make), textbook, batches[0][0], make)
+    with patch.object(rls, "_CLEARLY", 0.0):
+        state = learned(bank, batches, make)
+    assert_textbook(bank, state, textbook, batches[0][0], make)
+
+
+@pytest.mark.parametrize(
+    ("binary", "kind"), [(True, "linear"), (False, "linear"), (True, "products"), (False, "products")]
+)
+def test_random_features_where_they_are_of_use(binary, kind):
+    """Where they are left out, the model is the one that never had them."""
+    rng, m, n_random = np.random.default_rng(0), *((30, 0) if kind == "linear" else (6, 40))
+    X = rng.normal(size=(400, m))
+    H = X @ rng.normal(size=(m, 4)) / m**0.5 if kind == "linear" else X[:, :4] * X[:, 1:5]
+    H = (H > 0.8).astype(float) if binary else H
+    found, expected = (RLS(n_random_features=n, seed=1, binary=binary) for n in (40, n_random))
+    states = [bank.update(bank.init(np.zeros(m, int), 4), X, H) for bank in (found, expected)]
+    assert states[0].scaling.directions.shape == (m, n_random)
+    assert_states_close(*states)
+    # More rows, and features that come later.
+    states = [found.grow_features(found.update(state, X, H), np.zeros(m + 2, int)) for state in states]
+    more = rng.normal(size=(300, m + 2))
+    assert_states_close(*(found.update(state, more, H[:300]) for state in states))
 
 
 @pytest.mark.parametrize("every", [250, 400, 600])

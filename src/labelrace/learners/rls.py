@@ -53,6 +53,8 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 _GENERATION, _NEW = 1000.0, 750.0
 # Columns whose weights are projected at once.
 _PROJECTED = 128
+# Share of the leave-one-out error with random features below which that without them is clearly better.
+_CLEARLY = 0.98
 # What is left of `gained` at the least before it is multiplied out.
 LEAST_FADING = 1e-30
 
@@ -127,7 +129,8 @@ class RLS(Bank[RLSState]):
     half_life : float or None, default=None
         Rows after which half is forgotten; None for never.
     n_random_features : int, default=128
-        Random features, on dense data; see `labelrace.learners.scaling`.
+        Random features, on dense data; see `labelrace.learners.scaling`. None where the first rows are clearly better
+        predicted without them.
     seed : int, default=0
         Seed of their directions.
     single : bool, default=False
@@ -238,16 +241,29 @@ class RLS(Bank[RLSState]):
         return state._replace(warm_up=kept), X, Y
 
     def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
-        """Learn the first rows exactly: scale them, choose the penalty on them, and solve."""
-        n_values = columns.widest_values(state.scaling.n_values, X)
-        rng = np.random.default_rng(self.seed)
-        scaled = scaling.update(scaling.start(X, n_values, self.n_random_features, rng, self._dtype), X)
-        Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
-        H = columns.dense_floats(H)
+        """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
+        n_values, H = columns.widest_values(state.scaling.n_values, X), columns.dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
+        found = self._start(X, n_values, H, self.n_random_features)
+        if not found.state.scaling.directions.size:
+            return found
+        plain = self._start(X, n_values, H, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            without, error = (np.square(H - self._clipped(one.left_out(H))).sum() for one in (plain, found))
+        return plain if without < _CLEARLY * error else found
+
+    def _start(self, X: AnyMatrix, n_values: IntArray, H: FloatArray, n_random_features: int) -> Start:
+        """Scale the first rows and solve for them, with so many random features if they are dense."""
+        rng = np.random.default_rng(self.seed)
+        scaled = scaling.update(scaling.start(X, n_values, n_random_features, rng, self._dtype), X)
+        Z, touched = products.without_empty_columns(scaling.transform(scaled, X))
         with threads.limited(len(H)):
             return self._solved(scaled, Z, touched, H)
+
+    def _clipped(self, scores: FloatArray) -> FloatArray:
+        """Clip the scores of labels: below 0 and above 1 they are as good as 0 and 1."""
+        return np.clip(scores, 0.0, 1.0) if self.binary else scores
 
     def _solved(self, scaled: ScalingState, Z: AnyMatrix, touched: IntArray | slice, H: FloatArray) -> Start:
         """Solve for the first rows, at the best penalty."""

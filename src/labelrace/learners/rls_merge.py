@@ -122,7 +122,7 @@ def why_apart(one: RLSState, other: RLSState) -> str | None:
     if not np.array_equal(a.n_values, b.n_values):
         return "they know different values of nominal features; let both start from one model"
     if a.length and not np.array_equal(a.directions, b.directions):
-        return "their random features differ; let both start from one model or random_state"
+        return "their random features differ; let both start from one model"
     return None
 
 

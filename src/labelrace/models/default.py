@@ -357,7 +357,8 @@ class LabelRaceClassifier(OnlineClassifier):
         Penalty of the learners, where a row has length one, of at least 1e-5. "auto" is the best of a grid on the
         first rows.
     n_random_features : int, default=128
-        Random features of dense data: absolute values along random directions. 0 for linear models.
+        Random features of dense data: absolute values along random directions. There are none where the first rows are
+        clearly better predicted without them. 0 for linear models.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the encoder and of the random features.
 
