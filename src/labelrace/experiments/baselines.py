@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -39,9 +38,7 @@ _GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
     "vowpal-wabbit": ("rate", (0.05, 0.15, 0.5, 1.5, 5.0)),
     "river-logistic": ("rate", (0.03, 0.1, 0.3, 1.0)),
 }
-_JUDGE = "example_f1"
-
-R = TypeVar("R", bound=Any)
+JUDGE = "example_f1"
 
 
 def available() -> list[str]:
@@ -74,24 +71,18 @@ def settings(name: str) -> list[ModelSpec]:
     return [spec_of(name, **{parameter: value}) for value in values]
 
 
-def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, str]]:
-    """Keep the best setting of each grid, called ``arow, best of 5``; return also which setting that is.
+def best_in_hindsight(results: Mapping[str, float | None]) -> dict[str, str]:
+    """Choose the best setting of each grid by what `JUDGE` found of each model and setting on a dataset, if it did.
 
-    ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
+    Returned are what is shown, such as ``arow, best of 5``, and the label of what was run, such as ``arow, r = 0.3``.
     """
-    kept, chosen = dict(rows), {}
+    shown = {label: label for label in results}
     for name, (parameter, values) in _GRIDS.items():
         labels = [_label(name, {parameter: value}) for value in values]
-        tried = [kept.pop(label) for label in labels if label in kept]
-        finished = [row for row in tried if row.values[_JUDGE] is not None]
-        if not tried:
-            continue
-        best = max(finished, key=lambda row: row.values[_JUDGE].mean) if finished else tried[0]
-        label = f"{name}, best of {len(tried)}"
-        kept[label] = replace(best, model=label)
-        if finished:
-            chosen[label] = best.model
-    return kept, chosen
+        if tried := [shown.pop(label) for label in labels if label in shown]:
+            found = [-np.inf if (value := results[label]) is None else value for label in tried]
+            shown[f"{name}, best of {len(tried)}"] = tried[int(np.argmax(found))]
+    return shown
 
 
 def _label(name: str, given: Mapping[str, float]) -> str:

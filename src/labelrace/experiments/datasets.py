@@ -32,9 +32,8 @@ class Source:
 
     name: str  # the dataset's name in the paper, or that of its file
     data: Path | SyntheticStream
-    batch_size: int  # the paper's, if it has the dataset
     labels: Path | None = None  # the file that names the labels, if the data file does not tell by itself
-    facts: Facts | None = field(default=None, compare=False)  # sizes, if they have been counted
+    facts: Facts = field(default=Facts(), compare=False)  # the paper's, or none, until they have been counted
     row_size: float = field(default=0.0, compare=False)  # stored values of a row, if they have been counted
     numeric: bool = field(default=True, compare=False)  # whether it has numeric features
 
@@ -42,6 +41,12 @@ class Source:
     def synthetic(self) -> bool:
         """Whether this is a synthetic stream and not a dataset."""
         return isinstance(self.data, SyntheticStream)
+
+    @property
+    def batch_size(self) -> int:
+        """The paper's, if it has the dataset, or else a size like those."""
+        _, papers = paper_datasets().get(self.name, (None, None))
+        return papers or (_LARGE_BATCH if self.facts.rows >= _MANY_ROWS else _SMALL_BATCH)
 
     @property
     def title(self) -> str:
@@ -92,13 +97,13 @@ def find_paper_datasets(
     """
     files = _data_files(folders)
     sources, missing = [], []
-    for name, (_, batch_size) in paper_datasets().items():
+    for name, (facts, _) in paper_datasets().items():
         if _key(name) in files:
-            sources.append(Source(name, files[_key(name)], batch_size))
+            sources.append(Source(name, files[_key(name)], facts=facts))
             continue
         missing.append(name)
         if synthetic:
-            sources.append(Source(name, like(name, n_rows=synthetic_rows), batch_size))
+            sources.append(Source(name, like(name, n_rows=synthetic_rows), facts=facts))
     return Found(sources, missing, [])
 
 
@@ -119,11 +124,13 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
     sources, unreadable = [], []
     for key in sorted(files.keys() & wanted):
         try:
-            sources.append(_describe(files[key]))
+            # Some datasets share the file that names their labels, as the catalog knows.
+            labels = next((catalog.find_labels(e.name) for e in catalog.ENTRIES if e.found == files[key]), None)
+            sources.append(counted(Source(_name(files[key]), files[key], labels)))
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             unreadable.append(f"{files[key]} was left out, as it cannot be read: {reason}.")
-    sources.sort(key=lambda source: source.facts.rows * source.facts.labels if source.facts else 0)
+    sources.sort(key=lambda source: source.facts.rows * source.facts.labels)
     return Found(sources, missing, unreadable)
 
 
@@ -135,7 +142,7 @@ def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
         stream = SyntheticStream(n_rows=rows, drift=kind, seed=seed, name=name)
         sizes = stream.n_rows, stream.n_features, stream.n_labels
         facts = Facts(*sizes, stream.cardinality, stream.cardinality / stream.n_labels, 0)
-        sources.append(Source(name, stream, _batch_size(rows), None, facts, stream.n_features))
+        sources.append(Source(name, stream, None, facts, stream.n_features))
     return sources
 
 
@@ -166,18 +173,6 @@ def _data_files(given: Iterable[Path]) -> dict[str, Path]:
             if file.is_file() and has_format(file):
                 found.setdefault(_key(plain_path(file).stem), file)
     return found
-
-
-def _describe(file: Path) -> Source:
-    # Some datasets share the file that names their labels, as the catalog knows.
-    labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
-    source = counted(Source(_name(file), file, 0, labels))
-    _, batch_size = paper_datasets().get(source.name, (None, _batch_size(source.facts.rows if source.facts else 0)))
-    return replace(source, batch_size=batch_size)
-
-
-def _batch_size(rows: int) -> int:
-    return _LARGE_BATCH if rows >= _MANY_ROWS else _SMALL_BATCH
 
 
 def _name(file: Path) -> str:

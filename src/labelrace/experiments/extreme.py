@@ -252,7 +252,7 @@ def run_extreme(
     sources: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in sorted(set(labels))]
     if datasets is None or datasets:
         found = find_datasets(data, datasets or ())
-        many = [s for s in found.sources if datasets or (s.facts is not None and s.facts.labels > _MANY_LABELS)]
+        many = [s for s in found.sources if datasets or s.facts.labels > _MANY_LABELS]
         sources += [partial(_dataset, source, rows) for source in many]
         notes += found.unreadable
     if not sources:

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 from labelrace.core.sums import MOST_COLUMNS
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.published import paper_datasets
 from labelrace.report.text import listing
 
+# A line of a CSV file, with all digits.
+Record: TypeAlias = dict[str, Any]
 # Models whose state would be larger are left out.
 MOST_BYTES = 2e9
 
@@ -133,7 +134,7 @@ def cost_of(model: str, source: Source) -> Cost:
     >>> cost_of("obr", drifting_streams(1000)[0]).seconds < 5
     True
     """
-    facts = source.facts or paper_datasets()[source.name][0]
+    facts = source.facts
     z = source.row_size or facts.features
     # A numeric value is looked up in two bins of a normal distribution, a nominal one is a product.
     value = 1e-7 if source.numeric else 3e-9
@@ -244,15 +245,15 @@ def possible(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
     """
     kept, notes = [], []
     for part in parts:
-        facts = part.source.facts or paper_datasets()[part.source.name][0]
-        refusing = [model for model in part.models if facts.features > MOST_COLUMNS and model.name in _OF_SUMS]
+        features = part.source.facts.features
+        refusing = [model for model in part.models if features > MOST_COLUMNS and model.name in _OF_SUMS]
         models = tuple(model for model in part.models if model not in refusing)
         kept += [replace(part, models=models)] if models else []
         if refusing:
             names = listing([model.label for model in refusing])
             notes.append(
                 f"Left out on {part.source.title}, as they take at most {MOST_COLUMNS:,} features and it has "
-                f"{facts.features:,}: {names}."
+                f"{features:,}: {names}."
             )
     return kept, notes
 

@@ -54,12 +54,12 @@ class Reference(NamedTuple):
 class Facts(NamedTuple):
     """What Table 1 says of a dataset: sizes, mean number and share of labels on a row, distinct label sets."""
 
-    rows: int
-    features: int
-    labels: int
-    cardinality: float
-    density: float
-    label_sets: int
+    rows: int = 0
+    features: int = 0
+    labels: int = 0
+    cardinality: float = 0.0
+    density: float = 0.0
+    label_sets: int = 0
 
 
 @cache
