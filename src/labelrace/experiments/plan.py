@@ -34,52 +34,43 @@ class Cost(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """Rows, features, stored values of a row, labels, labels of a row, rows of a batch; seconds a naive Bayes value."""
+    """Rows, features, stored values of a row, labels, labels of a row, batches; seconds of a value for naive Bayes."""
 
     n: float
     m: float
     z: float
     l: float  # noqa: E741
     y: float
-    b: float
+    batches: float
     value: float
 
-    @property
-    def batches(self) -> float:
-        return self.n / self.b
+
+def _naive_bayes(size: _Size, times: float = 1.0, copies: float = 1.0, chained: float = 0.0) -> Cost:
+    """Each value of each row for each label, and each feature once a batch; in a chain, labels are features, too."""
+    n, m, z, labels, _, batches, value = size
+    features = m + chained * labels
+    return Cost(times * value * labels * (n * z + batches * features), copies * 24 * features * labels)
 
 
-def _naive_bayes(size: _Size, times: float = 1.0) -> Cost:
-    """Each value of each row for each label, and each feature once a batch."""
-    n, m, z, labels, *_ = size
-    return Cost(times * size.value * labels * (n * z + size.batches * m), 24 * m * labels)
-
-
-def _chains(size: _Size, chains: int) -> Cost:
-    bayes = _naive_bayes(size)
-    return Cost(bayes.seconds + chains * 1e-10 * size.n * size.l**2, bayes.bytes + 8 * size.l**2)
-
-
-def _sums(size: _Size, each: Callable[[_Size], float] = lambda size: 0.0) -> Cost:
-    """Products of the features of each row, an eigenproblem for each batch, and what the method adds."""
-    n, m, z, labels, *_ = size
-    seconds = 5e-10 * n * z**2 + size.batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + each(size))
+def _sums(size: _Size, cubic: float = 0.0, pairs: float = 0.0) -> Cost:
+    """Products of the features of each row, and for each batch an eigenproblem and what the method adds."""
+    n, m, z, labels, _, batches, _ = size
+    added = cubic * labels**3 + pairs * min(n, 2000) ** 2
+    seconds = 5e-10 * n * z**2 + batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + added)
     return Cost(seconds, 8 * (m**2 + m * labels + min(labels, 10_000) ** 2))
 
 
 def _neighbours(size: _Size, window: float = 1000, per_label: float = 2e-8) -> Cost:
     """Products of rows with those of the window, to predict and to learn."""
-    n, _, z, labels, y, *_ = size
-    products = 2e-9 * z * n * window
-    return Cost(
-        products + 1e-8 * (n * window + size.batches * window * y) + per_label * n * labels, 16 * window * (z + y)
-    )
+    n, _, z, labels, y, batches, _ = size
+    seconds = 2e-9 * z * n * window + 1e-8 * window * (n + batches * y) + per_label * n * labels
+    return Cost(seconds, 16 * window * (z + y))
 
 
-def _tree(size: _Size, per_cell: float, state: float) -> Cost:
-    """Count a row's features for each label, and some five leaves."""
-    n, m, _, labels, *_ = size
-    return Cost(per_cell * n * m * labels + 1e-7 * n * m, 5 * state * m * labels)
+def _tree(size: _Size, per_cell: float = 1e-9, per_value: float = 0.0, state: float = 500) -> Cost:
+    """Count a row's features for each label."""
+    cells = size.m * size.l
+    return Cost(size.n * ((per_cell + per_value * size.value) * cells + 1e-7 * size.m), state * cells)
 
 
 def _linear(size: _Size) -> Cost:
@@ -87,46 +78,44 @@ def _linear(size: _Size) -> Cost:
     return Cost(1e-8 * size.n * size.z * size.l, 16 * size.m * size.l)
 
 
-_COSTS: dict[str, Callable[[_Size], Cost]] = {
-    "obr": _naive_bayes,
-    "arow": _linear,
-    "adagrad-logistic": _linear,
-    "adagrad-squared": _linear,
-    "occ": lambda size: _chains(size, 1),
-    "oecc": lambda size: _chains(size, 5),
-    "mbr": lambda size: _naive_bayes(size, 2.5),
-    "mbr-chunks": lambda size: _naive_bayes(size, 20.0)._replace(bytes=10 * _naive_bayes(size).bytes),
-    "ridge": _sums,
-    "plst": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "plst-meka": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "cplst": _sums,
-    "faie": lambda size: _sums(size, lambda s: 5e-11 * (s.l + s.m) ** 3),
-    "cssp": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "moplms": lambda size: _sums(size, lambda s: 4e-9 * s.l**3),
-    "cca": lambda size: _sums(size, lambda s: 5e-11 * s.l**3),
-    "kcca": lambda size: _sums(size, lambda s: 5e-11 * (s.l + 64) ** 3),
-    "cs": lambda size: _sums(size, lambda s: 1e-8 * s.b * s.l * s.y),
-    "cl": lambda size: _sums(size, lambda s: 1e-7 * min(s.n, 2000) ** 2),
-    "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 3e-7 * s.b**2 * s.l**2 / s.n),
-    "bmad": lambda size: Cost(4e-7 * size.n * size.l + _naive_bayes(size._replace(l=20)).seconds, 480 * size.m),
-    "mlknn": _neighbours,
-    "mlknn-prequential": _neighbours,
-    "mwc": lambda size: _neighbours(size, 2000, 5e-7),
-    "mlht": lambda size: _tree(size, 1e-9 + size.value / 20, 100),
-    "mlht-moa": lambda size: _tree(size, 1e-8, 100),
-    "eaht": lambda size: Cost(*(10 * part for part in _tree(size, 1e-9 + size.value / 20, 100))),
-    "isoup": lambda size: _tree(size, 1e-9, 8 * 51),
-    "isoup-linear": lambda size: _tree(size, 1e-9, 8 * 52),
-    "rbm": lambda size: Cost(2e-7 * 100 * size.b * size.z + _naive_bayes(size._replace(m=10, z=10)).seconds, 800),
+def _compressed(size: _Size, per_value: float = 2e-7, per_label: float = 0.0) -> Cost:
+    """Few codes instead of the labels, and a state that is small."""
+    return Cost(per_value * size.n * size.z + per_label * size.n * size.l, 0.0)
+
+
+# Models that are not named here take little, as a few codes do.
+_FAMILIES: dict[Callable[..., Cost], tuple[str, ...]] = {
+    _naive_bayes: ("obr", "occ", "oecc", "mbr", "mbr-chunks"),
+    _linear: ("arow", "adagrad-logistic", "adagrad-squared"),
+    # These keep XᵀX, and refuse more features than that has room for.
+    _sums: ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "moplms", "cca", "kcca", "cs", "cl", "maniac"),
+    _neighbours: ("mlknn", "mlknn-prequential", "mwc"),
+    _tree: ("mlht", "mlht-moa", "eaht", "isoup", "isoup-linear"),
+}
+# What is not as usual in the family.
+_CONSTANTS: dict[str, dict[str, float]] = {
+    "occ": {"chained": 0.3},
+    "oecc": {"chained": 0.3},
+    "mbr": {"times": 2.5},
+    "mbr-chunks": {"times": 20, "copies": 10},
+    "faie": {"cubic": 2e-10},
+    "moplms": {"cubic": 4e-9},
+    "cs": {"cubic": 1e-10},
+    "cl": {"pairs": 1e-7},
+    "maniac": {"cubic": 3.9e-9},
+    "mwc": {"window": 2000, "per_label": 5e-7},
+    "mlht": {"per_value": 0.05},
+    "mlht-moa": {"per_cell": 1e-8},
+    "eaht": {"per_cell": 1e-8, "per_value": 0.5, "state": 5000},
+    "isoup": {"state": 2000},
+    "isoup-linear": {"state": 2000},
+    "bmad": {"per_value": 1e-6, "per_label": 4e-7},
+    "rbm": {"per_label": 2e-7},
 }
 
 
-# Models that keep XᵀX, and refuse more features than that has room for.
-_OF_SUMS = ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "moplms", "cca", "kcca", "cs", "cl", "maniac")
-
-
 def cost_of(model: str, source: Source) -> Cost:
-    """Estimate what a run of a model takes on a dataset; models without a formula take very little.
+    """Estimate what a run of a model takes on a dataset.
 
     Examples
     --------
@@ -135,11 +124,13 @@ def cost_of(model: str, source: Source) -> Cost:
     True
     """
     facts = source.facts
-    z = source.row_size or facts.features
     # A numeric value is looked up in two bins of a normal distribution, a nominal one is a product.
     value = 1e-7 if source.numeric else 3e-9
-    size = _Size(facts.rows, facts.features, z, facts.labels, facts.cardinality, source.batch_size, value)
-    cost = _COSTS[model](size) if model in _COSTS else Cost(2e-7 * size.n * size.z, 0.0)
+    batches = facts.rows / source.batch_size
+    z = source.row_size or facts.features
+    size = _Size(facts.rows, facts.features, z, facts.labels, facts.cardinality, batches, value)
+    family = next((family for family, models in _FAMILIES.items() if model in models), _compressed)
+    cost = family(size, **_CONSTANTS.get(model, {}))
     # Labels and probabilities are measured, too.
     return cost._replace(seconds=cost.seconds + 6e-8 * size.n * size.l)
 
@@ -246,7 +237,7 @@ def possible(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
     kept, notes = [], []
     for part in parts:
         features = part.source.facts.features
-        refusing = [model for model in part.models if features > MOST_COLUMNS and model.name in _OF_SUMS]
+        refusing = [model for model in part.models if features > MOST_COLUMNS and model.name in _FAMILIES[_sums]]
         models = tuple(model for model in part.models if model not in refusing)
         kept += [replace(part, models=models)] if models else []
         if refusing:
