@@ -101,12 +101,12 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Make the learners."""
 
     @abstractmethod
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        """Learn row by row; return the scores, (n, l), that each row had before."""
+    def _scores_of(self, row: dict[int, float]) -> list[float]:
+        """Compute the scores of all labels, in [0, 1], for a row of features by column."""
 
     @abstractmethod
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        """Compute scores in [0, 1], (n, l)."""
+    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+        """Learn a row."""
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
@@ -117,7 +117,12 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             started = scaling.start(X, n_values, 0, np.random.default_rng(0))
             self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
             self._start(labels.shape[1])
-        scores = self._learn(scaling.transform(self._scaling, X), labels)
+        # Each row is predicted before it is learned.
+        scores = np.zeros(labels.shape)
+        rows = row_dicts(scaling.transform(self._scaling, X))
+        for place, (row, present) in enumerate(zip(rows, (labels > 0).tolist(), strict=True)):
+            scores[place] = self._scores_of(row)
+            self._learn_row(row, present)
         # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
         add = monitoring.add_together if is_first else monitoring.add
@@ -128,7 +133,8 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, thresholds.Rule]:
         offsets, rule = monitoring.decide(self._watch, "cardinality")
-        return thresholds.adjusted(self._scores(scaling.transform(self._scaling, X)), offsets), rule
+        scores = [self._scores_of(row) for row in row_dicts(scaling.transform(self._scaling, X))]
+        return thresholds.adjusted(np.array(scores), offsets), rule
 
     def decision_function(self, X: AnyMatrix) -> FloatArray:
         """Compute the adjusted scores, above the threshold."""
@@ -164,20 +170,13 @@ class VowpalWabbit(_Baseline):
         self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
         self._n_labels = n_labels
 
-    def _predicted(self, text: str) -> list[float]:
-        """Predict a row; the list that Vowpal Wabbit returns may begin with the prediction of another row."""
-        scores: list[float] = self._workspace.predict(text)[-self._n_labels :]
+    def _scores_of(self, row: dict[int, float]) -> list[float]:
+        # The list that Vowpal Wabbit returns may begin with the prediction of another row.
+        scores: list[float] = self._workspace.predict(f"| {vowpal_text(row)}")[-self._n_labels :]
         return scores
 
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        scores = np.zeros(Y.shape)
-        for row, (text, y) in enumerate(zip(vowpal_rows(Z), Y, strict=True)):
-            scores[row] = self._predicted(f"| {text}")
-            self._workspace.learn(f"{','.join(map(str, np.flatnonzero(y > 0)))} | {text}")
-        return scores
-
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([self._predicted(f"| {text}") for text in vowpal_rows(Z)])
+    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {vowpal_text(row)}")
 
 
 class RiverLogistic(_Baseline):
@@ -198,27 +197,23 @@ class RiverLogistic(_Baseline):
 
         self._models = [LogisticRegression(optimizer=AdaGrad(self.rate)) for _ in range(n_labels)]
 
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        scores = np.zeros(Y.shape)
-        for row, (x, y) in enumerate(zip(row_dicts(Z), (Y > 0).tolist(), strict=True)):
-            for label, model in enumerate(self._models):
-                scores[row, label] = model.predict_proba_one(x)[True]
-                model.learn_one(x, y[label])
-        return scores
+    def _scores_of(self, row: dict[int, float]) -> list[float]:
+        return [model.predict_proba_one(row)[True] for model in self._models]
 
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in row_dicts(Z)])
+    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+        for model, is_present in zip(self._models, present, strict=True):
+            model.learn_one(row, is_present)
 
 
-def vowpal_rows(X: AnyMatrix) -> list[str]:
-    """Write the features of rows as Vowpal Wabbit reads them.
+def vowpal_text(row: dict[int, float]) -> str:
+    """Write the features of a row as Vowpal Wabbit reads them.
 
     Examples
     --------
-    >>> vowpal_rows(np.array([[0.0, 0.5, 1.0]]))
-    ['1:0.5 2:1']
+    >>> vowpal_text({1: 0.5, 2: 1.0})
+    '1:0.5 2:1'
     """
-    return [" ".join(f"{column}:{value:.6g}" for column, value in row.items()) for row in row_dicts(X)]
+    return " ".join(f"{column}:{value:.6g}" for column, value in row.items())
 
 
 def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:

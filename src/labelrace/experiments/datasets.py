@@ -74,8 +74,8 @@ class Source:
             return None
         drifts, half = self.data.drifts or (0.5,), self.data.drift_takes / 2
         begins, over = drifts[0] - half, drifts[-1] + half
-        shares = (max(begins - _SPAN, 0.0), begins), (over, min(over + _SPAN, 1.0))
-        (a, b), (c, d) = (tuple(round(share * self.data.n_rows, 6) for share in pair) for pair in shares)
+        shares = (max(begins - _SPAN, 0.0), begins, over, min(over + _SPAN, 1.0))
+        a, b, c, d = (round(share * self.data.n_rows, 6) for share in shares)
         return (a, b), (c, d)
 
 

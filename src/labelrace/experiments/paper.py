@@ -10,8 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
 from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
@@ -73,15 +71,14 @@ TABLES = {
     "sweep": _Layout(("sweep",), "The number of pseudo labels", SWEPT, PAPER_MEASURES),
 }
 _SWEEP_DATASETS = ("CAL500", "enron")
-_METHODS = {"variants": VARIANTS, "baselines": BASELINES, "holdout": HOLDOUT, "related": ("race", *RELATED)}
 # In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the
 # paper's source has all, else those that it prints.
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "variants": {"measures": "all"},
-    "baselines": {"measures": "all"},
-    "holdout": {"measures": "paper", "protocol": "holdout"},
-    "sweep": {"measures": "paper"},
-    "related": {"measures": "paper"},
+_OPTIONS = {"measures": "paper"}
+_KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "variants": (VARIANTS, {"measures": "all"}),
+    "baselines": (BASELINES, {"measures": "all"}),
+    "holdout": (HOLDOUT, _OPTIONS | {"protocol": "holdout"}),
+    "related": (("race", *RELATED), _OPTIONS),
 }
 # The related work runs at most this often, and what takes it beyond this many seconds is left out.
 _RELATED_RUNS, _RELATED_SECONDS = 3, 1200.0
@@ -148,18 +145,15 @@ def _is_papers(source: Source) -> bool:
     return not source.synthetic and source.facts[:3] == paper_datasets()[source.name][0][:3]
 
 
-def _datasets(sources: Iterable[Source], missing: Iterable[str]) -> list[Record]:
-    counted: dict[str, tuple[str, Record]] = {}
-    for source in sources:
-        found = "synthetic" if source.synthetic else "yes" if _is_papers(source) else "another"
-        counted[source.name] = found, source.facts._asdict()
-    nothing = ("no", dict.fromkeys(Facts._fields))
-    records = []
-    for name in dict.fromkeys([*counted, *missing]):
-        found, facts = counted.get(name, nothing)
-        printed = {f"paper_{key}": value for key, value in paper_datasets()[name][0]._asdict().items()}
-        records.append({"dataset": name, "found": found} | facts | printed)
-    return records
+def _datasets(sources: Sequence[Source], missing: Iterable[str]) -> list[Record]:
+    sizes = {source.name: source.facts._asdict() for source in sources}
+    found = {source.name: "synthetic" if source.synthetic else "another" for source in sources}
+    found |= {source.name: "yes" for source in sources if _is_papers(source)}
+    return [
+        {"dataset": name, "found": found.get(name, "no"), **sizes.get(name, dict.fromkeys(Facts._fields))}
+        | {f"paper_{key}": value for key, value in paper_datasets()[name][0]._asdict().items()}
+        for name in dict.fromkeys([*found, *missing])
+    ]
 
 
 def _cells(number: str, source: Source, models: Mapping[str, Any]) -> Iterator[Record]:
@@ -232,7 +226,7 @@ def _ranks(number: str, sources: Sequence[Source], cells: Iterable[Record]) -> l
     }
     if number == "related":
         names = [source.name for source in sources if not source.synthetic]
-        ran = [m for m in methods if all(np.isfinite(ours[name, m, measures[0]]) for name in names)]
+        ran = [m for m in methods if all(math.isfinite(ours[name, m, measures[0]]) for name in names)]
         return [average_ranks("ours", names, ran, measures, ours)] if names and ran else []
     if number not in "23":
         return []
@@ -384,20 +378,18 @@ def make_plan(sources: Sequence[Source], tables: Iterable[str]) -> list[Part]:
     kinds = {kind for table in check_tables(tables) for kind in TABLES[table].kinds}
     parts = []
     for source in sorted(sources, key=lambda source: paper_datasets()[source.name][0].rows):
-        models = {kind: [ModelSpec(name) for name in methods] for kind, methods in _METHODS.items()}
-        if source.name in _SWEEP_DATASETS:
-            models["sweep"] = _sweep(paper_datasets()[source.name][0].labels)
-        limits = {"related": _RELATED_RUNS}
-        parts += [
-            Part(source, tuple(models[kind]), _OPTIONS[kind], kind, limits.get(kind))
-            for kind in models
-            if kind in kinds
+        found = [
+            Part(source, tuple(map(ModelSpec, methods)), options, kind, _RELATED_RUNS if kind == "related" else None)
+            for kind, (methods, options) in _KINDS.items()
         ]
+        if source.name in _SWEEP_DATASETS:
+            found.append(Part(source, _sweep(paper_datasets()[source.name][0].labels), _OPTIONS, "sweep"))
+        parts += [part for part in found if part.kind in kinds]
     return parts
 
 
-def _sweep(n_labels: int) -> list[ModelSpec]:
+def _sweep(n_labels: int) -> tuple[ModelSpec, ...]:
     """List the methods of the sweep with k, 2k, … k² pseudo labels, k being the usual number of them."""
     least = math.ceil(math.log2(n_labels))
     counts = range(least, least**2 + 1, least)
-    return [ModelSpec(name, {"n_components": k}, f"{name} k={k}") for name in SWEPT for k in counts]
+    return tuple(ModelSpec(name, {"n_components": k}, f"{name} k={k}") for name in SWEPT for k in counts)

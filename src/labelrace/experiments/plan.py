@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -255,25 +256,17 @@ def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "")
     Models whose state would not fit into memory are left out, too; the reference is not, unless it would be alone. The
     notes name what is left out.
     """
-    costs, seconds = {}, {}
-    for number, part in enumerate(parts):
-        for model in part.models:
-            cost = costs[number, model.label] = cost_of(model.name, part.source)
-            seconds[number, model.label] = cost.seconds * (runs if model.is_random else 1)
-    out = {key for key, cost in costs.items() if cost.bytes > MOST_BYTES and key[1] != reference}
-    waiting = {key: time for key, time in seconds.items() if key not in out and key[1] != reference}
-    total = sum(waiting.values())
-    for key in sorted(waiting, key=lambda key: -waiting[key]):
-        if total <= budget:
-            break
-        out.add(key)
-        total -= waiting[key]
+    keys = [(number, model) for number, part in enumerate(parts) for model in part.models]
+    costs = {(number, model.label): cost_of(model.name, parts[number].source) for number, model in keys}
+    times = {(n, model.label): costs[n, model.label].seconds * (runs if model.is_random else 1) for n, model in keys}
+    fitting = [key for key, cost in costs.items() if cost.bytes <= MOST_BYTES and key[1] != reference]
+    quickest = sorted(fitting, key=lambda key: -times[key])[::-1]
+    spent = accumulate(times[key] for key in quickest)
+    stay = {key for key, total in zip(quickest, spent, strict=True) if total <= budget}
     kept, notes = [], []
     for number, part in enumerate(parts):
-        models = tuple(model for model in part.models if (number, model.label) not in out)
-        left_out = [
-            f"{label} ({as_text(costs[of, label])})" for of, label in costs if of == number and (of, label) in out
-        ]
+        models = tuple(m for m in part.models if m.label == reference or (number, m.label) in stay)
+        left_out = [f"{m.label} ({as_text(costs[number, m.label])})" for m in part.models if m not in models]
         if any(model.label != reference for model in models):
             kept.append(replace(part, models=models))
             where = f"Left out on {part.source.title}, with what a run would take"

@@ -116,20 +116,8 @@ class Estimate(NamedTuple):
     runs: int
 
 
-class Verdict(NamedTuple):
-    """Ours minus theirs, and why the two agree, or that they differ."""
-
-    difference: float
-    reason: Reason
-
-    @property
-    def agrees(self) -> bool:
-        """Whether rounding, chance or the spread over runs explains the difference."""
-        return self.reason != "differs"
-
-
-def judge(ours: Estimate, theirs: Reference) -> Verdict:
-    """Compare a mean with a printed one.
+def judge(ours: Estimate, theirs: Reference) -> tuple[float, Reason]:
+    """Compare a mean with a printed one; return ours minus theirs, and why the two agree, or that they differ.
 
     Where no standard deviation was printed, that of our runs stands in for it: if the two programs are the same, so
     are their deviations.
@@ -141,12 +129,12 @@ def judge(ours: Estimate, theirs: Reference) -> Verdict:
     their_sd = our_sd if theirs.sd is None else theirs.sd
     error = math.sqrt(our_sd**2 / ours.runs + their_sd**2 / theirs.runs)
     if rest <= 0:
-        return Verdict(difference, "rounding")
+        return difference, "rounding"
     if rest <= _STANDARD_ERRORS * error:
-        return Verdict(difference, "chance")
+        return difference, "chance"
     if theirs.sd is not None and rest <= theirs.sd:
-        return Verdict(difference, "spread")
-    return Verdict(difference, "differs")
+        return difference, "spread"
+    return difference, "differs"
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:

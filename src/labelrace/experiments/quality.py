@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,11 +184,16 @@ def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mappi
     bins: list[Record] = []
     for model, label in (shown | {REFERENCE: REFERENCE}).items():
         known = [as_reliability(run.calibration) for run in runs[label].values() if run.done and run.calibration]
-        values = _estimates(described[label], known)
-        rows[model] = _about(source) | {"model": model, "reference": model == REFERENCE} | _columns(values)
-        rows[model] |= _times(described[label], runs[label], runs[REFERENCE]) | {"memory": memory.get(label)}
-        rows[model] |= _windows(source, runs[label])
-        rows[model]["error"] = next((run.failed["error"] for run in runs[label].values() if run.failed), None)
+        rows[model] = {
+            **_about(source),
+            "model": model,
+            "reference": model == REFERENCE,
+            **_measures(described[label], known),
+            **_times(described[label], runs[label], runs[REFERENCE]),
+            "memory": memory.get(label),
+            **_windows(source, runs[label]),
+            "error": next((run.failed["error"] for run in runs[label].values() if run.failed), None),
+        }
         bins += _bins(source, model, reduce(merge, known)) if known else []
     for (model, measure), place in _ranks("", [source.name], list(shown), rows.values()).averages.items():
         if measure != OVERALL:
@@ -215,16 +220,15 @@ def _about(source: Source) -> Record:
     return named | sizes | {"batch_size": source.batch_size}
 
 
-def _estimates(described: Mapping[str, Any], bins: Iterable[Reliability]) -> dict[str, Estimate | None]:
-    """Return means over the runs that were finished; no calibration error of a model that gives no probabilities."""
+def _measures(described: Mapping[str, Any], bins: Iterable[Reliability]) -> Record:
+    """Return means over the runs that were finished; ranks are known when all models are.
+
+    A model that gives no probabilities has no calibration error.
+    """
     errors = np.array([one.error for one in bins if not np.isnan(one.error)])
     sd = float(errors.std(ddof=1)) if errors.size > 1 else None
     calibration = Estimate(float(errors.mean()), sd, errors.size) if errors.size else None
-    return {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: calibration}
-
-
-def _columns(values: Mapping[str, Estimate | None]) -> Record:
-    """Return the columns of measures; ranks are known when all models are."""
+    values = {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: calibration}
     record: Record = {"runs": max((value.runs for value in values.values() if value is not None), default=0)}
     for measure, value in values.items():
         record |= {measure: value and value.mean, f"{measure}_sd": value and value.sd, f"{measure}_rank": None}
@@ -305,15 +309,10 @@ def _summarize(
 
 def _ranks(title: str, datasets: Sequence[str], models: Sequence[str], rows: Iterable[Record]) -> RankTable:
     """Rank models on datasets; a model that failed ranks after the others."""
-    values = {
-        (row["dataset"], row["model"], measure): found
-        if (found := row[measure]) is not None
-        else worst(measure)
-        if row["error"]
-        else np.nan
-        for row in rows
-        for measure in MEASURES
-    }
+    values = {}
+    for row, measure in product(rows, MEASURES):
+        missing = worst(measure) if row["error"] else np.nan
+        values[row["dataset"], row["model"], measure] = missing if row[measure] is None else row[measure]
     return average_ranks(title, datasets, models, MEASURES, values)
 
 
