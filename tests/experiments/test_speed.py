@@ -101,7 +101,8 @@ def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
     module.Workspace = Workspace
     monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
     [(X, Y), *_], _ = make_batches(Shape(rows=3, features=6, labels=4, density=0.4))
-    model = RIVALS["Vowpal Wabbit, one against all"].make(4)
+    make, *_ = RIVALS["Vowpal Wabbit, one against all"]
+    model = make(4)
     model.partial_fit(X, Y)
     model.predict(X)
     assert lines[0] == "--multilabel_oaa 4 --quiet"

@@ -136,11 +136,6 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         scores = [self._scores_of(row) for row in row_dicts(scaling.transform(self._scaling, X))]
         return thresholds.adjusted(np.array(scores), offsets), rule
 
-    def decision_function(self, X: AnyMatrix) -> FloatArray:
-        """Compute the adjusted scores, above the threshold."""
-        scores, rule = self._adjusted(X)
-        return scores - rule.threshold
-
     def predict(self, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
         scores, rule = self._adjusted(X)

@@ -126,8 +126,8 @@ class _Model:
     def __init__(self, name: str, n_labels: int, **parameters: Any) -> None:
         self._model = make_model(name, random_state=0, **parameters)
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        return self._model.partial_fit(X, Y)
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        self._model.partial_fit(X, Y)
 
     def best(self, X: AnyMatrix) -> IntArray:
         return padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)], _BEST)
@@ -148,10 +148,9 @@ class _MostFrequent:
         self._counts = np.zeros(n_labels)
         self._rows = 0
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
         np.add.at(self._counts, Y.indices, Y.data)
         self._rows += Y.shape[0]
-        return self
 
     def _order(self) -> IntArray:
         return np.argsort(-self._counts, kind="stable")
@@ -176,10 +175,9 @@ class _LabelTree:
         self._bits = bits
         self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
         for row, labels in zip(row_dicts(X), row_dicts(Y), strict=True):
             self._tree.learn(f"{','.join(map(str, labels))} | {vowpal_text(row)}")
-        return self
 
     def best(self, X: AnyMatrix) -> IntArray:
         # The list may begin with the prediction of another row.
@@ -261,15 +259,13 @@ def _measure(stream: Stream, name: str, method: Any) -> Record:
     n, n_labels = stream.Y.shape
     seconds = partial(seconds_of, time.process_time)
     first = seconds(method.learn, stream.X[:_BATCH], stream.Y[:_BATCH])
-    learned, spent = 0, 0.0
+    spent = 0.0
     values: dict[str, list[float]] = {}
     for start in range(_BATCH, n, _BATCH):
-        batch = slice(start, min(start + _BATCH, n))
-        X, Y = stream.X[batch], stream.Y[batch]
+        X, Y = stream.X[start : start + _BATCH], stream.Y[start : start + _BATCH]
         for measure, value in _quality(method, X[:_TESTED], Y[:_TESTED]).items():
             values.setdefault(measure, []).append(value)
         spent += seconds(method.learn, X, Y)
-        learned += Y.shape[0]
     last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
     method.best(last[0])
     latency = sum(seconds(method.best, row) for row in last) / len(last)
@@ -282,7 +278,7 @@ def _measure(stream: Stream, name: str, method: Any) -> Record:
         "rows": n,
         "method": name,
         **{measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")},
-        "rows_a_second": learned / max(spent, 1e-9) if timed else None,
+        "rows_a_second": max(n - _BATCH, 0) / max(spent, 1e-9) if timed else None,
         "first_seconds": first if timed else None,
         "latency_ms": 1000 * latency if timed else None,
         "bytes": method.size(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,13 +221,12 @@ def _times(summary: PaperSummary) -> list[Section]:
     if not rows:
         return []
     methods = list(dict.fromkeys(method for row in rows.values() for method in row))
-    values = [_log_ratios([row.get(method) for method in methods], row.get(_REFERENCE)) for row in rows.values()]
+    values = []
+    for row in rows.values():
+        base, times = row.get(_REFERENCE), [row.get(method) for method in methods]
+        values.append([math.log10(time / base) if time and base else None for time in times])
     caption = f"log10 of running time against {_REFERENCE}: +1 is ten times slower"
     return [Section("Running times", charts=[Chart("time", caption, lambda: heat_map(methods, list(rows), values))])]
-
-
-def _log_ratios(seconds: Iterable[float | None], base: float | None) -> list[float | None]:
-    return [math.log10(time / base) if time and base else None for time in seconds]
 
 
 def _sweeps(summary: PaperSummary) -> list[Section]:

@@ -35,27 +35,26 @@ class Cost(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """Rows, features, stored values of a row, labels, labels of a row, batches; seconds of a value for naive Bayes."""
+    """Rows, features, stored values of a row, labels, batches; seconds of a value for naive Bayes."""
 
     n: float
     m: float
     z: float
     l: float  # noqa: E741
-    y: float
     batches: float
     value: float
 
 
 def _naive_bayes(size: _Size, times: float = 1.0, copies: float = 1.0, chained: float = 0.0) -> Cost:
     """Each value of each row for each label, and each feature once a batch; in a chain, labels are features, too."""
-    n, m, z, labels, _, batches, value = size
+    n, m, z, labels, batches, value = size
     features = m + chained * labels
     return Cost(times * value * labels * (n * z + batches * features), copies * 24 * features * labels)
 
 
 def _sums(size: _Size, cubic: float = 0.0, pairs: float = 0.0) -> Cost:
     """Products of the features of each row, and for each batch an eigenproblem and what the method adds."""
-    n, m, z, labels, _, batches, _ = size
+    n, m, z, labels, batches, _ = size
     added = cubic * labels**3 + pairs * min(n, 2000) ** 2
     seconds = 5e-10 * n * z**2 + batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + added)
     return Cost(seconds, 8 * (m**2 + m * labels + min(labels, 10_000) ** 2))
@@ -63,9 +62,7 @@ def _sums(size: _Size, cubic: float = 0.0, pairs: float = 0.0) -> Cost:
 
 def _neighbours(size: _Size, window: float = 1000, per_label: float = 2e-8) -> Cost:
     """Products of rows with those of the window, to predict and to learn."""
-    n, _, z, labels, y, batches, _ = size
-    seconds = 2e-9 * z * n * window + 1e-8 * window * (n + batches * y) + per_label * n * labels
-    return Cost(seconds, 16 * window * (z + y))
+    return Cost(size.n * (window * (2e-9 * size.z + 1e-8) + per_label * size.l), 16 * window * size.z)
 
 
 def _tree(size: _Size, per_cell: float = 1e-9, per_value: float = 0.0, state: float = 500) -> Cost:
@@ -99,9 +96,7 @@ _CONSTANTS: dict[str, dict[str, float]] = {
     "oecc": {"chained": 0.3},
     "mbr": {"times": 2.5},
     "mbr-chunks": {"times": 20, "copies": 10},
-    "faie": {"cubic": 2e-10},
     "moplms": {"cubic": 4e-9},
-    "cs": {"cubic": 1e-10},
     "cl": {"pairs": 1e-7},
     "maniac": {"cubic": 3.9e-9},
     "mwc": {"window": 2000, "per_label": 5e-7},
@@ -129,7 +124,7 @@ def cost_of(model: str, source: Source) -> Cost:
     value = 1e-7 if source.numeric else 3e-9
     batches = facts.rows / source.batch_size
     z = source.row_size or facts.features
-    size = _Size(facts.rows, facts.features, z, facts.labels, facts.cardinality, batches, value)
+    size = _Size(facts.rows, facts.features, z, facts.labels, batches, value)
     family = next((family for family, models in _FAMILIES.items() if model in models), _compressed)
     cost = family(size, **_CONSTANTS.get(model, {}))
     # Labels and probabilities are measured, too.
@@ -146,11 +141,10 @@ def as_text(cost: Cost) -> str:
     """
     if cost.bytes > MOST_BYTES:
         return f"{cost.bytes / 1e9:,.0f} GB"
-    if cost.seconds < 5400:
-        return (
-            f"{max(cost.seconds / 60, 0.1):.1f} minutes" if cost.seconds < 600 else f"{cost.seconds / 60:.0f} minutes"
-        )
-    return f"{cost.seconds / 3600:.1f} hours"
+    minutes = cost.seconds / 60
+    if minutes < 90:
+        return f"{max(minutes, 0.1):.1f} minutes" if minutes < 10 else f"{minutes:.0f} minutes"
+    return f"{minutes / 60:.1f} hours"
 
 
 @dataclass(frozen=True)
@@ -165,16 +159,6 @@ class Part:
     options: Mapping[str, Any] = field(default_factory=dict)  # protocol, measures, calibration
     kind: str = ""
     runs: int | None = None  # at the most
-
-    @property
-    def folder(self) -> str:
-        """Where its records go, below the benchmark's folder."""
-        return "/".join(filter(None, ["runs", self.source.folder, self.kind]))
-
-    @property
-    def title(self) -> str:
-        """What progress calls it."""
-        return ", ".join(filter(None, [self.source.title, self.kind]))
 
     @property
     def cost(self) -> float:
@@ -213,7 +197,7 @@ def run_plan(
             part.source.data,
             part.models,
             labels=part.source.labels,
-            out=Path(out, part.folder),
+            out=Path(out, "runs", part.source.folder, part.kind),
             batch_size=part.source.batch_size,
             skip_repeats=True,
             on_progress=report,
@@ -226,7 +210,8 @@ def run_plan(
 
 def _report(on_progress: OnProgress, part: Part, before: float, total: float, progress: Progress) -> None:
     done = before + part.cost * progress.finished / max(progress.total, 1)
-    what = f"{part.title}: {progress.model}, run {progress.run + 1}"
+    where = ", ".join(filter(None, [part.source.title, part.kind]))
+    what = f"{where}: {progress.model}, run {progress.run + 1}"
     on_progress(Step(what, done, total, progress.error or ""))
 
 

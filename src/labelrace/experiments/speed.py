@@ -79,14 +79,6 @@ class Measurement(NamedTuple):
         return self.predict_ms + self.learn_ms
 
 
-class Rival(NamedTuple):
-    """A maker that is told the number of labels, the same by us, and the package, if it takes each row by itself."""
-
-    make: Callable[[int], Any]
-    like: str
-    package: str = ""
-
-
 @dataclass(frozen=True)
 class SpeedSummary:
     """The shapes of each axis, and all measurements by model or library, and shape."""
@@ -99,9 +91,9 @@ class SpeedSummary:
         """Return, by rival and model, how many times longer than the model the rival takes for a row of each shape."""
         return {
             (name, model): [self.measured[name, s].total / self.measured[model, s].total for s in self.axes["labels"]]
-            for name, rival in RIVALS.items()
-            if rival.package not in self.absent
-            for model in (rival.like, _REFERENCE)
+            for name, (_, like, package) in RIVALS.items()
+            if package not in self.absent
+            for model in (like, _REFERENCE)
         }
 
 
@@ -125,8 +117,8 @@ def run_speed(
     names = list(models) if models is not None else model_names(online=True)
     names = list(dict.fromkeys([*names, "obr", "occ", _REFERENCE]))
     shapes = grid(rows)
-    absent = [rival.package for rival in RIVALS.values() if rival.package and find_spec(rival.package) is None]
-    found = {name: rival for name, rival in RIVALS.items() if rival.package not in absent}
+    absent = [package for *_, package in RIVALS.values() if package and find_spec(package) is None]
+    found = {name: rival for name, rival in RIVALS.items() if rival[-1] not in absent}
     distinct = list(dict.fromkeys(shape for line in shapes.values() for shape in line))
     total = len(distinct) * len(names) + len(shapes["labels"]) * len(found)
     done: dict[tuple[str, Shape], Measurement] = {}
@@ -137,9 +129,10 @@ def run_speed(
                 if on_progress is not None:
                     on_progress(Step(f"{name}, {shape}", len(done), total))
                 if name in found:
-                    size = _ROWS_OF_RIVALS if found[name].package else BATCH_SIZE
+                    make, _, package = found[name]
+                    size = _ROWS_OF_RIVALS if package else BATCH_SIZE
                     some = [(X[:size], Y[:size]) for X, Y in batches[:2]]
-                    done[name, shape] = _go_through(found[name].make(shape.labels), some)
+                    done[name, shape] = _go_through(make(shape.labels), some)
                 else:
                     spec = ModelSpec(name)
                     times = _go_through(spec.make(0, categorical), batches)
@@ -243,10 +236,12 @@ def _vowpal_wabbit(n_labels: int) -> SimpleNamespace:
     )
 
 
-RIVALS = {
-    "scikit-learn, binary relevance": Rival(_sklearn_relevance, "obr"),
-    "River, classifier chain": Rival(_river_chain, "occ", "river"),
-    "Vowpal Wabbit, one against all": Rival(_vowpal_wabbit, "obr", "vowpalwabbit"),
+# Other libraries: a maker that is told the number of labels, the same by us, and the package of those that take each
+# row by itself.
+RIVALS: dict[str, tuple[Callable[[int], Any], str, str]] = {
+    "scikit-learn, binary relevance": (_sklearn_relevance, "obr", ""),
+    "River, classifier chain": (_river_chain, "occ", "river"),
+    "Vowpal Wabbit, one against all": (_vowpal_wabbit, "obr", "vowpalwabbit"),
 }
 
 
