@@ -54,11 +54,6 @@ class Source:
         return f"synthetic like {self.name}" if self.synthetic and self.name in paper_datasets() else self.name
 
     @property
-    def folder(self) -> str:
-        """The folder its runs are recorded in."""
-        return self.title.replace(", ", "-").replace(" ", "-")
-
-    @property
     def drift(self) -> str | None:
         """How it drifts, if that is known."""
         return self.data.drift if isinstance(self.data, SyntheticStream) else None
@@ -98,8 +93,8 @@ def find_paper_datasets(
     files = _data_files(folders)
     sources, missing = [], []
     for name, (facts, _) in paper_datasets().items():
-        if _key(name) in files:
-            sources.append(Source(name, files[_key(name)], facts=facts))
+        if name in files:
+            sources.append(Source(name, files[name], facts=facts))
             continue
         missing.append(name)
         if synthetic:
@@ -114,22 +109,23 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
     no dataset of a name, that is a FileNotFoundError.
     """
     files = _data_files(folders)
-    missing = [name for name in paper_datasets() if _key(name) not in files]
-    if unknown := [name for name in names if _key(name) not in files]:
-        available = ", ".join(map(_name, files.values())) or "none"
+    missing = [name for name in paper_datasets() if name not in files]
+    known = {_key(name): name for name in files}
+    if unknown := [name for name in names if _key(name) not in known]:
+        available = ", ".join(files) or "none"
         raise FileNotFoundError(
             f"no dataset {unknown[0]!r} is available; there is {available}: see `labelrace data list`"
         )
-    wanted = {_key(name) for name in names} or set(files)
     sources, unreadable = [], []
-    for key in sorted(files.keys() & wanted):
+    for name in sorted({known[_key(name)] for name in names or files}, key=_key):
+        file = files[name]
         try:
             # Some datasets share the file that names their labels, as the catalog knows.
-            labels = next((catalog.find_labels(e.name) for e in catalog.ENTRIES if e.found == files[key]), None)
-            sources.append(counted(Source(_name(files[key]), files[key], labels)))
+            labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
+            sources.append(counted(Source(name, file, labels)))
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
-            unreadable.append(f"{files[key]} was left out, as it cannot be read: {reason}.")
+            unreadable.append(f"{file} was left out, as it cannot be read: {reason}.")
     sources.sort(key=lambda source: source.facts.rows * source.facts.labels)
     return Found(sources, missing, unreadable)
 
@@ -163,22 +159,21 @@ def counted(source: Source) -> Source:
 
 
 def _data_files(given: Iterable[Path]) -> dict[str, Path]:
-    """Return the first file of each name; ARFF, the paper's own format, before others of a folder."""
+    """Return the first file of each dataset, by the paper's name for it or else the file's.
+
+    ARFF, the paper's own format, comes before other files of a folder.
+    """
     given = list(given)
     if gone := [folder for folder in given if not folder.is_dir()]:
         raise FileNotFoundError(f"no such folder: {gone[0]}")
-    found: dict[str, Path] = {}
+    papers = {_key(name): name for name in paper_datasets()}
+    found: dict[str, tuple[str, Path]] = {}
     for folder in [*given, *catalog.data_folders()]:
         for file in sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name)):
             if file.is_file() and has_format(file):
-                found.setdefault(_key(plain_path(file).stem), file)
-    return found
-
-
-def _name(file: Path) -> str:
-    """Return the paper's name for a dataset, or the file's."""
-    stem = plain_path(file).stem
-    return next((name for name in paper_datasets() if _key(name) == _key(stem)), stem)
+                stem = plain_path(file).stem
+                found.setdefault(_key(stem), (papers.get(_key(stem), stem), file))
+    return dict(found.values())
 
 
 def _key(name: str) -> str:

@@ -14,7 +14,6 @@ from labelrace.evaluation import ModelSpec
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
 from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
 from labelrace.experiments.published import (
-    Estimate,
     Facts,
     Reference,
     judge,
@@ -40,21 +39,20 @@ _PRINTED_DIGITS = 2
 
 
 class _Layout(NamedTuple):
-    """What must be run for a table, its title, methods and measures."""
+    """What must be run for a table, its title, methods and the measures that it prints."""
 
     kinds: tuple[str, ...]
     title: str
     methods: tuple[str, ...]
-    measures: tuple[str, ...]
+    measures: tuple[str, ...] = PAPER_MEASURES
 
 
 TABLES = {
-    "2": _Layout(("variants",), "The four variants of RACE", VARIANTS, PAPER_MEASURES),
+    "2": _Layout(("variants",), "The four variants of RACE", VARIANTS),
     "3": _Layout(
         ("variants", "baselines"),
         "RACE and other online methods",
         ("race-cls-adaptive", "race-reg-fixed", *BASELINES),
-        PAPER_MEASURES,
     ),
     "4": _Layout(
         ("holdout",),
@@ -66,9 +64,8 @@ TABLES = {
         ("variants", "baselines", "related"),
         "The related work on the paper's data",
         ("race", "race-cls-adaptive", "race-reg-fixed", "obr", *RELATED, "majority"),
-        PAPER_MEASURES,
     ),
-    "sweep": _Layout(("sweep",), "The number of pseudo labels", SWEPT, PAPER_MEASURES),
+    "sweep": _Layout(("sweep",), "The number of pseudo labels", SWEPT),
 }
 _SWEEP_DATASETS = ("CAL500", "enron")
 # In Table 4 rows are held out; everywhere else each batch is tested, then learned. All measures are taken where the
@@ -132,12 +129,13 @@ def compare(
     return PaperSummary(outcomes[0][1]["manifest"], titles, records, ranks, _notes(sources, missing, outcomes))
 
 
-def estimate(model: Mapping[str, Any] | None, measure: str) -> Estimate | None:
-    """Return a model's mean over finished runs; runs that broke off are no means of the whole stream."""
-    if model is None or not model["ranked"]:
-        return None
-    cell = model["measures"][measure]
-    return None if cell["mean"] is None else Estimate(cell["mean"], cell["sd"], cell["runs"])
+def over_runs(model: Mapping[str, Any] | None, measure: str) -> Record:
+    """Return mean, deviation and number of a model's finished runs, None if there are none.
+
+    Runs that broke off are no means of the whole stream.
+    """
+    found = model["measures"][measure] if model and model["ranked"] else {"mean": None}
+    return {key: None if found["mean"] is None else found[key] for key in ("mean", "sd", "runs")}
 
 
 def _is_papers(source: Source) -> bool:
@@ -161,8 +159,10 @@ def _cells(number: str, source: Source, models: Mapping[str, Any]) -> Iterator[R
     methods, printed = TABLES[number].methods, TABLES[number].measures
     # The paper's source has all measures of Tables 2 and 3.
     measures = measure_names("all") if number in "23" else printed
-    ours = {(method, measure): estimate(models.get(method), measure) for measure in measures for method in methods}
-    means = {(source.name, *key): worst(key[1]) if value is None else value.mean for key, value in ours.items()}
+    ours = {(method, measure): over_runs(models.get(method), measure) for measure in measures for method in methods}
+    means = {
+        (source.name, *key): worst(key[1]) if value["mean"] is None else value["mean"] for key, value in ours.items()
+    }
     places = average_ranks("", [source.name], methods, measures, means, "min", _PRINTED_DIGITS).averages
     for (method, measure), value in ours.items():
         paper = published().get((number, source.name, method, measure)) if _is_papers(source) else None
@@ -174,10 +174,10 @@ def _cells(number: str, source: Source, models: Mapping[str, Any]) -> Iterator[R
             "method": method,
             "measure": measure,
             "printed": measure in printed,  # otherwise only the paper's source has it
-            "ours": value and value.mean,
-            "ours_sd": value and value.sd,
-            "runs": value and value.runs,
-            "rank": value and int(places[method, measure]),
+            "ours": value["mean"],
+            "ours_sd": value["sd"],
+            "runs": value["runs"],
+            "rank": None if value["mean"] is None else int(places[method, measure]),
             "paper": paper and paper.text,
             "paper_sd": paper and paper.sd,
             "paper_rank": paper and paper.rank,
@@ -188,8 +188,8 @@ def _cells(number: str, source: Source, models: Mapping[str, Any]) -> Iterator[R
         }
 
 
-def _verdict(prefix: str, ours: Estimate | None, theirs: Reference | None) -> Record:
-    difference, reason = judge(ours, theirs) if ours and theirs else (None, None)
+def _verdict(prefix: str, ours: Record, theirs: Reference | None) -> Record:
+    difference, reason = (None, None) if ours["mean"] is None or theirs is None else judge(**ours, theirs=theirs)
     verdict = reason and ("differs" if reason == "differs" else "agrees")
     return {f"{prefix}difference": difference, f"{prefix}verdict": verdict, f"{prefix}reason": reason}
 

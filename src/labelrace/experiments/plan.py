@@ -193,11 +193,12 @@ def run_plan(
     for part in plan:
         report = None if on_progress is None else partial(_report, on_progress, part, done, total)
         runs = settings["runs"] if part.runs is None else min(settings["runs"], part.runs)
+        folder = part.source.title.replace(", ", "-").replace(" ", "-")
         manifest, records = run(
             part.source.data,
             part.models,
             labels=part.source.labels,
-            out=Path(out, "runs", part.source.folder, part.kind),
+            out=Path(out, "runs", folder, part.kind),
             batch_size=part.source.batch_size,
             skip_repeats=True,
             on_progress=report,

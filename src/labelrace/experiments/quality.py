@@ -17,9 +17,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from labelrace.evaluation import ModelSpec, as_reliability, prequential
 from labelrace.experiments.baselines import BASELINES, JUDGE, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.paper import estimate
+from labelrace.experiments.paper import over_runs
 from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
-from labelrace.experiments.published import Estimate
 from labelrace.experiments.ranking import CALIBRATION, OVERALL, RankTable, average_ranks, worst
 from labelrace.experiments.speed import traced_memory
 from labelrace.measures import PAPER_MEASURES
@@ -177,8 +176,8 @@ def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mappi
     source = part.source
     runs = group_records(manifest, records)
     described = {model["name"]: model for model in summarize(manifest, records)["models"]}
-    judged = {name: estimate(model, JUDGE) for name, model in described.items() if name != REFERENCE}
-    shown = best_in_hindsight({name: found and found.mean for name, found in judged.items()})
+    judged = {name: over_runs(model, JUDGE)["mean"] for name, model in described.items() if name != REFERENCE}
+    shown = best_in_hindsight(judged)
     memory = _memory(part)
     rows: dict[str, Record] = {}
     bins: list[Record] = []
@@ -198,7 +197,7 @@ def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mappi
     for (model, measure), place in _ranks("", [source.name], list(shown), rows.values()).averages.items():
         if measure != OVERALL:
             rows[model][f"{measure}_rank"] = place
-    chosen = [label for model, label in shown.items() if label != model and judged[label]]
+    chosen = [label for model, label in shown.items() if label != model and judged[label] is not None]
     return _Block(source, rows, bins, chosen)
 
 
@@ -225,13 +224,14 @@ def _measures(described: Mapping[str, Any], bins: Iterable[Reliability]) -> Reco
 
     A model that gives no probabilities has no calibration error.
     """
+    cells = {name: over_runs(described, name) for name in PAPER_MEASURES}
     errors = np.array([one.error for one in bins if not np.isnan(one.error)])
+    mean = float(errors.mean()) if errors.size else None
     sd = float(errors.std(ddof=1)) if errors.size > 1 else None
-    calibration = Estimate(float(errors.mean()), sd, errors.size) if errors.size else None
-    values = {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: calibration}
-    record: Record = {"runs": max((value.runs for value in values.values() if value is not None), default=0)}
-    for measure, value in values.items():
-        record |= {measure: value and value.mean, f"{measure}_sd": value and value.sd, f"{measure}_rank": None}
+    cells[CALIBRATION] = {"mean": mean, "sd": sd, "runs": errors.size}
+    record: Record = {"runs": max(cell["runs"] or 0 for cell in cells.values())}
+    for measure, cell in cells.items():
+        record |= {measure: cell["mean"], f"{measure}_sd": cell["sd"], f"{measure}_rank": None}
     return record
 
 

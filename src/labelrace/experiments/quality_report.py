@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # A share of fewer entries is mostly chance, and is not drawn.
 _FEWEST_ENTRIES = 30
-_COLUMNS = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
 
 
 def quality_document(summary: QualitySummary) -> Document:
@@ -144,7 +143,8 @@ def _values_table(kinds: Mapping[str, Mapping[str, Mapping[str, Record]]]) -> Ta
         rows = [Row(model, _cells(of, best), "failed" if of["error"] else "") for model, of in models.items()]
         one = models[REFERENCE]
         groups.append(Group(rows, name, "synthetic" if one["synthetic"] else "", detail.format(**one)))
-    columns = [*_COLUMNS, Column("Time (s)", True), Column("Memory (MB)", True)]
+    columns = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
+    columns += [Column("Time (s)", True), Column("Memory (MB)", True)]
     return Table("values", "Measures and times on each dataset.", columns, groups)
 
 

@@ -87,15 +87,6 @@ class SpeedSummary:
     measured: dict[tuple[str, Shape], Measurement]
     absent: list[str]  # libraries that are not installed
 
-    def ratios(self) -> dict[tuple[str, str], list[float]]:
-        """Return, by rival and model, how many times longer than the model the rival takes for a row of each shape."""
-        return {
-            (name, model): [self.measured[name, s].total / self.measured[model, s].total for s in self.axes["labels"]]
-            for name, (_, like, package) in RIVALS.items()
-            if package not in self.absent
-            for model in (like, _REFERENCE)
-        }
-
 
 def run_speed(
     models: Iterable[str] | None = None,
@@ -249,16 +240,16 @@ def speed_document(summary: SpeedSummary) -> Document:
     """Return times on the base shape, how they grow, and how other libraries compare, as tables and a chart."""
     models = [name for name in dict.fromkeys(name for name, _ in summary.measured) if name not in RIVALS]
     [base] = set.intersection(*map(set, summary.axes.values()))
-    times = {}
+    labels, measured = summary.axes["labels"], summary.measured
+    times, growth, others = {}, {}, {}
     for name in models:
-        first, predict, learn, memory = summary.measured[name, base]
+        first, predict, learn, memory = measured[name, base]
         times[name] = [*map(as_significant, (predict, learn, first)), as_bytes(memory)]
-    growth = {name: [_slope_text(summary, name, axis) for axis in summary.axes] for name in models}
-    others = {
-        f"{name} / {model}": [f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" for ratio in line]
-        for (name, model), line in summary.ratios().items()
-    }
-    labels = summary.axes["labels"]
+        growth[name] = [_slope_text(summary, name, axis) for axis in summary.axes]
+    for name, (_, like, package) in RIVALS.items():
+        for model in (like, _REFERENCE) if package not in summary.absent else ():
+            ratios = [measured[name, shape].total / measured[model, shape].total for shape in labels]
+            others[f"{name} / {model}"] = [f"{r:,.0f} ×" if r >= 10 else f"{r:.1f} ×" for r in ratios]
     columns = ("Predict (ms/row)", "Learn (ms/row)", "First batch (s)", "Peak memory")
     compared = "Time per row of other libraries, as a ratio to that of a model of labelrace."
     tables = [
@@ -267,9 +258,9 @@ def speed_document(summary: SpeedSummary) -> Document:
         text_table("libraries", compared, [f"{s.labels} labels" for s in labels], others, "Library / model"),
     ]
     order = [(axis, name, shape) for axis, shapes in summary.axes.items() for name in models for shape in shapes]
-    order += [("labels", name, shape) for shape in labels for name in RIVALS if (name, shape) in summary.measured]
+    order += [("labels", name, shape) for shape in labels for name in RIVALS if (name, shape) in measured]
     records = [
-        {"axis": axis, "model": name, **shape._asdict(), **summary.measured[name, shape]._asdict()}
+        {"axis": axis, "model": name, **shape._asdict(), **measured[name, shape]._asdict()}
         for axis, name, shape in order
     ]
     chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary, models))
