@@ -11,7 +11,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -100,13 +100,21 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def _start(self, n_labels: int) -> None:
         """Make the learners."""
 
-    @abstractmethod
-    def _scores_of(self, row: dict[int, float]) -> list[float]:
-        """Compute the scores of all labels, in [0, 1], for a row of features by column."""
+    @staticmethod
+    def _form(row: dict[int, float]) -> Any:
+        """Turn a row, its features by column, into what the library takes."""
+        return row
 
     @abstractmethod
-    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+    def _scores_of(self, row: Any) -> list[float]:
+        """Compute the scores of all labels, in [0, 1]."""
+
+    @abstractmethod
+    def _learn_row(self, row: Any, present: list[bool]) -> None:
         """Learn a row."""
+
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        return [self._form(row) for row in row_dicts(scaling.transform(self._scaling, X))]
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
@@ -119,8 +127,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._start(labels.shape[1])
         # Each row is predicted before it is learned.
         scores = np.zeros(labels.shape)
-        rows = row_dicts(scaling.transform(self._scaling, X))
-        for place, (row, present) in enumerate(zip(rows, (labels > 0).tolist(), strict=True)):
+        for place, (row, present) in enumerate(zip(self._rows(X), (labels > 0).tolist(), strict=True)):
             scores[place] = self._scores_of(row)
             self._learn_row(row, present)
         # The first rows are predicted by a model that has learned almost nothing.
@@ -133,8 +140,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, thresholds.Rule]:
         offsets, rule = monitoring.decide(self._watch, "cardinality")
-        scores = [self._scores_of(row) for row in row_dicts(scaling.transform(self._scaling, X))]
-        return thresholds.adjusted(np.array(scores), offsets), rule
+        return thresholds.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
 
     def predict(self, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
@@ -165,13 +171,17 @@ class VowpalWabbit(_Baseline):
         self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
         self._n_labels = n_labels
 
-    def _scores_of(self, row: dict[int, float]) -> list[float]:
+    @staticmethod
+    def _form(row: dict[int, float]) -> str:
+        return vowpal_text(row)
+
+    def _scores_of(self, row: str) -> list[float]:
         # The list that Vowpal Wabbit returns may begin with the prediction of another row.
-        scores: list[float] = self._workspace.predict(f"| {vowpal_text(row)}")[-self._n_labels :]
+        scores: list[float] = self._workspace.predict(f"| {row}")[-self._n_labels :]
         return scores
 
-    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
-        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {vowpal_text(row)}")
+    def _learn_row(self, row: str, present: list[bool]) -> None:
+        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {row}")
 
 
 class RiverLogistic(_Baseline):

@@ -22,7 +22,7 @@ from labelrace.experiments.published import (
     published,
     rerun,
 )
-from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks, worst
+from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.models.registry import model_group, model_names
 from labelrace.report import Summary, summarize
@@ -160,9 +160,7 @@ def _cells(number: str, source: Source, models: Mapping[str, Any]) -> Iterator[R
     # The paper's source has all measures of Tables 2 and 3.
     measures = measure_names("all") if number in "23" else printed
     ours = {(method, measure): over_runs(models.get(method), measure) for measure in measures for method in methods}
-    means = {
-        (source.name, *key): worst(key[1]) if value["mean"] is None else value["mean"] for key, value in ours.items()
-    }
+    means = {(source.name, *key): value["mean"] for key, value in ours.items()}
     places = average_ranks("", [source.name], methods, measures, means, "min", _PRINTED_DIGITS).averages
     for (method, measure), value in ours.items():
         paper = published().get((number, source.name, method, measure)) if _is_papers(source) else None
@@ -217,16 +215,10 @@ def _ranks(number: str, sources: Sequence[Source], cells: Iterable[Record]) -> l
     rank. Of the related work, the methods that ran on all datasets are ranked, by values that are not rounded.
     """
     methods, measures = TABLES[number].methods, TABLES[number].measures
-    # A method without a finished run ranks after the others.
-    ours = {
-        (cell["dataset"], cell["method"], cell["measure"]): worst(cell["measure"])
-        if cell["ours"] is None
-        else cell["ours"]
-        for cell in cells
-    }
+    ours = {(cell["dataset"], cell["method"], cell["measure"]): cell["ours"] for cell in cells}
     if number == "related":
         names = [source.name for source in sources if not source.synthetic]
-        ran = [m for m in methods if all(math.isfinite(ours[name, m, measures[0]]) for name in names)]
+        ran = [m for m in methods if all(ours[name, m, measures[0]] is not None for name in names)]
         return [average_ranks("ours", names, ran, measures, ours)] if names and ran else []
     if number not in "23":
         return []

@@ -19,7 +19,7 @@ from labelrace.experiments.baselines import BASELINES, JUDGE, available, best_in
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
 from labelrace.experiments.paper import over_runs
 from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
-from labelrace.experiments.ranking import CALIBRATION, OVERALL, RankTable, average_ranks, worst
+from labelrace.experiments.ranking import CALIBRATION, OVERALL, RankTable, average_ranks
 from labelrace.experiments.speed import traced_memory
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
@@ -311,8 +311,9 @@ def _ranks(title: str, datasets: Sequence[str], models: Sequence[str], rows: Ite
     """Rank models on datasets; a model that failed ranks after the others."""
     values = {}
     for row, measure in product(rows, MEASURES):
-        missing = worst(measure) if row["error"] else np.nan
-        values[row["dataset"], row["model"], measure] = missing if row[measure] is None else row[measure]
+        # What gives no probabilities has no calibration error, and is not ranked by it.
+        is_missing = row[measure] is None and not row["error"]
+        values[row["dataset"], row["model"], measure] = np.nan if is_missing else row[measure]
     return average_ranks(title, datasets, models, MEASURES, values)
 
 

@@ -39,23 +39,23 @@ def average_ranks(
     datasets: Sequence[str],
     methods: Sequence[str],
     measures: Sequence[str],
-    values: Mapping[tuple[str, str, str], float],
+    values: Mapping[tuple[str, str, str], float | None],
     ties: Literal["min", "average"] = "average",
     digits: int = TIE_DIGITS,
 ) -> RankTable:
     """Rank methods on each dataset by each measure, and average the ranks over datasets.
 
-    ``values[dataset, method, measure]`` is NaN for a method that has no value and is not ranked, and `worst` for one
-    that ranks after all others; where no method has a value, none is ranked. Ties and digits are those of
+    ``values[dataset, method, measure]`` is NaN for a method that has no value and is not ranked, and None for one that
+    ranks after all others; where no method has a value, none is ranked. Ties and digits are those of
     `labelrace.evaluation.rank`.
     """
     ranks = np.full((len(datasets), len(measures), len(methods)), np.nan)
     for row, dataset in enumerate(datasets):
         for column, measure in enumerate(measures):
-            line = np.array([values[dataset, method, measure] for method in methods])
+            lower, found = lower_is_better(measure), [values[dataset, method, measure] for method in methods]
+            line = np.array([(np.inf if lower else -np.inf) if value is None else value for value in found])
             ranked = ~np.isnan(line)
             if np.isfinite(line).any():
-                lower = lower_is_better(measure)
                 ranks[row, column, ranked] = rank(line[ranked], lower_is_better=lower, ties=ties, digits=digits)
     counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
     means = mean(ranks)
@@ -76,11 +76,6 @@ def average_ranks(
 def lower_is_better(measure: str) -> bool:
     """Tell whether lower values are better: of a measure, or of the calibration error."""
     return measure == CALIBRATION or is_loss(measure)
-
-
-def worst(measure: str) -> float:
-    """Return a value that ranks after all others."""
-    return np.inf if lower_is_better(measure) else -np.inf
 
 
 def ranks_table(
