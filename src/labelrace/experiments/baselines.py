@@ -100,11 +100,6 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def _start(self, n_labels: int) -> None:
         """Make the learners."""
 
-    @staticmethod
-    def _form(row: dict[int, float]) -> Any:
-        """Turn a row, its features by column, into what the library takes."""
-        return row
-
     @abstractmethod
     def _scores_of(self, row: Any) -> list[float]:
         """Compute the scores of all labels, in [0, 1]."""
@@ -114,7 +109,8 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Learn a row."""
 
     def _rows(self, X: AnyMatrix) -> list[Any]:
-        return [self._form(row) for row in row_dicts(scaling.transform(self._scaling, X))]
+        """Scale rows, and turn them into what the library takes: here, dicts of features by column."""
+        return row_dicts(scaling.transform(self._scaling, X))
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
@@ -171,9 +167,8 @@ class VowpalWabbit(_Baseline):
         self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
         self._n_labels = n_labels
 
-    @staticmethod
-    def _form(row: dict[int, float]) -> str:
-        return vowpal_text(row)
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        return [vowpal_text(row) for row in super()._rows(X)]
 
     def _scores_of(self, row: str) -> list[float]:
         # The list that Vowpal Wabbit returns may begin with the prediction of another row.
