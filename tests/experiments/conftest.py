@@ -11,10 +11,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.paper import Outcome, PaperSummary, compare, make_plan
+from labelrace.experiments.paper import PaperSummary, compare, make_plan
 from labelrace.experiments.plan import Part
 from labelrace.experiments.published import paper_datasets, published
 from labelrace.measures import measure_names
+from labelrace.report import Summary
 from labelrace.streams import Dataset, write_dataset
 
 MACHINE = {"platform": "Linux", "python": "3.12", "numpy": "2", "scipy": "1", "scikit-learn": "1", "cpus": 2}
@@ -57,7 +58,7 @@ def make_model(
     }
 
 
-def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any], ...] = ()) -> Outcome:
+def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any], ...] = ()) -> tuple[Part, Summary]:
     """Return an outcome whose values are the paper's, where it has them, and a shift."""
     table = {"variants": "2", "baselines": "3", "holdout": "4", "sweep": "2", "related": "related"}[part.kind]
     models = []
@@ -68,7 +69,7 @@ def make_outcome(part: Part, shift: float = 0.0, failures: tuple[dict[str, Any],
             means[measure] = (reference.value if reference else 0.5) + shift
         models.append(make_model(means) | {"name": spec.label, "parameters": dict(spec.parameters)})
     manifest = {"runs": 10, "seed": 0, "version": "0.1.0", "created": "2024-05-06T07:08:09+00:00", "machine": MACHINE}
-    return Outcome(part.source, part.kind, {"models": models, "manifest": manifest, "failures": list(failures)})
+    return part, {"models": models, "manifest": manifest, "failures": list(failures)}
 
 
 @pytest.fixture
@@ -81,14 +82,13 @@ def make_up() -> Callable[..., PaperSummary]:
         missing = [name for name in paper_datasets() if name not in {source.name for source in sources}]
         plan = make_plan(sources, tables)
         outcomes = [make_outcome(part, shift, **more) for part in plan]
-        facts = {source: paper_datasets()[source.name][0] for source in sources}
-        return compare(outcomes, facts, missing, tables)
+        return compare(outcomes, sources, missing, tables)
 
     return make
 
 
 @pytest.fixture
-def outcomes() -> Callable[..., list[Outcome]]:
+def outcomes() -> Callable[..., list[tuple[Part, Summary]]]:
     """Return a function that makes up the outcomes of all parts that some tables need."""
     return lambda sources, tables: [make_outcome(part) for part in make_plan(sources, tables)]
 
@@ -106,4 +106,4 @@ def all_sources() -> list[Source]:
 
 def make_source(name: str, data: Any = None) -> Source:
     """Return one of the paper's datasets, in a file that does not exist, or a stream in its place."""
-    return Source(name, data or Path(f"{name}.arff"), paper_datasets()[name][1])
+    return Source(name, data or Path(f"{name}.arff"), facts=paper_datasets()[name][0])

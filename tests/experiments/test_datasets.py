@@ -47,7 +47,7 @@ def test_synthetic_streams_are_called_so_and_the_datasets_stay_missing(tiny):
     assert [source.title for source in sources if not source.synthetic] == ["enron"]
     assert {source.name for source in sources} == set(paper_datasets())
     for source in sources:
-        assert source.synthetic == ("synthetic" in source.title) == ("synthetic" in source.folder)
+        assert source.synthetic == ("synthetic" in source.title)
 
 
 def test_facts_are_counted(tiny, source):
@@ -70,7 +70,7 @@ def test_plan_has_the_papers_batch_sizes_and_protocols(all_sources):
     assert {part.kind for part in plan if part.options.get("protocol") == "holdout"} == {"holdout"}
     assert {part.kind for part in plan} == {"variants", "baselines", "holdout", "sweep"}
     assert plan[0].source.name == "CAL500"
-    assert len({part.folder for part in plan}) == len(plan) == 6 * 3 + 2
+    assert len({(part.source.title, part.kind) for part in plan}) == len(plan) == 6 * 3 + 2
 
 
 def test_sweep_goes_from_the_logarithm_to_its_square(all_sources):

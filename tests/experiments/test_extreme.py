@@ -69,16 +69,16 @@ def test_the_label_tree_gets_lines_in_its_format(words, monkeypatch):
     monkeypatch.setattr(extreme, "_BITS", (18,))
     told = []
     summary = run_extreme([1000], budgets=(), rows=1000, datasets=(), on_progress=told.append)
-    tree = summary.results[-1]
+    tree = summary.records[-1]
     assert lines[0] == "--plt 1000 --loss_function logistic -b 18 --top_k 5 --quiet"
     stream = zipf_stream(1000, 1000)
     labels, _, features = lines[1].partition(" | ")
     assert labels == ",".join(map(str, stream.Y[[0]].indices))
     assert features.split() == [f"{column}:1" for column in stream.X[[0]].indices]
-    assert tree.bytes == 16 * 2**18
-    assert tree.example_f1 is None
+    assert tree["bytes"] == 16 * 2**18
+    assert tree["example_f1"] is None
     hits = stream.Y[500:600][:, [4, 3, 2, 1, 0]]
-    assert tree.precision_at_5 == pytest.approx(hits.sum() / 500)
+    assert tree["precision_at_5"] == pytest.approx(hits.sum() / 500)
     assert told[-1][1:3] == (1, 2)
 
 

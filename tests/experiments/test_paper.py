@@ -11,7 +11,7 @@ import labelrace
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
 from labelrace.experiments.datasets import counted
-from labelrace.experiments.paper import HOLDOUT, Outcome, compare, make_plan
+from labelrace.experiments.paper import HOLDOUT, compare, make_plan
 from labelrace.experiments.plan import run_plan
 from labelrace.models.base import OnlineClassifier
 from labelrace.report import summarize
@@ -100,15 +100,13 @@ def test_progress_tells_what_runs_and_what_failed(tiny, tmp_path, monkeypatch):
 
 
 def test_synthetic_stream_is_run_and_marked(tmp_path, source):
-    stream = source("CAL500", like("CAL500", n_rows=160))
+    stream = counted(source("CAL500", like("CAL500", n_rows=160)))
     [part] = make_plan([stream], ["2"])
     [(_, manifest, records)] = run_plan([part], tmp_path, runs=1, jobs=1)
-    outcome = Outcome(stream, part.kind, summarize(manifest, records))
     assert (tmp_path / "runs" / "synthetic-like-CAL500" / "variants").is_dir()
-    assert outcome.summary["manifest"]["source"]["kind"] == "synthetic"
-    summary = compare([outcome], {stream: counted(stream).facts}, ["CAL500"], ["2"])
-    cells = summary.tables[0].cells.values()
-    assert all(cell.ours is not None and cell.verdict is None for cell in cells)
+    assert manifest["source"]["kind"] == "synthetic"
+    summary = compare([(part, summarize(manifest, records))], [stream], ["CAL500"], ["2"])
+    assert all(cell["ours"] is not None and cell["verdict"] is None for cell in summary.records["cells"])
 
 
 def test_no_dataset_at_all(tmp_path):

@@ -53,6 +53,19 @@ def lists(summary):
     return {f"{name}.csv": list(csv.DictReader(io.StringIO(as_csv(rows)))) for name, rows in records.items()}
 
 
+def row(summary, dataset, model):
+    """Return the record of a model on a dataset."""
+    rows = summary.records["quality"]
+    return next(row for row in rows if (row["dataset"], row["model"]) == (dataset, model))
+
+
+def entries(summary, model):
+    """Return tested entries of enron, and how many labels are present in them, by its bins."""
+    bins = [r for r in summary.records["reliability"] if (r["dataset"], r["model"]) == ("enron", model)]
+    present = sum(one["entries"] * (one["share_present"] or 0) for one in bins)
+    return sum(one["entries"] for one in bins), present
+
+
 def render_quality(summary):
     return render_page(quality_document(summary))
 
@@ -91,15 +104,13 @@ def by_hand(model, stream, batch_size):
 
 def test_values_are_those_of_direct_calls(compared):
     folder, summary = compared
-    enron = summary.blocks[0]
-    assert (enron.source.name, enron.source.batch_size) == ("enron", 100)
+    found = row(summary, "enron", "obr")
+    assert found["batch_size"] == 100
     values, _, Y, P = by_hand(labelrace.make_model("obr"), open_stream(folder / "enron.arff"), 100)
-    row = enron.rows["obr"]
     for measure in PAPER_MEASURES:
-        assert row.values[measure].mean == pytest.approx(values[measure], abs=1e-12)
-    assert row.values[CALIBRATION].mean == pytest.approx(expected_calibration_error(Y, P), abs=1e-12)
-    assert row.reliability.entries.sum() == Y.size
-    assert row.reliability.present.sum() == Y.sum()
+        assert found[measure] == pytest.approx(values[measure], abs=1e-12)
+    assert found[CALIBRATION] == pytest.approx(expected_calibration_error(Y, P), abs=1e-12)
+    assert entries(summary, "obr") == (Y.size, pytest.approx(Y.sum()))
 
 
 def test_random_models_get_the_seed_of_the_run(compared):
@@ -109,8 +120,8 @@ def test_random_models_get_the_seed_of_the_run(compared):
     values, *_ = by_hand(
         labelrace.make_model("race-cls-fixed", random_state=seed), open_stream(folder / "enron.arff"), 100
     )
-    row = summary.blocks[0].rows["race-cls-fixed"]
-    assert {name: row.values[name].mean for name in values} == pytest.approx(values, abs=1e-12)
+    found = row(summary, "enron", "race-cls-fixed")
+    assert {name: found[name] for name in values} == pytest.approx(values, abs=1e-12)
 
 
 def test_the_best_of_a_grid_in_hindsight(tmp_path, monkeypatch):
@@ -120,18 +131,19 @@ def test_the_best_of_a_grid_in_hindsight(tmp_path, monkeypatch):
     write_dataset(make_dataset(), tmp_path / "enron.arff")
     models = ["majority", "arow", "river-logistic"]
     summary = run_quality(tmp_path / "out", models=models, data=[tmp_path], tuned=True)
-    [block] = summary.blocks
+    rows = {row["model"]: row for row in summary.records["quality"]}
     best = ["arow, best of 5", "river-logistic, best of 4"]
-    assert sorted(block.rows) == sorted([*models, *best, REFERENCE])
-    assert list(block.rows)[-1] == REFERENCE
-    assert {model for model, _ in block.ranks} == set(summary.models) == {*models, *best}
-    assert not any(row.failed for row in block.rows.values())
+    assert sorted(rows) == sorted([*models, *best, REFERENCE])
+    assert list(rows)[-1] == REFERENCE
+    ranked = {name for name, row in rows.items() if row["micro_f1_rank"] is not None}
+    assert ranked == set(summary.models) == {*models, *best}
+    assert not any(row["error"] for row in rows.values())
     found = {}
     for r in (0.1, 0.3, 1.0, 3.0, 10.0):
         model = labelrace.make_model("arow", r=r)
         found[r] = by_hand(model, open_stream(tmp_path / "enron.arff"), 100)[0]["example_f1"]
-    assert block.rows[best[0]].values["example_f1"].mean == pytest.approx(max(found.values()), abs=1e-12)
-    assert block.rows["arow"].values["example_f1"].mean == pytest.approx(found[1.0], abs=1e-12)
+    assert rows[best[0]]["example_f1"] == pytest.approx(max(found.values()), abs=1e-12)
+    assert rows["arow"]["example_f1"] == pytest.approx(found[1.0], abs=1e-12)
     chosen = max(found, key=found.get)
     assert f"Best in hindsight on enron: arow, r = {chosen:g}; river-logistic, rate = " in " ".join(summary.notes)
     assert "after the fact" in " ".join(summary.notes)
@@ -147,23 +159,26 @@ def test_baselines_that_are_not_installed_are_refused(monkeypatch):
 def test_the_reference_is_the_default_race_classifier(summary):
     reference = quality_models(["obr"])[0]
     assert reference.make(3).get_params() == labelrace.RACEClassifier(random_state=3).get_params()
-    for block in summary.blocks:
-        assert sorted(block.rows) == sorted([*MODELS, REFERENCE])
-        assert list(block.rows)[-1] == REFERENCE
-        assert block.rows[REFERENCE].ratio == 1
-        for row in block.rows.values():
-            assert row.ratio == pytest.approx(row.seconds / block.rows[REFERENCE].seconds)
+    rows = summary.records["quality"]
+    for start in range(0, len(rows), 4):
+        block = {row["model"]: row for row in rows[start : start + 4]}
+        assert sorted(block) == sorted([*MODELS, REFERENCE])
+        assert list(block)[-1] == REFERENCE
+        assert block[REFERENCE]["time_ratio"] == 1
+        for found in block.values():
+            assert found["time_ratio"] == pytest.approx(found["seconds"] / block[REFERENCE]["seconds"])
     assert REFERENCE not in summary.models
 
 
 def test_example_f_before_and_after_a_drift(summary):
-    block = next(block for block in summary.blocks if block.source.drift == "sudden")
-    _, points, *_ = by_hand(labelrace.make_model("obr"), block.source.data, block.source.batch_size)
+    source = next(source for source in drifting_streams(600) if source.drift == "sudden")
+    _, points, *_ = by_hand(labelrace.make_model("obr"), source.data, source.batch_size)
     # 600 rows in batches of 100: from row 180 to 300, and from row 300 to 420.
     f = {point.start: point.measures["example_f1"] for point in points}
-    assert block.rows["obr"].before == pytest.approx(f[200])
-    assert block.rows["obr"].after == pytest.approx(f[300])
-    assert block.rows["obr"].before > block.rows["obr"].after
+    before, after = (row(summary, source.name, "obr")[f"example_f1_{when}"] for when in ("before", "after"))
+    assert before == pytest.approx(f[200])
+    assert after == pytest.approx(f[300])
+    assert before > after
 
 
 def test_windows_keep_clear_of_the_drift():
@@ -194,14 +209,11 @@ def test_ranks_are_means_over_datasets_and_measures(summary, lists):
     assert real.averages[best, "hamming_loss"] == 1
 
 
-def test_csv_files(summary, lists):
+def test_csv_files(lists):
     assert len(lists["quality.csv"]) == 6 * 4
     assert {row["model"] for row in lists["quality.csv"] if row["reference"] == "True"} == {REFERENCE}
     assert {row["drift"] for row in lists["quality.csv"]} == {"", *DRIFTS}
     assert len(lists["reliability.csv"]) == 6 * 4 * 15
-    entries = [row for row in lists["reliability.csv"] if (row["dataset"], row["model"]) == ("enron", "obr")]
-    shares = sum(int(row["entries"]) * float(row["share_present"] or 0) for row in entries)
-    assert shares == pytest.approx(summary.blocks[0].rows["obr"].reliability.present.sum())
 
 
 def test_page_needs_nothing_else_and_marks_what_is_synthetic(summary):
@@ -228,15 +240,13 @@ def test_page_needs_nothing_else_and_marks_what_is_synthetic(summary):
     assert "CAL500, delicious, mediamill, NUS-WIDE and rcv1v2" in page
 
 
-def widest(row):
-    return dataclasses.replace(row, seconds=0.00455, memory=1_234_000_000 if row.model == "obr" else 87_100)
-
-
 def test_terminal_of_eighty_columns_shows_everything(summary):
     # The widest that times and sizes get.
-    blocks = [block._replace(rows={n: widest(row) for n, row in block.rows.items()}) for block in summary.blocks]
+    sizes = {"obr": 1_234_000_000}
+    rows = [row | {"seconds": 0.00455, "memory": sizes.get(row["model"], 87_100)} for row in summary.records["quality"]]
     text = StringIO()
-    print_quality(dataclasses.replace(summary, blocks=blocks), Console(file=text, width=80))
+    widest = dataclasses.replace(summary, records=summary.records | {"quality": rows})
+    print_quality(widest, Console(file=text, width=80))
     shown = text.getvalue()
     assert "…" not in shown
     assert "synthetic, incremental drift" in " ".join(shown.split())
@@ -292,9 +302,8 @@ def test_a_model_without_probabilities_has_no_calibration(tiny, tmp_path, monkey
 
     monkeypatch.setattr(ConstantClassifier, "predict_proba", Hidden(), raising=False)
     summary = run_quality(tmp_path / "out", models=MODELS, data=[tiny])
-    row = summary.blocks[0].rows["majority"]
-    assert row.failed == ""
-    assert row.values[CALIBRATION] is None
+    found = row(summary, "enron", "majority")
+    assert (found["error"], found[CALIBRATION]) == (None, None)
     assert ("majority", CALIBRATION) not in summary.ranks[0].averages
     assert {record["model"] for record in quality_document(summary).records["reliability"]} == {*MODELS, REFERENCE} - {
         "majority"
@@ -326,9 +335,9 @@ def test_interrupted_and_resumed(tiny, tmp_path, monkeypatch):
     with pytest.raises(FileExistsError):
         run_quality(out, **settings)
     resumed = run_quality(out, **settings, resume=True)
-    for ours, theirs in zip(resumed.blocks, complete.blocks, strict=True):
-        for model in ours.rows:
-            assert ours.rows[model].values == theirs.rows[model].values
+    for found in resumed.records["quality"]:
+        same = row(complete, found["dataset"], found["model"])
+        assert [found[measure] for measure in MEASURES] == [same[measure] for measure in MEASURES]
 
 
 def test_command(tiny, tmp_path):

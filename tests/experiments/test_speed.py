@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from labelrace.cli.bench import app
 from labelrace.experiments import run_speed, speed
-from labelrace.experiments.speed import Measurement, Shape, grid, make_batches, rivals, slope
+from labelrace.experiments.speed import RIVALS, Shape, grid, make_batches, slope
 
 
 @pytest.fixture
@@ -42,24 +42,25 @@ def test_batches_have_the_shape():
 def test_every_model_is_measured_on_every_shape(small):
     told = []
     summary = run_speed(["race-cls-fixed", "negative"], on_progress=told.append)
-    assert list(summary.axes) == ["rows", "features", "labels", "density"]
-    for axis, of_axis in summary.axes.items():
-        assert list(of_axis) == ["race-cls-fixed", "negative", "obr", "occ"]
-        for line in of_axis.values():
-            assert [m.shape for m in line] == grid()[axis]
-            assert all(m.predict > 0 and m.learn > 0 and m.memory > 0 for m in line)
-    assert set(summary.at_base()) == {"race-cls-fixed", "negative", "obr", "occ"}
-    compared = {(rival, model) for rival, model, _ in summary.ratios()}
-    assert ("scikit-learn, binary relevance", "obr") in compared
-    assert all(ratio > 0 for _, _, by_shape in summary.ratios() for ratio in by_shape.values())
+    assert summary.axes == grid()
+    ours = {key: measured for key, measured in summary.measured.items() if key[0] not in RIVALS}
+    assert ours.keys() == {
+        (name, shape)
+        for name in ("race-cls-fixed", "negative", "obr", "occ")
+        for line in grid().values()
+        for shape in line
+    }
+    assert all(m.predict_ms > 0 and m.learn_ms > 0 and m.memory > 0 for m in ours.values())
+    *_, libraries = speed.speed_document(summary).tables()
+    ratios = {row.name: [cell.value for cell in row.cells] for row in libraries.groups[0].rows}
+    assert all(text.endswith(" ×") for text in ratios["scikit-learn, binary relevance / obr"])
+    assert {len(line) for line in ratios.values()} == {len(grid()["labels"])}
     assert told[-1].done == told[-1].total - 1
 
 
 def test_slope():
-    line = [
-        Measurement("m", Shape(100, 10, labels, 0.1), 0.0, 3.0 * labels**0.5, 0.0, None) for labels in (10, 90, 400)
-    ]
-    assert slope(line, "labels") == pytest.approx(0.5)
+    sizes = (10, 90, 400)
+    assert slope(sizes, [3.0 * size**0.5 for size in sizes]) == pytest.approx(0.5)
 
 
 def test_command(small, tmp_path, monkeypatch):
@@ -75,11 +76,13 @@ def test_command(small, tmp_path, monkeypatch):
     assert all(float(row["learn_ms"]) > 0 for row in rows)
 
 
-def test_absent_libraries_are_named(monkeypatch):
+def test_absent_libraries_are_named(small, monkeypatch):
     monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: None)
-    found, absent = rivals()
-    assert [rival.like for rival in found] == ["obr"]
-    assert absent == ["river", "vowpalwabbit"]
+    summary = run_speed(["negative"])
+    assert {name for name, _ in summary.measured if name in RIVALS} == {"scikit-learn, binary relevance"}
+    assert summary.absent == ["river", "vowpalwabbit"]
+    [note] = speed.speed_document(summary).notes
+    assert note == "Not installed, and so not compared: river and vowpalwabbit."
 
 
 def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
@@ -99,10 +102,9 @@ def test_vowpal_wabbit_gets_lines_in_its_format(monkeypatch):
     module = ModuleType("vowpalwabbit")
     module.Workspace = Workspace
     monkeypatch.setitem(sys.modules, "vowpalwabbit", module)
-    monkeypatch.setattr("labelrace.experiments.speed.find_spec", lambda name: object())
-    rival = next(rival for rival in rivals()[0] if "Vowpal" in rival.name)
     [(X, Y), *_], _ = make_batches(Shape(rows=3, features=6, labels=4, density=0.4))
-    model = rival.make(4)
+    make, *_ = RIVALS["Vowpal Wabbit, one against all"]
+    model = make(4)
     model.partial_fit(X, Y)
     model.predict(X)
     assert lines[0] == "--multilabel_oaa 4 --quiet"

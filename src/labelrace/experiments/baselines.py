@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -39,9 +38,7 @@ _GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
     "vowpal-wabbit": ("rate", (0.05, 0.15, 0.5, 1.5, 5.0)),
     "river-logistic": ("rate", (0.03, 0.1, 0.3, 1.0)),
 }
-_JUDGE = "example_f1"
-
-R = TypeVar("R", bound=Any)
+JUDGE = "example_f1"
 
 
 def available() -> list[str]:
@@ -74,24 +71,18 @@ def settings(name: str) -> list[ModelSpec]:
     return [spec_of(name, **{parameter: value}) for value in values]
 
 
-def best_in_hindsight(rows: Mapping[str, R]) -> tuple[dict[str, R], dict[str, str]]:
-    """Keep the best setting of each grid, called ``arow, best of 5``; return also which setting that is.
+def best_in_hindsight(results: Mapping[str, float | None]) -> dict[str, str]:
+    """Choose the best setting of each grid by what `JUDGE` found of each model and setting on a dataset, if it did.
 
-    ``rows`` are the results on one dataset, by label; they have a field ``model`` and ``values`` by measure.
+    Returned are what is shown, such as ``arow, best of 5``, and the label of what was run, such as ``arow, r = 0.3``.
     """
-    kept, chosen = dict(rows), {}
+    shown = {label: label for label in results}
     for name, (parameter, values) in _GRIDS.items():
         labels = [_label(name, {parameter: value}) for value in values]
-        tried = [kept.pop(label) for label in labels if label in kept]
-        finished = [row for row in tried if row.values[_JUDGE] is not None]
-        if not tried:
-            continue
-        best = max(finished, key=lambda row: row.values[_JUDGE].mean) if finished else tried[0]
-        label = f"{name}, best of {len(tried)}"
-        kept[label] = replace(best, model=label)
-        if finished:
-            chosen[label] = best.model
-    return kept, chosen
+        if tried := [shown.pop(label) for label in labels if label in shown]:
+            found = [-np.inf if (value := results[label]) is None else value for label in tried]
+            shown[f"{name}, best of {len(tried)}"] = tried[int(np.argmax(found))]
+    return shown
 
 
 def _label(name: str, given: Mapping[str, float]) -> str:
@@ -110,12 +101,16 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Make the learners."""
 
     @abstractmethod
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        """Learn row by row; return the scores, (n, l), that each row had before."""
+    def _scores_of(self, row: Any) -> list[float]:
+        """Compute the scores of all labels, in [0, 1]."""
 
     @abstractmethod
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        """Compute scores in [0, 1], (n, l)."""
+    def _learn_row(self, row: Any, present: list[bool]) -> None:
+        """Learn a row."""
+
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        """Scale rows, and turn them into what the library takes: here, dicts of features by column."""
+        return row_dicts(scaling.transform(self._scaling, X))
 
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
@@ -126,7 +121,11 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             started = scaling.start(X, n_values, 0, np.random.default_rng(0))
             self._scaling, self._watch = scaling.update(started, X), monitoring.begin(labels.shape[1])
             self._start(labels.shape[1])
-        scores = self._learn(scaling.transform(self._scaling, X), labels)
+        # Each row is predicted before it is learned.
+        scores = np.zeros(labels.shape)
+        for place, (row, present) in enumerate(zip(self._rows(X), (labels > 0).tolist(), strict=True)):
+            scores[place] = self._scores_of(row)
+            self._learn_row(row, present)
         # The first rows are predicted by a model that has learned almost nothing.
         counted = slice(len(labels) // 4 if is_first else 0, None)
         add = monitoring.add_together if is_first else monitoring.add
@@ -137,12 +136,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, thresholds.Rule]:
         offsets, rule = monitoring.decide(self._watch, "cardinality")
-        return thresholds.adjusted(self._scores(scaling.transform(self._scaling, X)), offsets), rule
-
-    def decision_function(self, X: AnyMatrix) -> FloatArray:
-        """Compute the adjusted scores, above the threshold."""
-        scores, rule = self._adjusted(X)
-        return scores - rule.threshold
+        return thresholds.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
 
     def predict(self, X: AnyMatrix) -> BoolArray:
         """Choose as many labels as there were recently."""
@@ -173,20 +167,16 @@ class VowpalWabbit(_Baseline):
         self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
         self._n_labels = n_labels
 
-    def _predicted(self, text: str) -> list[float]:
-        """Predict a row; the list that Vowpal Wabbit returns may begin with the prediction of another row."""
-        scores: list[float] = self._workspace.predict(text)[-self._n_labels :]
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        return [vowpal_text(row) for row in super()._rows(X)]
+
+    def _scores_of(self, row: str) -> list[float]:
+        # The list that Vowpal Wabbit returns may begin with the prediction of another row.
+        scores: list[float] = self._workspace.predict(f"| {row}")[-self._n_labels :]
         return scores
 
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        scores = np.zeros(Y.shape)
-        for row, (text, y) in enumerate(zip(vowpal_rows(Z), Y, strict=True)):
-            scores[row] = self._predicted(f"| {text}")
-            self._workspace.learn(f"{','.join(map(str, np.flatnonzero(y > 0)))} | {text}")
-        return scores
-
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([self._predicted(f"| {text}") for text in vowpal_rows(Z)])
+    def _learn_row(self, row: str, present: list[bool]) -> None:
+        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {row}")
 
 
 class RiverLogistic(_Baseline):
@@ -207,27 +197,23 @@ class RiverLogistic(_Baseline):
 
         self._models = [LogisticRegression(optimizer=AdaGrad(self.rate)) for _ in range(n_labels)]
 
-    def _learn(self, Z: AnyMatrix, Y: FloatArray) -> FloatArray:
-        scores = np.zeros(Y.shape)
-        for row, (x, y) in enumerate(zip(row_dicts(Z), (Y > 0).tolist(), strict=True)):
-            for label, model in enumerate(self._models):
-                scores[row, label] = model.predict_proba_one(x)[True]
-                model.learn_one(x, y[label])
-        return scores
+    def _scores_of(self, row: dict[int, float]) -> list[float]:
+        return [model.predict_proba_one(row)[True] for model in self._models]
 
-    def _scores(self, Z: AnyMatrix) -> FloatArray:
-        return np.array([[model.predict_proba_one(x)[True] for model in self._models] for x in row_dicts(Z)])
+    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+        for model, is_present in zip(self._models, present, strict=True):
+            model.learn_one(row, is_present)
 
 
-def vowpal_rows(X: AnyMatrix) -> list[str]:
-    """Write the features of rows as Vowpal Wabbit reads them.
+def vowpal_text(row: dict[int, float]) -> str:
+    """Write the features of a row as Vowpal Wabbit reads them.
 
     Examples
     --------
-    >>> vowpal_rows(np.array([[0.0, 0.5, 1.0]]))
-    ['1:0.5 2:1']
+    >>> vowpal_text({1: 0.5, 2: 1.0})
+    '1:0.5 2:1'
     """
-    return [" ".join(f"{column}:{value:.6g}" for column, value in row.items()) for row in row_dicts(X)]
+    return " ".join(f"{column}:{value:.6g}" for column, value in row.items())
 
 
 def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:

@@ -32,9 +32,8 @@ class Source:
 
     name: str  # the dataset's name in the paper, or that of its file
     data: Path | SyntheticStream
-    batch_size: int  # the paper's, if it has the dataset
     labels: Path | None = None  # the file that names the labels, if the data file does not tell by itself
-    facts: Facts | None = field(default=None, compare=False)  # sizes, if they have been counted
+    facts: Facts = field(default=Facts(), compare=False)  # the paper's, or none, until they have been counted
     row_size: float = field(default=0.0, compare=False)  # stored values of a row, if they have been counted
     numeric: bool = field(default=True, compare=False)  # whether it has numeric features
 
@@ -44,14 +43,15 @@ class Source:
         return isinstance(self.data, SyntheticStream)
 
     @property
+    def batch_size(self) -> int:
+        """The paper's, if it has the dataset, or else a size like those."""
+        _, papers = paper_datasets().get(self.name, (None, None))
+        return papers or (_LARGE_BATCH if self.facts.rows >= _MANY_ROWS else _SMALL_BATCH)
+
+    @property
     def title(self) -> str:
         """What to call it wherever it is shown."""
         return f"synthetic like {self.name}" if self.synthetic and self.name in paper_datasets() else self.name
-
-    @property
-    def folder(self) -> str:
-        """The folder its runs are recorded in."""
-        return self.title.replace(", ", "-").replace(" ", "-")
 
     @property
     def drift(self) -> str | None:
@@ -69,8 +69,8 @@ class Source:
             return None
         drifts, half = self.data.drifts or (0.5,), self.data.drift_takes / 2
         begins, over = drifts[0] - half, drifts[-1] + half
-        shares = (max(begins - _SPAN, 0.0), begins), (over, min(over + _SPAN, 1.0))
-        (a, b), (c, d) = (tuple(round(share * self.data.n_rows, 6) for share in pair) for pair in shares)
+        shares = (max(begins - _SPAN, 0.0), begins, over, min(over + _SPAN, 1.0))
+        a, b, c, d = (round(share * self.data.n_rows, 6) for share in shares)
         return (a, b), (c, d)
 
 
@@ -92,13 +92,13 @@ def find_paper_datasets(
     """
     files = _data_files(folders)
     sources, missing = [], []
-    for name, (_, batch_size) in paper_datasets().items():
-        if _key(name) in files:
-            sources.append(Source(name, files[_key(name)], batch_size))
+    for name, (facts, _) in paper_datasets().items():
+        if name in files:
+            sources.append(Source(name, files[name], facts=facts))
             continue
         missing.append(name)
         if synthetic:
-            sources.append(Source(name, like(name, n_rows=synthetic_rows), batch_size))
+            sources.append(Source(name, like(name, n_rows=synthetic_rows), facts=facts))
     return Found(sources, missing, [])
 
 
@@ -109,21 +109,24 @@ def find_datasets(folders: Iterable[Path] = (), names: Sequence[str] = ()) -> Fo
     no dataset of a name, that is a FileNotFoundError.
     """
     files = _data_files(folders)
-    missing = [name for name in paper_datasets() if _key(name) not in files]
-    if unknown := [name for name in names if _key(name) not in files]:
-        available = ", ".join(map(_name, files.values())) or "none"
+    missing = [name for name in paper_datasets() if name not in files]
+    known = {_key(name): name for name in files}
+    if unknown := [name for name in names if _key(name) not in known]:
+        available = ", ".join(files) or "none"
         raise FileNotFoundError(
             f"no dataset {unknown[0]!r} is available; there is {available}: see `labelrace data list`"
         )
-    wanted = {_key(name) for name in names} or set(files)
     sources, unreadable = [], []
-    for key in sorted(files.keys() & wanted):
+    for name in sorted({known[_key(name)] for name in names or files}, key=_key):
+        file = files[name]
         try:
-            sources.append(_describe(files[key]))
+            # Some datasets share the file that names their labels, as the catalog knows.
+            labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
+            sources.append(counted(Source(name, file, labels)))
         except (DataFormatError, ValueError, OSError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
-            unreadable.append(f"{files[key]} was left out, as it cannot be read: {reason}.")
-    sources.sort(key=lambda source: source.facts.rows * source.facts.labels if source.facts else 0)
+            unreadable.append(f"{file} was left out, as it cannot be read: {reason}.")
+    sources.sort(key=lambda source: source.facts.rows * source.facts.labels)
     return Found(sources, missing, unreadable)
 
 
@@ -135,7 +138,7 @@ def drifting_streams(rows: int = 4000, seed: int = 0) -> list[Source]:
         stream = SyntheticStream(n_rows=rows, drift=kind, seed=seed, name=name)
         sizes = stream.n_rows, stream.n_features, stream.n_labels
         facts = Facts(*sizes, stream.cardinality, stream.cardinality / stream.n_labels, 0)
-        sources.append(Source(name, stream, _batch_size(rows), None, facts, stream.n_features))
+        sources.append(Source(name, stream, None, facts, stream.n_features))
     return sources
 
 
@@ -156,34 +159,21 @@ def counted(source: Source) -> Source:
 
 
 def _data_files(given: Iterable[Path]) -> dict[str, Path]:
-    """Return the first file of each name; ARFF, the paper's own format, before others of a folder."""
+    """Return the first file of each dataset, by the paper's name for it or else the file's.
+
+    ARFF, the paper's own format, comes before other files of a folder.
+    """
     given = list(given)
     if gone := [folder for folder in given if not folder.is_dir()]:
         raise FileNotFoundError(f"no such folder: {gone[0]}")
-    found: dict[str, Path] = {}
+    papers = {_key(name): name for name in paper_datasets()}
+    found: dict[str, tuple[str, Path]] = {}
     for folder in [*given, *catalog.data_folders()]:
         for file in sorted(folder.glob("[!.]*"), key=lambda file: (".arff" not in file.name.lower(), file.name)):
             if file.is_file() and has_format(file):
-                found.setdefault(_key(plain_path(file).stem), file)
-    return found
-
-
-def _describe(file: Path) -> Source:
-    # Some datasets share the file that names their labels, as the catalog knows.
-    labels = next((catalog.find_labels(entry.name) for entry in catalog.ENTRIES if entry.found == file), None)
-    source = counted(Source(_name(file), file, 0, labels))
-    _, batch_size = paper_datasets().get(source.name, (None, _batch_size(source.facts.rows if source.facts else 0)))
-    return replace(source, batch_size=batch_size)
-
-
-def _batch_size(rows: int) -> int:
-    return _LARGE_BATCH if rows >= _MANY_ROWS else _SMALL_BATCH
-
-
-def _name(file: Path) -> str:
-    """Return the paper's name for a dataset, or the file's."""
-    stem = plain_path(file).stem
-    return next((name for name in paper_datasets() if _key(name) == _key(stem)), stem)
+                stem = plain_path(file).stem
+                found.setdefault(_key(stem), (papers.get(_key(stem), stem), file))
+    return dict(found.values())
 
 
 def _key(name: str) -> str:

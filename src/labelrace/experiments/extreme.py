@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
 from labelrace.evaluation.checkpoint import padded
-from labelrace.experiments.baselines import row_dicts, vowpal_rows
+from labelrace.experiments.baselines import row_dicts, vowpal_text
 from labelrace.experiments.datasets import Source, find_datasets
-from labelrace.experiments.plan import OnProgress, Step
+from labelrace.experiments.plan import OnProgress, Record, Step
 from labelrace.experiments.speed import seconds_of
 from labelrace.measures import evaluate
 from labelrace.models.registry import make_model
@@ -48,11 +48,22 @@ _BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
 _MANY_LABELS = 1000
 _N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
 _MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
-# What quality is drawn against; 0 is not drawn.
-_AXES: dict[str, tuple[str, Callable[[Any], float]]] = {
-    "memory": ("state, MB", lambda measured: measured.bytes / 1e6),
-    "speed": ("rows/s learned", lambda measured: measured.rows_a_second or 0.0),
+# Columns of the table, and how their numbers are written.
+_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "P@1": ("precision_at_1", partial(as_value, decimals=3)),
+    "P@5": ("precision_at_5", partial(as_value, decimals=3)),
+    "nDCG@5": ("ndcg_at_5", partial(as_value, decimals=3)),
+    "Example F": ("example_f1", partial(as_value, decimals=3)),
+    "Rows/s learned": ("rows_a_second", partial(as_value, decimals=0)),
+    "First batch (s)": ("first_seconds", as_significant),
+    "Latency (ms)": ("latency_ms", as_significant),
+    "State": ("bytes", as_bytes),
 }
+# What quality is drawn against: name, caption, label, column and unit; 0 is not drawn.
+_FRONTIERS = (
+    ("memory", "memory", "state, MB", "bytes", 1e6),
+    ("speed", "rows learned a second", "rows/s learned", "rows_a_second", 1.0),
+)
 # A weight of Vowpal Wabbit's adaptive, normalised updates takes four floats.
 _TREE_BYTES = 16
 
@@ -65,49 +76,17 @@ class Stream(NamedTuple):
     Y: AnyMatrix
 
 
-class Measured(NamedTuple):
-    """One method on one stream; quality is the mean over tested batches, and what a method does not have is None.
-
-    ``rows_a_second`` are those learned, ``first_seconds`` the time of the first batch, ``latency_ms`` the time to find
-    the five best labels of one row, ``bytes`` those of the state.
-    """
-
-    stream: str
-    labels: int
-    rows: int
-    method: str
-    precision_at_1: float
-    precision_at_5: float
-    ndcg_at_5: float
-    example_f1: float | None
-    rows_a_second: float | None
-    first_seconds: float | None
-    latency_ms: float | None
-    bytes: float
-
-
 @dataclass(frozen=True)
 class ExtremeSummary:
-    """All measurements, and notes on what could not be measured."""
+    """A record for each stream and method, and notes on what could not be measured.
 
-    results: list[Measured]
+    Quality is the mean over tested batches; what a method does not have is None. ``rows_a_second`` are those learned,
+    ``first_seconds`` the time of the first batch, ``latency_ms`` the time to find the five best labels of one row,
+    ``bytes`` those of the state.
+    """
+
+    records: list[Record]
     notes: list[str]
-
-
-class Method(Protocol):
-    """What is measured of a method."""
-
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        """Learn a batch."""
-
-    def best(self, X: AnyMatrix) -> IntArray:
-        """Return the columns of the five best labels of each row; -1 where there are fewer."""
-
-    def sets(self, X: AnyMatrix) -> AnyMatrix | None:
-        """Predict label sets; None if the method has none."""
-
-    def size(self) -> float:
-        """Return the bytes of what it has learned."""
 
 
 def zipf_stream(n_labels: int, n_rows: int = 6000, seed: int = 0) -> Stream:
@@ -138,13 +117,17 @@ def _ones(columns: IntArray, width: int) -> AnyMatrix:
 
 
 class _Model:
-    """A model of labelrace."""
+    """A model of labelrace.
+
+    As all that is measured, it learns batches, and has the columns of the five best labels of each row, -1 where there
+    are fewer; label sets, or None if there are none; and the size in bytes of what it has learned.
+    """
 
     def __init__(self, name: str, n_labels: int, **parameters: Any) -> None:
         self._model = make_model(name, random_state=0, **parameters)
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        return self._model.partial_fit(X, Y)
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        self._model.partial_fit(X, Y)
 
     def best(self, X: AnyMatrix) -> IntArray:
         return padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)], _BEST)
@@ -165,10 +148,9 @@ class _MostFrequent:
         self._counts = np.zeros(n_labels)
         self._rows = 0
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
         np.add.at(self._counts, Y.indices, Y.data)
         self._rows += Y.shape[0]
-        return self
 
     def _order(self) -> IntArray:
         return np.argsort(-self._counts, kind="stable")
@@ -193,14 +175,13 @@ class _LabelTree:
         self._bits = bits
         self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
 
-    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> object:
-        for text, labels in zip(vowpal_rows(X), row_dicts(Y), strict=True):
-            self._tree.learn(f"{','.join(map(str, labels))} | {text}")
-        return self
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, labels in zip(row_dicts(X), row_dicts(Y), strict=True):
+            self._tree.learn(f"{','.join(map(str, labels))} | {vowpal_text(row)}")
 
     def best(self, X: AnyMatrix) -> IntArray:
         # The list may begin with the prediction of another row.
-        return padded([list(self._tree.predict(f"| {text}"))[-_BEST:] for text in vowpal_rows(X)], _BEST)
+        return padded([list(self._tree.predict(f"| {vowpal_text(row)}"))[-_BEST:] for row in row_dicts(X)], _BEST)
 
     def sets(self, X: AnyMatrix) -> None:
         return None
@@ -240,7 +221,7 @@ def run_extreme(
             raise ValueError(f"labels must be at least {_BEST}, got {count!r}.")
     if rows < 2 * _BATCH:
         raise ValueError(f"rows must be at least {2 * _BATCH}, a batch to learn and one to test, got {rows!r}.")
-    makers: dict[str, Callable[[int], Method]] = {
+    makers: dict[str, Callable[[int], Any]] = {
         "most frequent labels": _MostFrequent,
         **{f"race-hashed, {budget}": partial(_Model, "race-hashed", max_memory=budget) for budget in budgets},
     }
@@ -252,12 +233,12 @@ def run_extreme(
     sources: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in sorted(set(labels))]
     if datasets is None or datasets:
         found = find_datasets(data, datasets or ())
-        many = [s for s in found.sources if datasets or (s.facts is not None and s.facts.labels > _MANY_LABELS)]
+        many = [s for s in found.sources if datasets or s.facts.labels > _MANY_LABELS]
         sources += [partial(_dataset, source, rows) for source in many]
         notes += found.unreadable
     if not sources:
         raise ValueError("datasets must be some with more than 1,000 labels, or labels some numbers: got no stream.")
-    results: list[Measured] = []
+    results: list[Record] = []
     with threadpool_limits(limits=1):
         for make_stream in sources:
             stream = make_stream()
@@ -273,41 +254,38 @@ def _dataset(source: Source, rows: int) -> Stream:
     return Stream(source.name, scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y).astype(float))
 
 
-def _measure(stream: Stream, name: str, method: Method) -> Measured:
+def _measure(stream: Stream, name: str, method: Any) -> Record:
     """Test and learn batch by batch; the first is only learned, and the latency is that of the last rows."""
     n, n_labels = stream.Y.shape
     seconds = partial(seconds_of, time.process_time)
     first = seconds(method.learn, stream.X[:_BATCH], stream.Y[:_BATCH])
-    learned, spent = 0, 0.0
+    spent = 0.0
     values: dict[str, list[float]] = {}
     for start in range(_BATCH, n, _BATCH):
-        batch = slice(start, min(start + _BATCH, n))
-        X, Y = stream.X[batch], stream.Y[batch]
+        X, Y = stream.X[start : start + _BATCH], stream.Y[start : start + _BATCH]
         for measure, value in _quality(method, X[:_TESTED], Y[:_TESTED]).items():
             values.setdefault(measure, []).append(value)
         spent += seconds(method.learn, X, Y)
-        learned += Y.shape[0]
     last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
     method.best(last[0])
     latency = sum(seconds(method.best, row) for row in last) / len(last)
     averages = {measure: float(np.mean(of)) for measure, of in values.items()}
-    quality: dict[str, Any] = {measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")}
     # Times of a method that does not use the features are not comparable.
     timed = not isinstance(method, _MostFrequent)
-    return Measured(
-        stream=stream.name,
-        labels=n_labels,
-        rows=n,
-        method=name,
-        **quality,
-        rows_a_second=learned / max(spent, 1e-9) if timed else None,
-        first_seconds=first if timed else None,
-        latency_ms=1000 * latency if timed else None,
-        bytes=method.size(),
-    )
+    return {
+        "stream": stream.name,
+        "labels": n_labels,
+        "rows": n,
+        "method": name,
+        **{measure: averages.get(measure) for measure in (*_MEASURES, "example_f1")},
+        "rows_a_second": max(n - _BATCH, 0) / max(spent, 1e-9) if timed else None,
+        "first_seconds": first if timed else None,
+        "latency_ms": 1000 * latency if timed else None,
+        "bytes": method.size(),
+    }
 
 
-def _quality(method: Method, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
+def _quality(method: Any, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
     predicted = method.sets(X)
     measures = _MEASURES if predicted is None else (*_MEASURES, "example_f1")
     return evaluate(Y, predicted, top=method.best(X), measures=measures)
@@ -315,9 +293,10 @@ def _quality(method: Method, X: AnyMatrix, Y: AnyMatrix) -> dict[str, float]:
 
 def extreme_document(summary: ExtremeSummary) -> Document:
     """Return a table of all measurements, and the frontier of quality against memory and speed."""
-    by_stream: dict[str, list[Measured]] = {}
-    for measured in summary.results:
-        by_stream.setdefault(measured.stream, []).append(measured)
+    by_stream: dict[str, list[Record]] = {}
+    for record in summary.records:
+        by_stream.setdefault(record["stream"], []).append(record)
+    methods = list(dict.fromkeys(record["method"] for record in summary.records))
     hint = (
         f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
         "processor time on one thread; latency is that of the five best labels of one row. The state is "
@@ -325,62 +304,47 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         "example F. No parameter was tuned."
     )
     charts = [
-        Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, name))
-        for name, what in (("memory", "memory"), ("speed", "rows learned a second"))
+        Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, label, key, unit))
+        for name, what, label, key, unit in _FRONTIERS
     ]
     return Document(
         name="extreme",
         title="Very many labels",
-        lead=f"{plural(len(by_stream), 'stream')}, {plural(len(_methods(by_stream)), 'method')}, one core.",
+        lead=f"{plural(len(by_stream), 'stream')}, {plural(len(methods), 'method')}, one core.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Quality, speed and memory", hint, [_table(by_stream)], charts)],
-        records={"extreme": [measured._asdict() for measured in summary.results]},
+        records={"extreme": summary.records},
         notes=summary.notes,
     )
 
 
-def _methods(by_stream: dict[str, list[Measured]]) -> list[str]:
-    return list(dict.fromkeys(measured.method for of in by_stream.values() for measured in of))
-
-
-def _table(by_stream: dict[str, list[Measured]]) -> Table:
-    columns = [Column(title, lower=False) for title in ("P@1", "P@5", "nDCG@5", "Example F", "Rows/s learned")]
-    columns += [Column("First batch (s)", lower=True), Column("Latency (ms)", lower=True), Column("State", lower=True)]
+def _table(by_stream: dict[str, list[Record]]) -> Table:
+    columns = [Column(title, lower=title in ("First batch (s)", "Latency (ms)", "State")) for title in _COLUMNS]
     groups = []
     for name, of in by_stream.items():
         rows = [
-            Row(
-                measured.method,
-                [
-                    *(Cell(as_value(value, 3), number=value) for value in measured[4:8]),
-                    Cell(as_value(measured.rows_a_second, 0), number=measured.rows_a_second),
-                    Cell(as_significant(measured.first_seconds), number=measured.first_seconds),
-                    Cell(as_significant(measured.latency_ms), number=measured.latency_ms),
-                    Cell(as_bytes(measured.bytes), number=measured.bytes),
-                ],
-            )
-            for measured in of
+            Row(record["method"], [Cell(text(record[key]), number=record[key]) for key, text in _COLUMNS.values()])
+            for record in of
         ]
-        groups.append(Group(rows, name, detail=plural(of[0].rows, "row")))
+        groups.append(Group(rows, name, detail=plural(of[0]["rows"], "row")))
     return Table("extreme", "Very many labels.", columns, groups, first="Method")
 
 
-def _figure(by_stream: dict[str, list[Measured]], against: str) -> Figure:
-    """Draw quality against "memory" or "speed", a line for each family of methods; up is better."""
-    label, value = _AXES[against]
-    families = list(dict.fromkeys(_family(method) for method in _methods(by_stream)))
+def _figure(by_stream: dict[str, list[Record]], label: str, key: str, unit: float) -> Figure:
+    """Draw quality against what is in a column, a line for each family of methods; up is better."""
+    families = list(dict.fromkeys(_family(record) for of in by_stream.values() for record in of))
     shown = []
     for name, of in by_stream.items():
         series = []
         for place, family in enumerate(families):
-            points = sorted((m for m in of if _family(m.method) == family and value(m) > 0), key=value)
-            tips = [f"{m.method}: nDCG@5 {m.ndcg_at_5:.3f}" for m in points]
-            x, y = [value(m) for m in points], [m.ndcg_at_5 for m in points]
+            points = sorted((r for r in of if _family(r) == family and r[key]), key=lambda record: record[key])
+            tips = [f"{record['method']}: nDCG@5 {record['ndcg_at_5']:.3f}" for record in points]
+            x, y = [record[key] / unit for record in points], [record["ndcg_at_5"] for record in points]
             series.append(Series(family, x, y, place, marker="o", tips=tips))
         shown.append(Panel(name, series, label, "nDCG@5", "x"))
     return panels(shown, across=3, size=(3.3, 2.5))
 
 
-def _family(method: str) -> str:
+def _family(record: Record) -> str:
     """Return a method's name without its size."""
-    return method.partition(", ")[0]
+    return str(record["method"]).partition(", ")[0]

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from labelrace.evaluation import is_loss
-from labelrace.experiments.datasets import Source
-from labelrace.experiments.paper import Cell, PaperSummary, PaperTable
-from labelrace.experiments.published import REASONS, Facts, Verdict, paper_datasets
+from labelrace.experiments.paper import TABLES, PaperSummary
+from labelrace.experiments.plan import Record
+from labelrace.experiments.published import REASONS, Facts
 from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
-from labelrace.measures import PAPER_MEASURES
-from labelrace.report import tables as report
 from labelrace.report.figures import Chart, Panel, Series, bars, heat_map, panels
 from labelrace.report.page import Document, Section, made_by
-from labelrace.report.tables import Column, Group, Other, Row, Table, text_table
-from labelrace.report.text import MISSING, as_significant, as_value, listing, measure_label, plural
+from labelrace.report.tables import Cell, Column, Group, Other, Row, Table, text_table
+from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
+# The method that times are compared with.
+_REFERENCE = "race-cls-adaptive"
 
 
 def paper_document(summary: PaperSummary) -> Document:
     """Return the comparison as sections of tables and charts."""
-    measured = listing(source.title for source in summary.facts)
     return Document(
         name="paper",
         title="RACE: the paper and labelrace",
-        lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {measured}. Means over "
-        f"{plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
+        lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {listing(summary.titles.values())}. "
+        f"Means over {plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
         footer=made_by(summary.manifest),
         sections=[
             *_agreement(summary),
@@ -41,28 +43,32 @@ def paper_document(summary: PaperSummary) -> Document:
                 "As counted here. Where the paper has another number it stands below.",
                 [_facts_table(summary)],
             ),
-            *(_table_section(table) for table in summary.tables),
+            *(_table_section(summary, number) for number in summary.ranks),
             *_times(summary),
             *_sweeps(summary),
         ],
-        records=_records(summary),
+        records=summary.records,
         notes=summary.notes,
     )
 
 
+def _name(number: str) -> str:
+    """Return what to call a table."""
+    return f"Table {number}" if number.isdigit() else TABLES[number].title
+
+
 def _agreement(summary: PaperSummary) -> list[Section]:
     """Return how many values agree, and each of them against the paper's."""
-    kinds: dict[str, Callable[[Cell], Verdict | None]] = {
-        "": lambda cell: cell.verdict if cell.printed else None,
-        ", measures in its source only": lambda cell: None if cell.printed else cell.verdict,
-        ", authors' program rerun": lambda cell: cell.rerun_verdict if cell.printed else None,
-    }
-    counted = {
-        f"{table.name}{kind}": counts
-        for kind, verdict in kinds.items()
-        for table in summary.tables
-        if (counts := Counter(found.reason for cell in table.cells.values() if (found := verdict(cell))))
-    }
+    kinds = (
+        ("", True, "reason"),
+        (", measures in its source only", False, "reason"),
+        (", authors' program rerun", True, "rerun_reason"),
+    )
+    counted: dict[str, Counter[str]] = {}
+    for kind, printed, reason in kinds:
+        for cell in summary.records["cells"]:
+            if cell["printed"] == printed and cell[reason]:
+                counted.setdefault(f"{_name(cell['table'])}{kind}", Counter())[cell[reason]] += 1
     if not counted:
         return [Section("Agreement", "Nothing here can be compared with the paper.")]
     agree = {name: f"{counts.total() - counts['differs']} of {counts.total()}" for name, counts in counted.items()}
@@ -73,7 +79,7 @@ def _agreement(summary: PaperSummary) -> list[Section]:
     }
     charts = [Chart("agreement", "Shares of the values", lambda: bars(list(counted), shares, list(agree.values())))]
     if cells := _compared(summary):
-        agreeing = sum(cell.verdict.agrees for cell in cells if cell.verdict)
+        agreeing = sum(cell["verdict"] == "agrees" for cell in cells)
         caption = f"{agreeing} of {len(cells)} printed values agree"
         charts.append(Chart("scatter", caption, lambda: _scatter(cells)))
     hint = (
@@ -85,27 +91,24 @@ def _agreement(summary: PaperSummary) -> list[Section]:
     return [Section("Agreement", hint, [values], charts)]
 
 
-def _compared(summary: PaperSummary) -> list[Cell]:
+def _compared(summary: PaperSummary) -> list[Record]:
     """Return the printed cells that have a verdict; Table 3's repeats of Table 2 are left out."""
-    cells: dict[tuple[str, ...], Cell] = {}
-    for table in summary.tables:
-        for cell in table.cells.values():
-            if cell.printed and cell.verdict is not None:
-                protocol = "holdout" if table.number == "4" else "prequential"
-                cells.setdefault((protocol, cell.source.name, cell.method, cell.measure), cell)
+    cells: dict[tuple[Any, ...], Record] = {}
+    for cell in summary.records["cells"]:
+        if cell["printed"] and cell["verdict"]:
+            cells.setdefault((cell["table"] == "4", cell["dataset"], cell["method"], cell["measure"]), cell)
     return list(cells.values())
 
 
-def _scatter(cells: Sequence[Cell]) -> Figure:
+def _scatter(cells: Sequence[Record]) -> Figure:
     """Draw every compared value against the paper's: a colour for each dataset, rings for values that differ."""
     grouped: dict[tuple[str, bool, bool], list[tuple[float, float, float, str]]] = {}
     for cell in cells:
-        if cell.ours is None or cell.paper is None or cell.verdict is None:
-            continue
-        tip = f"{cell.source.name}, {cell.method}, {measure_label(cell.measure)}: {cell.ours.mean:.3f}, "
-        error = 2 * (cell.ours.sd or 0.0) / cell.ours.runs**0.5
-        point = (cell.paper.value, cell.ours.mean, error, f"{tip}paper {cell.paper.text}")
-        grouped.setdefault((cell.source.name, cell.verdict.agrees, cell.method == _MISTAKEN), []).append(point)
+        dataset, method, ours, paper = (cell[key] for key in ("dataset", "method", "ours", "paper"))
+        tip = f"{dataset}, {method}, {measure_label(cell['measure'])}: {ours:.3f}, paper {paper}"
+        error = 2 * (cell["ours_sd"] or 0.0) / cell["runs"] ** 0.5
+        group = (dataset, cell["verdict"] == "agrees", method == _MISTAKEN)
+        grouped.setdefault(group, []).append((float(paper), ours, error, tip))
     datasets = list(dict.fromkeys(name for name, *_ in grouped))
     series = [Series(name, [], [], place, line=False, marker="o") for place, name in enumerate(datasets)]
     series.append(Series("differs", [], [], None, line=False, marker="o", hollow=True))
@@ -125,58 +128,61 @@ def _scatter(cells: Sequence[Cell]) -> Figure:
 
 def _facts_table(summary: PaperSummary) -> Table:
     rows = []
-    for source, counted in summary.facts.items():
-        printed = _fact_texts(paper_datasets()[source.name][0])
-        cells = [
-            report.Cell(
-                ours, others=() if source.synthetic or ours == theirs else (Other("paper", theirs, differs=True),)
+    for record in summary.records["datasets"]:
+        if record["found"] == "no":
+            continue
+        cells = []
+        for name in Facts._fields:
+            ours, theirs = (
+                f"{v:.3f}" if isinstance(v, float) else f"{v:,}" for v in (record[name], record[f"paper_{name}"])
             )
-            for ours, theirs in zip(_fact_texts(counted), printed, strict=True)
-        ]
-        rows.append(
-            Row(source.title, cells, "" if source.synthetic or summary.is_papers(source) else "not the paper's")
-        )
+            same = record["found"] == "synthetic" or ours == theirs
+            cells.append(Cell(ours, others=() if same else (Other("paper", theirs, differs=True),)))
+        tag = "not the paper's" if record["found"] == "another" else ""
+        rows.append(Row(summary.titles[record["dataset"]], cells, tag))
     columns = [Column(name.replace("_", " ").capitalize()) for name in Facts._fields]
     return Table("datasets", "Table 1: the datasets.", columns, [Group(rows)], "Dataset")
 
 
-def _fact_texts(facts: Facts) -> list[str]:
-    return [f"{value:.3f}" if isinstance(value, float) else f"{value:,}" for value in facts]
-
-
-def _table_section(table: PaperTable) -> Section:
+def _table_section(summary: PaperSummary, number: str) -> Section:
     """Return one of Tables 2 to 4: ours beside the paper's, average ranks, and critical differences."""
-    columns = [Column(measure_label(name), is_loss(name)) for name in table.measures]
+    _, title, methods, measures = TABLES[number]
+    columns = [Column(measure_label(name), is_loss(name)) for name in measures]
     columns += [Column("Average rank", True), Column("Time (s)", True)]
-    groups = [
-        Group(
-            [Row(method, _cells(table, source, method)) for method in table.methods],
-            source.title,
-            "synthetic" if source.synthetic else "",
-        )
-        for source in dict.fromkeys(source for source, *_ in table.cells)
-    ]
-    title = table.title if table.name == table.title else f"{table.name}: {table.title}"
-    tables = [Table(f"table-{table.number}", f"{title}.", columns, groups, "Method")]
+    cells = {
+        (cell["dataset"], cell["method"], cell["measure"]): cell
+        for cell in summary.records["cells"]
+        if cell["table"] == number
+    }
+    times = {(time["dataset"], time["method"]): time for time in summary.records["times"] if time["table"] == number}
+    groups = []
+    for dataset, called in summary.titles.items():
+        rows = []
+        for method in methods:
+            line = [cells[dataset, method, measure] for measure in measures]
+            rows.append(Row(method, [*map(_cell, line), *_last_cells(line, times[dataset, method])]))
+        groups.append(Group(rows, called, "synthetic" if line[0]["synthetic"] else ""))
+    name, ranks = _name(number), summary.ranks[number]
+    title = title if name == title else f"{name}: {title}"
+    tables = [Table(f"table-{number}", f"{title}.", columns, groups, "Method")]
     hint = (
         "Ours, then the paper's value and, where it is known, that of the authors' program run again. Marked values "
         "are further from the paper's than rounding and chance explain. Times are seconds of one run: ours on this "
         "machine, the paper's on its own."
     )
-    if table.number == "related":
+    if number == "related":
         hint = (
             "Methods that the paper names, or could, and does not run; each batch is tested, then learned. Notes tell "
             "what was left out and what it would take. Means are over at most three runs. Ranks are those of methods "
             "that ran on all datasets."
         )
-    if table.ranks:
-        ranked = [method for method in table.methods if any((method, OVERALL) in of.averages for of in table.ranks)]
-        ranks = f"Average ranks, {table.name}."
-        tables.append(ranks_table(f"ranks-{table.number}", ranks, table.ranks, ranked, table.measures))
-    if table.number in "23":
+    if ranks:
+        ranked = [method for method in methods if any((method, OVERALL) in of.averages for of in ranks)]
+        tables.append(ranks_table(f"ranks-{number}", f"Average ranks, {name}.", ranks, ranked, measures))
+    if number in "23":
         hint += " Ranks are of values rounded to two digits, as in the paper; methods that tie share the better rank."
-    caption = f"Average ranks and critical differences, {table.name}"
-    if charts := rank_charts(f"ranks-table-{table.number}", caption, table.ranks):
+    caption = f"Average ranks and critical differences, {name}"
+    if charts := rank_charts(f"ranks-table-{number}", caption, ranks):
         hint += (
             " The diagrams take each dataset's mean rank over the measures, with ties shared evenly; bars join methods "
             "that Nemenyi's test does not tell apart at the 5 % level."
@@ -184,126 +190,61 @@ def _table_section(table: PaperTable) -> Section:
     return Section(title, hint, tables, charts)
 
 
-def _cells(table: PaperTable, source: Source, method: str) -> list[report.Cell]:
-    average = table.average_rank(source, method)
-    seconds, printed = table.seconds[source, method]
-    others = () if printed is None else (Other("paper", as_significant(printed)),)
-    return [
-        *(_cell(table.cells[source, method, measure]) for measure in table.measures),
-        report.Cell(as_value(average, 2)),
-        report.Cell(as_significant(seconds), others=others),
-    ]
-
-
-def _cell(cell: Cell) -> report.Cell:
+def _cell(cell: Record) -> Cell:
     others = []
-    if cell.paper is not None:
-        detail = "" if cell.paper.sd is None else f" ± {cell.paper.sd:.2f}"
-        detail += f" ({cell.paper.rank})" if cell.paper.rank else ""
-        others.append(Other("paper", cell.paper.text, detail, cell.verdict is not None and not cell.verdict.agrees))
-    if cell.rerun is not None:
-        differs = cell.rerun_verdict is not None and not cell.rerun_verdict.agrees
-        others.append(Other("rerun", cell.rerun.text, "", differs))
-    if cell.ours is None:
-        return report.Cell(MISSING, others=tuple(others))
-    sd = as_value(cell.ours.sd, 3, "")
-    return report.Cell(f"{cell.ours.mean:.3f}", sd, str(cell.rank or ""), others=tuple(others), number=cell.ours.mean)
+    if cell["paper"] is not None:
+        detail = "" if cell["paper_sd"] is None else f" ± {cell['paper_sd']:.2f}"
+        detail += f" ({cell['paper_rank']})" if cell["paper_rank"] else ""
+        others.append(Other("paper", cell["paper"], detail, cell["verdict"] == "differs"))
+    if cell["rerun"] is not None:
+        others.append(Other("rerun", cell["rerun"], "", cell["rerun_verdict"] == "differs"))
+    value, sd = as_value(cell["ours"], 3), as_value(cell["ours_sd"], 3, "")
+    return Cell(value, sd, str(cell["rank"] or ""), others=tuple(others), number=cell["ours"])
+
+
+def _last_cells(line: Sequence[Record], time: Record) -> list[Cell]:
+    """Return a method's mean rank over the printed measures, as in the paper's last column but one, and its time."""
+    ranks = [cell["rank"] for cell in line]
+    average = float(np.mean(ranks)) if all(ranks) else None
+    printed = time["paper_seconds"]
+    others = () if printed is None else (Other("paper", as_significant(printed)),)
+    return [Cell(as_value(average, 2)), Cell(as_significant(time["seconds"]), others=others)]
 
 
 def _times(summary: PaperSummary) -> list[Section]:
-    ratios = summary.time_ratios()
-    if not ratios:
+    rows: dict[str, dict[str, float | None]] = {}
+    for time in summary.records["times"]:
+        for whose, key in (("ours", "seconds"), ("the paper's", "paper_seconds")):
+            # The paper has times of all methods on its datasets, and none on others.
+            if time["table"] in "23" and (whose == "ours" or time[key]):
+                rows.setdefault(f"{summary.titles[time['dataset']]}, {whose}", {})[time["method"]] = time[key]
+    if not rows:
         return []
-    methods = list(dict.fromkeys(name for *_, by_method in ratios for name in by_method))
-    values = [[by_method.get(name) for name in methods] for *_, by_method in ratios]
-    names = [f"{source.title}, {whose}" for source, whose, _ in ratios]
-    caption = "log10 of running time against race-cls-adaptive: +1 is ten times slower"
-    return [Section("Running times", charts=[Chart("time", caption, lambda: heat_map(methods, names, values))])]
+    methods = list(dict.fromkeys(method for row in rows.values() for method in row))
+    values = []
+    for row in rows.values():
+        base, times = row.get(_REFERENCE), [row.get(method) for method in methods]
+        values.append([math.log10(time / base) if time and base else None for time in times])
+    caption = f"log10 of running time against {_REFERENCE}: +1 is ten times slower"
+    return [Section("Running times", charts=[Chart("time", caption, lambda: heat_map(methods, list(rows), values))])]
 
 
 def _sweeps(summary: PaperSummary) -> list[Section]:
-    if not summary.sweeps:
+    lines: dict[tuple[str, str], dict[str, list[Record]]] = {}
+    for record in summary.records["sweep"]:
+        of = lines.setdefault((record["dataset"], record["method"]), {})
+        of.setdefault(record["measure"], []).append(record)
+    if not lines:
         return []
     shown = []
-    for sweep in summary.sweeps:
-        series = [
-            Series(measure_label(name), sweep.counts, sweep.means[name], place, sweep.deviations[name], marker="o")
-            for place, name in enumerate(PAPER_MEASURES)
-        ]
-        title = f"{sweep.source.title}: {sweep.method}"
-        shown.append(Panel(title, series, "pseudo labels", y_range=(0, None), x_ticks=sweep.counts))
+    for (dataset, method), by_measure in lines.items():
+        series = []
+        for place, (measure, line) in enumerate(by_measure.items()):
+            counts, means, sds = ([record[key] for record in line] for key in ("pseudo_labels", "mean", "sd"))
+            series.append(Series(measure_label(measure), counts, means, place, sds, marker="o"))
+        title = f"{summary.titles[dataset]}: {method}"
+        shown.append(Panel(title, series, "pseudo labels", y_range=(0, None), x_ticks=counts))
     caption = "The number of pseudo labels: means and deviations over runs"
     chart = Chart("sweep", caption, lambda: panels(shown, across=2, size=(3.7, 2.5), columns=5))
     hint = "From ⌈log2 l⌉ to its square. The paper shows this as a figure, without numbers."
     return [Section("The number of pseudo labels", hint, charts=[chart])]
-
-
-def _records(summary: PaperSummary) -> dict[str, list[dict[str, Any]]]:
-    """Return what programs read, with all digits: cells, datasets, ranks, times and the sweep."""
-    datasets = []
-    for source, counted in summary.facts.items():
-        found = "synthetic" if source.synthetic else "yes" if summary.is_papers(source) else "another"
-        datasets.append(_dataset(source.name, found, counted._asdict()))
-    shown = {source.name for source in summary.facts}
-    datasets += [_dataset(name, "no", {}) for name in summary.missing if name not in shown]
-    return {
-        "cells": [_cell_record(cell) for table in summary.tables for cell in table.cells.values()],
-        "datasets": datasets,
-        "ranks": [
-            {"table": table.number, "whose": ranks.title, "datasets": " ".join(ranks.datasets)}
-            | {"method": method, "measure": measure, "average_rank": value}
-            for table in summary.tables
-            for ranks in table.ranks
-            for (method, measure), value in ranks.averages.items()
-        ],
-        "times": [
-            {"table": table.number, "dataset": source.name, "synthetic": source.synthetic}
-            | {"method": method, "seconds": ours, "paper_seconds": theirs}
-            for table in summary.tables
-            for (source, method), (ours, theirs) in table.seconds.items()
-        ],
-        "sweep": [
-            {"dataset": sweep.source.name, "synthetic": sweep.source.synthetic, "method": sweep.method}
-            | {"pseudo_labels": count, "measure": measure, "mean": mean, "sd": sd}
-            for sweep in summary.sweeps
-            for measure, means in sweep.means.items()
-            for count, mean, sd in zip(sweep.counts, means, sweep.deviations[measure], strict=True)
-        ],
-    }
-
-
-def _dataset(name: str, found: str, counted: Mapping[str, Any]) -> dict[str, Any]:
-    printed = paper_datasets()[name][0]._asdict()
-    record = {"dataset": name, "found": found} | {key: counted.get(key) for key in Facts._fields}
-    return record | {f"paper_{key}": value for key, value in printed.items()}
-
-
-def _cell_record(cell: Cell) -> dict[str, Any]:
-    ours, paper, rerun = cell.ours, cell.paper, cell.rerun
-    return {
-        "table": cell.table,
-        "dataset": cell.source.name,
-        "synthetic": cell.source.synthetic,
-        "method": cell.method,
-        "measure": cell.measure,
-        "printed": cell.printed,
-        "ours": ours and ours.mean,
-        "ours_sd": ours and ours.sd,
-        "runs": ours and ours.runs,
-        "rank": cell.rank,
-        "paper": paper and paper.text,
-        "paper_sd": paper and paper.sd,
-        "paper_rank": paper and paper.rank,
-        **_verdict("", cell.verdict),
-        "rerun": rerun and rerun.text,
-        "rerun_sd": rerun and rerun.sd,
-        **_verdict("rerun_", cell.rerun_verdict),
-    }
-
-
-def _verdict(prefix: str, verdict: Verdict | None) -> dict[str, Any]:
-    names = [f"{prefix}{name}" for name in ("difference", "verdict", "reason")]
-    if verdict is None:
-        return dict.fromkeys(names)
-    values = (verdict.difference, "agrees" if verdict.agrees else "differs", verdict.reason)
-    return dict(zip(names, values, strict=True))

@@ -12,15 +12,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.core.sums import MOST_COLUMNS
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.datasets import Source
-from labelrace.experiments.published import paper_datasets
 from labelrace.report.text import listing
 
+# A line of a CSV file, with all digits.
+Record: TypeAlias = dict[str, Any]
 # Models whose state would be larger are left out.
 MOST_BYTES = 2e9
 
@@ -33,52 +35,40 @@ class Cost(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """Rows, features, stored values of a row, labels, labels of a row, rows of a batch; seconds a naive Bayes value."""
+    """Rows, features, stored values of a row, labels, batches; seconds of a value for naive Bayes."""
 
     n: float
     m: float
     z: float
     l: float  # noqa: E741
-    y: float
-    b: float
+    batches: float
     value: float
 
-    @property
-    def batches(self) -> float:
-        return self.n / self.b
+
+def _naive_bayes(size: _Size, times: float = 1.0, copies: float = 1.0, chained: float = 0.0) -> Cost:
+    """Each value of each row for each label, and each feature once a batch; in a chain, labels are features, too."""
+    n, m, z, labels, batches, value = size
+    features = m + chained * labels
+    return Cost(times * value * labels * (n * z + batches * features), copies * 24 * features * labels)
 
 
-def _naive_bayes(size: _Size, times: float = 1.0) -> Cost:
-    """Each value of each row for each label, and each feature once a batch."""
-    n, m, z, labels, *_ = size
-    return Cost(times * size.value * labels * (n * z + size.batches * m), 24 * m * labels)
-
-
-def _chains(size: _Size, chains: int) -> Cost:
-    bayes = _naive_bayes(size)
-    return Cost(bayes.seconds + chains * 1e-10 * size.n * size.l**2, bayes.bytes + 8 * size.l**2)
-
-
-def _sums(size: _Size, each: Callable[[_Size], float] = lambda size: 0.0) -> Cost:
-    """Products of the features of each row, an eigenproblem for each batch, and what the method adds."""
-    n, m, z, labels, *_ = size
-    seconds = 5e-10 * n * z**2 + size.batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + each(size))
+def _sums(size: _Size, cubic: float = 0.0, pairs: float = 0.0) -> Cost:
+    """Products of the features of each row, and for each batch an eigenproblem and what the method adds."""
+    n, m, z, labels, batches, _ = size
+    added = cubic * labels**3 + pairs * min(n, 2000) ** 2
+    seconds = 5e-10 * n * z**2 + batches * (2e-10 * m**3 + 2e-10 * m**2 * labels + added)
     return Cost(seconds, 8 * (m**2 + m * labels + min(labels, 10_000) ** 2))
 
 
 def _neighbours(size: _Size, window: float = 1000, per_label: float = 2e-8) -> Cost:
     """Products of rows with those of the window, to predict and to learn."""
-    n, _, z, labels, y, *_ = size
-    products = 2e-9 * z * n * window
-    return Cost(
-        products + 1e-8 * (n * window + size.batches * window * y) + per_label * n * labels, 16 * window * (z + y)
-    )
+    return Cost(size.n * (window * (2e-9 * size.z + 1e-8) + per_label * size.l), 16 * window * size.z)
 
 
-def _tree(size: _Size, per_cell: float, state: float) -> Cost:
-    """Count a row's features for each label, and some five leaves."""
-    n, m, _, labels, *_ = size
-    return Cost(per_cell * n * m * labels + 1e-7 * n * m, 5 * state * m * labels)
+def _tree(size: _Size, per_cell: float = 1e-9, per_value: float = 0.0, state: float = 500) -> Cost:
+    """Count a row's features for each label."""
+    cells = size.m * size.l
+    return Cost(size.n * ((per_cell + per_value * size.value) * cells + 1e-7 * size.m), state * cells)
 
 
 def _linear(size: _Size) -> Cost:
@@ -86,46 +76,42 @@ def _linear(size: _Size) -> Cost:
     return Cost(1e-8 * size.n * size.z * size.l, 16 * size.m * size.l)
 
 
-_COSTS: dict[str, Callable[[_Size], Cost]] = {
-    "obr": _naive_bayes,
-    "arow": _linear,
-    "adagrad-logistic": _linear,
-    "adagrad-squared": _linear,
-    "occ": lambda size: _chains(size, 1),
-    "oecc": lambda size: _chains(size, 5),
-    "mbr": lambda size: _naive_bayes(size, 2.5),
-    "mbr-chunks": lambda size: _naive_bayes(size, 20.0)._replace(bytes=10 * _naive_bayes(size).bytes),
-    "ridge": _sums,
-    "plst": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "plst-meka": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "cplst": _sums,
-    "faie": lambda size: _sums(size, lambda s: 5e-11 * (s.l + s.m) ** 3),
-    "cssp": lambda size: _sums(size, lambda s: 2e-11 * s.l**3),
-    "moplms": lambda size: _sums(size, lambda s: 4e-9 * s.l**3),
-    "cca": lambda size: _sums(size, lambda s: 5e-11 * s.l**3),
-    "kcca": lambda size: _sums(size, lambda s: 5e-11 * (s.l + 64) ** 3),
-    "cs": lambda size: _sums(size, lambda s: 1e-8 * s.b * s.l * s.y),
-    "cl": lambda size: _sums(size, lambda s: 1e-7 * min(s.n, 2000) ** 2),
-    "maniac": lambda size: _sums(size._replace(l=0.9 * size.l), lambda s: 3e-7 * s.b**2 * s.l**2 / s.n),
-    "bmad": lambda size: Cost(4e-7 * size.n * size.l + _naive_bayes(size._replace(l=20)).seconds, 480 * size.m),
-    "mlknn": _neighbours,
-    "mlknn-prequential": _neighbours,
-    "mwc": lambda size: _neighbours(size, 2000, 5e-7),
-    "mlht": lambda size: _tree(size, 1e-9 + size.value / 20, 100),
-    "mlht-moa": lambda size: _tree(size, 1e-8, 100),
-    "eaht": lambda size: Cost(*(10 * part for part in _tree(size, 1e-9 + size.value / 20, 100))),
-    "isoup": lambda size: _tree(size, 1e-9, 8 * 51),
-    "isoup-linear": lambda size: _tree(size, 1e-9, 8 * 52),
-    "rbm": lambda size: Cost(2e-7 * 100 * size.b * size.z + _naive_bayes(size._replace(m=10, z=10)).seconds, 800),
+def _compressed(size: _Size, per_value: float = 2e-7, per_label: float = 0.0) -> Cost:
+    """Few codes instead of the labels, and a state that is small."""
+    return Cost(per_value * size.n * size.z + per_label * size.n * size.l, 0.0)
+
+
+# Models that are not named here take little, as a few codes do.
+_FAMILIES: dict[Callable[..., Cost], tuple[str, ...]] = {
+    _naive_bayes: ("obr", "occ", "oecc", "mbr", "mbr-chunks"),
+    _linear: ("arow", "adagrad-logistic", "adagrad-squared"),
+    # These keep XᵀX, and refuse more features than that has room for.
+    _sums: ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "moplms", "cca", "kcca", "cs", "cl", "maniac"),
+    _neighbours: ("mlknn", "mlknn-prequential", "mwc"),
+    _tree: ("mlht", "mlht-moa", "eaht", "isoup", "isoup-linear"),
+}
+# What is not as usual in the family.
+_CONSTANTS: dict[str, dict[str, float]] = {
+    "occ": {"chained": 0.3},
+    "oecc": {"chained": 0.3},
+    "mbr": {"times": 2.5},
+    "mbr-chunks": {"times": 20, "copies": 10},
+    "moplms": {"cubic": 4e-9},
+    "cl": {"pairs": 1e-7},
+    "maniac": {"cubic": 3.9e-9},
+    "mwc": {"window": 2000, "per_label": 5e-7},
+    "mlht": {"per_value": 0.05},
+    "mlht-moa": {"per_cell": 1e-8},
+    "eaht": {"per_cell": 1e-8, "per_value": 0.5, "state": 5000},
+    "isoup": {"state": 2000},
+    "isoup-linear": {"state": 2000},
+    "bmad": {"per_value": 1e-6, "per_label": 4e-7},
+    "rbm": {"per_label": 2e-7},
 }
 
 
-# Models that keep XᵀX, and refuse more features than that has room for.
-_OF_SUMS = ("ridge", "plst", "plst-meka", "cplst", "faie", "cssp", "moplms", "cca", "kcca", "cs", "cl", "maniac")
-
-
 def cost_of(model: str, source: Source) -> Cost:
-    """Estimate what a run of a model takes on a dataset; models without a formula take very little.
+    """Estimate what a run of a model takes on a dataset.
 
     Examples
     --------
@@ -133,12 +119,14 @@ def cost_of(model: str, source: Source) -> Cost:
     >>> cost_of("obr", drifting_streams(1000)[0]).seconds < 5
     True
     """
-    facts = source.facts or paper_datasets()[source.name][0]
-    z = source.row_size or facts.features
+    facts = source.facts
     # A numeric value is looked up in two bins of a normal distribution, a nominal one is a product.
     value = 1e-7 if source.numeric else 3e-9
-    size = _Size(facts.rows, facts.features, z, facts.labels, facts.cardinality, source.batch_size, value)
-    cost = _COSTS[model](size) if model in _COSTS else Cost(2e-7 * size.n * size.z, 0.0)
+    batches = facts.rows / source.batch_size
+    z = source.row_size or facts.features
+    size = _Size(facts.rows, facts.features, z, facts.labels, batches, value)
+    family = next((family for family, models in _FAMILIES.items() if model in models), _compressed)
+    cost = family(size, **_CONSTANTS.get(model, {}))
     # Labels and probabilities are measured, too.
     return cost._replace(seconds=cost.seconds + 6e-8 * size.n * size.l)
 
@@ -153,11 +141,10 @@ def as_text(cost: Cost) -> str:
     """
     if cost.bytes > MOST_BYTES:
         return f"{cost.bytes / 1e9:,.0f} GB"
-    if cost.seconds < 5400:
-        return (
-            f"{max(cost.seconds / 60, 0.1):.1f} minutes" if cost.seconds < 600 else f"{cost.seconds / 60:.0f} minutes"
-        )
-    return f"{cost.seconds / 3600:.1f} hours"
+    minutes = cost.seconds / 60
+    if minutes < 90:
+        return f"{max(minutes, 0.1):.1f} minutes" if minutes < 10 else f"{minutes:.0f} minutes"
+    return f"{minutes / 60:.1f} hours"
 
 
 @dataclass(frozen=True)
@@ -172,16 +159,6 @@ class Part:
     options: Mapping[str, Any] = field(default_factory=dict)  # protocol, measures, calibration
     kind: str = ""
     runs: int | None = None  # at the most
-
-    @property
-    def folder(self) -> str:
-        """Where its records go, below the benchmark's folder."""
-        return "/".join(filter(None, ["runs", self.source.folder, self.kind]))
-
-    @property
-    def title(self) -> str:
-        """What progress calls it."""
-        return ", ".join(filter(None, [self.source.title, self.kind]))
 
     @property
     def cost(self) -> float:
@@ -216,11 +193,12 @@ def run_plan(
     for part in plan:
         report = None if on_progress is None else partial(_report, on_progress, part, done, total)
         runs = settings["runs"] if part.runs is None else min(settings["runs"], part.runs)
+        folder = part.source.title.replace(", ", "-").replace(" ", "-")
         manifest, records = run(
             part.source.data,
             part.models,
             labels=part.source.labels,
-            out=Path(out, part.folder),
+            out=Path(out, "runs", folder, part.kind),
             batch_size=part.source.batch_size,
             skip_repeats=True,
             on_progress=report,
@@ -233,7 +211,8 @@ def run_plan(
 
 def _report(on_progress: OnProgress, part: Part, before: float, total: float, progress: Progress) -> None:
     done = before + part.cost * progress.finished / max(progress.total, 1)
-    what = f"{part.title}: {progress.model}, run {progress.run + 1}"
+    where = ", ".join(filter(None, [part.source.title, part.kind]))
+    what = f"{where}: {progress.model}, run {progress.run + 1}"
     on_progress(Step(what, done, total, progress.error or ""))
 
 
@@ -244,15 +223,15 @@ def possible(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
     """
     kept, notes = [], []
     for part in parts:
-        facts = part.source.facts or paper_datasets()[part.source.name][0]
-        refusing = [model for model in part.models if facts.features > MOST_COLUMNS and model.name in _OF_SUMS]
+        features = part.source.facts.features
+        refusing = [model for model in part.models if features > MOST_COLUMNS and model.name in _FAMILIES[_sums]]
         models = tuple(model for model in part.models if model not in refusing)
         kept += [replace(part, models=models)] if models else []
         if refusing:
             names = listing([model.label for model in refusing])
             notes.append(
                 f"Left out on {part.source.title}, as they take at most {MOST_COLUMNS:,} features and it has "
-                f"{facts.features:,}: {names}."
+                f"{features:,}: {names}."
             )
     return kept, notes
 
@@ -263,25 +242,17 @@ def within(parts: Sequence[Part], runs: int, budget: float, reference: str = "")
     Models whose state would not fit into memory are left out, too; the reference is not, unless it would be alone. The
     notes name what is left out.
     """
-    costs, seconds = {}, {}
-    for number, part in enumerate(parts):
-        for model in part.models:
-            cost = costs[number, model.label] = cost_of(model.name, part.source)
-            seconds[number, model.label] = cost.seconds * (runs if model.is_random else 1)
-    out = {key for key, cost in costs.items() if cost.bytes > MOST_BYTES and key[1] != reference}
-    waiting = {key: time for key, time in seconds.items() if key not in out and key[1] != reference}
-    total = sum(waiting.values())
-    for key in sorted(waiting, key=lambda key: -waiting[key]):
-        if total <= budget:
-            break
-        out.add(key)
-        total -= waiting[key]
+    keys = [(number, model) for number, part in enumerate(parts) for model in part.models]
+    costs = {(number, model.label): cost_of(model.name, parts[number].source) for number, model in keys}
+    times = {(n, model.label): costs[n, model.label].seconds * (runs if model.is_random else 1) for n, model in keys}
+    fitting = [key for key, cost in costs.items() if cost.bytes <= MOST_BYTES and key[1] != reference]
+    quickest = sorted(fitting, key=lambda key: -times[key])[::-1]
+    spent = accumulate(times[key] for key in quickest)
+    stay = {key for key, total in zip(quickest, spent, strict=True) if total <= budget}
     kept, notes = [], []
     for number, part in enumerate(parts):
-        models = tuple(model for model in part.models if (number, model.label) not in out)
-        left_out = [
-            f"{label} ({as_text(costs[of, label])})" for of, label in costs if of == number and (of, label) in out
-        ]
+        models = tuple(m for m in part.models if m.label == reference or (number, m.label) in stay)
+        left_out = [f"{m.label} ({as_text(costs[number, m.label])})" for m in part.models if m not in models]
         if any(model.label != reference for model in models):
             kept.append(replace(part, models=models))
             where = f"Left out on {part.source.title}, with what a run would take"

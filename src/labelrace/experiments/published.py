@@ -54,12 +54,12 @@ class Reference(NamedTuple):
 class Facts(NamedTuple):
     """What Table 1 says of a dataset: sizes, mean number and share of labels on a row, distinct label sets."""
 
-    rows: int
-    features: int
-    labels: int
-    cardinality: float
-    density: float
-    label_sets: int
+    rows: int = 0
+    features: int = 0
+    labels: int = 0
+    cardinality: float = 0.0
+    density: float = 0.0
+    label_sets: int = 0
 
 
 @cache
@@ -70,10 +70,9 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
     """
     found = {}
     for row in _rows("published.csv"):
-        table = row["table"].removeprefix("table")[:1]
-        rank = int(row["rank"]) if row["rank"] else None
-        reference = Reference(*_number(row["value"]), _optional(row["std"]), _PAPER_RUNS, rank)
-        found[table, row["dataset"], _OUR_NAMES.get(row["method"], row["method"]), row["measure"]] = reference
+        table, method = row["table"].removeprefix("table")[:1], _OUR_NAMES.get(row["method"], row["method"])
+        reference = _reference(row["value"], row["std"], _PAPER_RUNS, row["rank"])
+        found[table, row["dataset"], method, row["measure"]] = reference
     for (table, dataset, method, measure), reference in found.items():
         repeated = found.get(("2", dataset, method, measure))
         if table == "3" and repeated is not None:
@@ -85,9 +84,7 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
 def rerun() -> dict[tuple[str, str, str], Reference]:
     """Return the rerun's numbers, all of the prequential evaluation, by dataset, method and measure."""
     return {
-        (row["dataset"], row["method"], row["measure"]): Reference(
-            *_number(row["value"]), _optional(row["sd"]), int(row["runs"])
-        )
+        (row["dataset"], row["method"], row["measure"]): _reference(row["value"], row["sd"], int(row["runs"]))
         for row in _rows("rerun.csv")
     }
 
@@ -108,45 +105,25 @@ def paper_datasets() -> dict[str, tuple[Facts, int]]:
     }
 
 
-class Estimate(NamedTuple):
-    """A mean over runs, with the standard deviation over runs (None from a single run)."""
-
-    mean: float
-    sd: float | None
-    runs: int
-
-
-class Verdict(NamedTuple):
-    """Ours minus theirs, and why the two agree, or that they differ."""
-
-    difference: float
-    reason: Reason
-
-    @property
-    def agrees(self) -> bool:
-        """Whether rounding, chance or the spread over runs explains the difference."""
-        return self.reason != "differs"
-
-
-def judge(ours: Estimate, theirs: Reference) -> Verdict:
-    """Compare a mean with a printed one.
+def judge(mean: float, sd: float | None, runs: int, theirs: Reference) -> tuple[float, Reason]:
+    """Compare our mean over runs with a printed one; return ours minus theirs, and why they agree, or that they differ.
 
     Where no standard deviation was printed, that of our runs stands in for it: if the two programs are the same, so
     are their deviations.
     """
-    difference = ours.mean - theirs.value
+    difference = mean - theirs.value
     # What is left after as much of the difference as rounding explains.
     rest = abs(difference) - 0.5 * 10.0**-theirs.decimals - _ROUND_OFF
-    our_sd = ours.sd or 0.0
+    our_sd = sd or 0.0
     their_sd = our_sd if theirs.sd is None else theirs.sd
-    error = math.sqrt(our_sd**2 / ours.runs + their_sd**2 / theirs.runs)
+    error = math.sqrt(our_sd**2 / runs + their_sd**2 / theirs.runs)
     if rest <= 0:
-        return Verdict(difference, "rounding")
+        return difference, "rounding"
     if rest <= _STANDARD_ERRORS * error:
-        return Verdict(difference, "chance")
+        return difference, "chance"
     if theirs.sd is not None and rest <= theirs.sd:
-        return Verdict(difference, "spread")
-    return Verdict(difference, "differs")
+        return difference, "spread"
+    return difference, "differs"
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:
@@ -154,9 +131,6 @@ def _rows(name: str) -> Iterator[dict[str, str]]:
     return iter(csv.DictReader(text.splitlines()))
 
 
-def _number(text: str) -> tuple[float, int]:
-    return float(text), len(text.partition(".")[2])
-
-
-def _optional(text: str) -> float | None:
-    return float(text) if text else None
+def _reference(value: str, sd: str, runs: int, rank: str = "") -> Reference:
+    decimals = len(value.partition(".")[2])
+    return Reference(float(value), decimals, float(sd) if sd else None, runs, int(rank) if rank else None)

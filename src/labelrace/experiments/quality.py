@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation import ModelSpec, as_reliability, prequential
-from labelrace.experiments.baselines import BASELINES, available, best_in_hindsight, settings, spec_of
+from labelrace.experiments.baselines import BASELINES, JUDGE, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
-from labelrace.experiments.paper import estimate
-from labelrace.experiments.plan import OnProgress, Part, possible, run_plan, within
-from labelrace.experiments.published import Estimate
-from labelrace.experiments.ranking import CALIBRATION, RankTable, average_ranks, worst
+from labelrace.experiments.paper import over_runs
+from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
+from labelrace.experiments.ranking import CALIBRATION, OVERALL, RankTable, average_ranks
 from labelrace.experiments.speed import traced_memory
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
@@ -41,36 +40,16 @@ _SECONDS = 1050.0
 
 
 @dataclass(frozen=True)
-class QualityRow:
-    """One model on one dataset: means over the runs that were finished."""
-
-    model: str
-    values: dict[str, Estimate | None]  # of each of `MEASURES`
-    reliability: Reliability | None  # over all runs; None for a model that gives no probabilities
-    seconds: float | None  # of a run, to predict label sets and to learn
-    ratio: float | None  # to those of the reference: the median over runs, each compared with the same run of it
-    memory: int | None  # bytes that it allocated at most, to learn a batch, predict another and learn it
-    before: float | None  # example F1 just before the drift of a synthetic stream
-    after: float | None  # and just after it
-    failed: str  # why the first of its runs that failed did
-
-
-class QualityBlock(NamedTuple):
-    """One dataset: its rows by model, the reference last; ranks by model and measure; settings chosen in hindsight."""
-
-    source: Source
-    rows: dict[str, QualityRow]
-    ranks: dict[tuple[str, str], float]
-    chosen: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True)
 class QualitySummary:
-    """What is known so far. `manifest` is that of the last dataset: runs, seed and machine are those of all."""
+    """What is known so far. `manifest` is that of the last dataset: runs, seed and machine are those of all.
 
-    manifest: dict[str, Any]
-    models: tuple[str, ...]
-    blocks: list[QualityBlock]
+    ``records`` are what CSV files have and tables and charts are made of: ``quality``, one for each dataset and model,
+    the reference last, with means over finished runs; ``ranks``; and ``reliability``, the bins of probability.
+    """
+
+    manifest: Record
+    models: tuple[str, ...]  # those that are ranked
+    records: dict[str, list[Record]]
     ranks: list[RankTable]
     notes: list[str]
     complete: bool
@@ -149,7 +128,7 @@ def run_quality(
             left_out += slow
     if jobs == 1:
         _warm_up(specs)
-    blocks: list[QualityBlock] = []
+    blocks: list[_Block] = []
     for part, manifest, records in run_plan(plan, out, on_progress, runs=runs, seed=seed, jobs=jobs, resume=resume):
         blocks.append(_read_block(part, manifest, records))
         summary = _summarize(blocks, manifest, [*left_out, *found.unreadable], found.missing, len(plan))
@@ -183,18 +162,43 @@ def _warm_up(specs: Iterable[ModelSpec]) -> None:
                     list(prequential(spec.make(0, stream.categorical), stream, 30))
 
 
-def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> QualityBlock:
+class _Block(NamedTuple):
+    """One dataset: its records by model, the reference last; its bins; the settings that were best in hindsight."""
+
+    source: Source
+    rows: dict[str, Record]
+    bins: list[Record]
+    chosen: list[str]
+
+
+def _read_block(part: Part, manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> _Block:
     """Read the records of all models on a dataset, and rank the models."""
     source = part.source
     runs = group_records(manifest, records)
     described = {model["name"]: model for model in summarize(manifest, records)["models"]}
-    models = [name for name in described if name != REFERENCE]
+    judged = {name: over_runs(model, JUDGE)["mean"] for name, model in described.items() if name != REFERENCE}
+    shown = best_in_hindsight(judged)
     memory = _memory(part)
-    every = {name: _row(source, described[name], runs[name], runs[REFERENCE], memory.get(name)) for name in models}
-    rows, chosen = best_in_hindsight(every)
-    ranks = _ranks("", {source.name: rows}, list(rows)).averages
-    reference = _row(source, described[REFERENCE], runs[REFERENCE], runs[REFERENCE], memory.get(REFERENCE))
-    return QualityBlock(source, {**rows, REFERENCE: reference}, ranks, chosen)
+    rows: dict[str, Record] = {}
+    bins: list[Record] = []
+    for model, label in (shown | {REFERENCE: REFERENCE}).items():
+        known = [as_reliability(run.calibration) for run in runs[label].values() if run.done and run.calibration]
+        rows[model] = {
+            **_about(source),
+            "model": model,
+            "reference": model == REFERENCE,
+            **_measures(described[label], known),
+            **_times(described[label], runs[label], runs[REFERENCE]),
+            "memory": memory.get(label),
+            **_windows(source, runs[label]),
+            "error": next((run.failed["error"] for run in runs[label].values() if run.failed), None),
+        }
+        bins += _bins(source, model, reduce(merge, known)) if known else []
+    for (model, measure), place in _ranks("", [source.name], list(shown), rows.values()).averages.items():
+        if measure != OVERALL:
+            rows[model][f"{measure}_rank"] = place
+    chosen = [label for model, label in shown.items() if label != model and judged[label] is not None]
+    return _Block(source, rows, bins, chosen)
 
 
 def _memory(part: Part) -> dict[str, int | None]:
@@ -209,36 +213,41 @@ def _memory(part: Part) -> dict[str, int | None]:
     return found
 
 
-def _row(
-    source: Source,
-    described: Mapping[str, Any],
-    runs: Mapping[int, Run],
-    reference: Mapping[int, Run],
-    memory: int | None,
-) -> QualityRow:
-    finished = {number: run for number, run in runs.items() if run.done}
-    bins = [as_reliability(run.calibration) for run in finished.values() if run.calibration]
+def _about(source: Source) -> Record:
+    sizes = {key: getattr(source.facts, key) for key in ("rows", "features", "labels", "cardinality")}
+    named = {"dataset": source.name, "synthetic": source.synthetic, "drift": source.drift}
+    return named | sizes | {"batch_size": source.batch_size}
+
+
+def _measures(described: Mapping[str, Any], bins: Iterable[Reliability]) -> Record:
+    """Return means over the runs that were finished; ranks are known when all models are.
+
+    A model that gives no probabilities has no calibration error.
+    """
+    cells = {name: over_runs(described, name) for name in PAPER_MEASURES}
     errors = np.array([one.error for one in bins if not np.isnan(one.error)])
+    mean = float(errors.mean()) if errors.size else None
     sd = float(errors.std(ddof=1)) if errors.size > 1 else None
-    calibration = Estimate(float(errors.mean()), sd, errors.size) if errors.size else None
-    # Times are compared run by run, so that what slows the machine down for a while slows both.
+    cells[CALIBRATION] = {"mean": mean, "sd": sd, "runs": errors.size}
+    record: Record = {"runs": max(cell["runs"] or 0 for cell in cells.values())}
+    for measure, cell in cells.items():
+        record |= {measure: cell["mean"], f"{measure}_sd": cell["sd"], f"{measure}_rank": None}
+    return record
+
+
+def _times(described: Mapping[str, Any], runs: Mapping[int, Run], reference: Mapping[int, Run]) -> Record:
+    """Return the seconds of a run, to predict label sets and to learn, and the median of ratios to the reference.
+
+    Times are compared run by run, so that what slows the machine down for a while slows both.
+    """
+    finished = {number: run for number, run in runs.items() if run.done}
     ratios = [
         _model_seconds(run) / _model_seconds(reference[number])
         for number, run in finished.items()
         if number in reference and reference[number].done
     ]
-    before, after = (_window(finished.values(), span) for span in source.windows or (None, None))
-    return QualityRow(
-        described["name"],
-        {**{name: estimate(described, name) for name in PAPER_MEASURES}, CALIBRATION: calibration},
-        reduce(merge, bins) if bins else None,
-        described["seconds"]["total"] if finished else None,
-        float(np.median(ratios)) if ratios else None,
-        memory,
-        before,
-        after,
-        next((str(run.failed["error"]) for run in runs.values() if run.failed), ""),
-    )
+    seconds = described["seconds"]["total"] if finished else None
+    return {"seconds": seconds, "time_ratio": float(np.median(ratios)) if ratios else None}
 
 
 def _model_seconds(run: Run) -> float:
@@ -246,30 +255,33 @@ def _model_seconds(run: Run) -> float:
     return seconds["predict"] + seconds["learn"]
 
 
-def _window(runs: Iterable[Run], span: tuple[float, float] | None) -> float | None:
-    """Return the mean example F1 of the batches that lie in a span of rows, over runs."""
-    if span is None:
-        return None
-    low, high = span
-    values = [
-        value_of(batch, "example_f1")
-        for run in runs
-        for batch in run.tested.values()
-        if batch["start"] >= low and batch["end"] <= high
-    ]
-    return float(np.mean(values)) if values else None
+def _windows(source: Source, runs: Mapping[int, Run]) -> Record:
+    """Return the mean example F1 of the batches just before the drift of a synthetic stream, and just after it."""
+    batches = [batch for run in runs.values() if run.done for batch in run.tested.values()]
+    means = []
+    for low, high in source.windows or ((np.inf, 0), (np.inf, 0)):
+        values = [value_of(b, "example_f1") for b in batches if b["start"] >= low and b["end"] <= high]
+        means.append(float(np.mean(values)) if values else None)
+    return {"example_f1_before": means[0], "example_f1_after": means[1]}
+
+
+def _bins(source: Source, model: str, found: Reliability) -> Iterator[Record]:
+    parts = (found.edges[:-1], found.edges[1:], found.entries, found.mean_probability, found.share_present)
+    names = ("low", "high", "entries", "mean_probability", "share_present")
+    for values in zip(*(part.tolist() for part in parts), strict=True):
+        # Empty bins have neither a mean nor a share.
+        plain = [None if value != value else value for value in values]
+        about = {"dataset": source.name, "synthetic": source.synthetic, "model": model}
+        yield about | dict(zip(names, plain, strict=True))
 
 
 def _summarize(
-    blocks: Sequence[QualityBlock],
-    manifest: Mapping[str, Any],
-    notes: Sequence[str],
-    missing: Sequence[str],
-    planned: int,
+    blocks: Sequence[_Block], manifest: Mapping[str, Any], notes: Sequence[str], missing: Sequence[str], planned: int
 ) -> QualitySummary:
     """Put together what is known after some of the planned datasets and streams."""
-    models = tuple(dict.fromkeys(name for block in blocks for name in block.rows if name != REFERENCE))
-    groups: list[tuple[str, list[QualityBlock], Sequence[str]]] = []
+    values = [row for block in blocks for row in block.rows.values()]
+    models = tuple(dict.fromkeys(row["model"] for row in values if not row["reference"]))
+    groups: list[tuple[str, list[_Block], Sequence[str]]] = []
     for kind, synthetic in (("Datasets", False), ("Synthetic streams", True)):
         of_kind = [block for block in blocks if block.source.synthetic == synthetic]
         everywhere = [model for model in models if all(model in block.rows for block in of_kind)]
@@ -280,26 +292,32 @@ def _summarize(
             groups.append((f"{kind}, models that ran on all of them", of_kind, everywhere))
             groups.append((f"{kind} that all models ran on", complete, models))
     ranks = [
-        _ranks(title, {block.source.name: block.rows for block in of}, ranked)
+        _ranks(title, [block.source.name for block in of], ranked, values)
         for title, of, ranked in groups
         if of and len(ranked) > 1
     ]
+    averages = [
+        {"over": of.title, "datasets": "; ".join(of.datasets), "model": m, "measure": k, "average_rank": value}
+        for of in ranks
+        for (m, k), value in of.averages.items()
+    ]
+    bins = [record for block in blocks for record in block.bins]
+    found = {"quality": values, "ranks": averages, "reliability": bins}
     told = _notes(blocks, notes, missing, planned)
-    return QualitySummary(dict(manifest), models, list(blocks), ranks, told, len(blocks) == planned)
+    return QualitySummary(dict(manifest), models, found, ranks, told, len(blocks) == planned)
 
 
-def _ranks(title: str, blocks: Mapping[str, Mapping[str, QualityRow]], models: Sequence[str]) -> RankTable:
-    """Rank models on datasets, given by name with their rows; a model that failed ranks after the others."""
+def _ranks(title: str, datasets: Sequence[str], models: Sequence[str], rows: Iterable[Record]) -> RankTable:
+    """Rank models on datasets; a model that failed ranks after the others."""
+    values = {}
+    for row, measure in product(rows, MEASURES):
+        # What gives no probabilities has no calibration error, and is not ranked by it.
+        is_missing = row[measure] is None and not row["error"]
+        values[row["dataset"], row["model"], measure] = np.nan if is_missing else row[measure]
+    return average_ranks(title, datasets, models, MEASURES, values)
 
-    def value(dataset: str, model: str, measure: str) -> float:
-        row = blocks[dataset][model]
-        found = row.values[measure]
-        return found.mean if found is not None else worst(measure) if row.failed else np.nan
 
-    return average_ranks(title, list(blocks), models, MEASURES, value)
-
-
-def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequence[str], planned: int) -> list[str]:
+def _notes(blocks: Sequence[_Block], found: Sequence[str], missing: Sequence[str], planned: int) -> list[str]:
     """Return what a reader must know before relying on the numbers, in sentences."""
     notes = []
     if len(blocks) < planned:
@@ -316,9 +334,9 @@ def _notes(blocks: Sequence[QualityBlock], found: Sequence[str], missing: Sequen
         )
     for block in blocks:
         if block.chosen:
-            notes.append(f"Best in hindsight on {block.source.title}: {'; '.join(block.chosen.values())}.")
-        if not any(row.values[PAPER_MEASURES[0]] for row in block.rows.values()):
+            notes.append(f"Best in hindsight on {block.source.title}: {'; '.join(block.chosen)}.")
+        if all(row[MEASURES[0]] is None for row in block.rows.values()):
             notes.append(f"{block.source.title} gave no values: it has no second batch, or every model failed.")
-        failed = [row for row in block.rows.values() if row.failed]
-        notes += [f"{row.model} failed on {block.source.title}: {row.failed}" for row in failed]
+        failed = [row for row in block.rows.values() if row["error"]]
+        notes += [f"{row['model']} failed on {block.source.title}: {row['error']}" for row in failed]
     return notes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labelrace.experiments.quality import MEASURES, REFERENCE, QualityBlock, QualityRow, QualitySummary
+from labelrace.experiments.plan import Record
+from labelrace.experiments.quality import MEASURES, REFERENCE, QualitySummary
 from labelrace.experiments.ranking import CALIBRATION, OVERALL, lower_is_better, rank_charts, ranks_table
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section, made_by
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # A share of fewer entries is mostly chance, and is not drawn.
 _FEWEST_ENTRIES = 30
-_COLUMNS = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
 
 
 def quality_document(summary: QualitySummary) -> Document:
@@ -27,8 +27,8 @@ def quality_document(summary: QualitySummary) -> Document:
     over = (
         "Values are those of one run." if runs == 1 else f"Means over {runs} runs; models without randomness ran once."
     )
-    kinds = _kinds(summary.blocks)
-    on = " and ".join(plural(len(blocks), kind) for kind, blocks in kinds.items())
+    kinds = _kinds(summary)
+    on = " and ".join(plural(len(datasets), kind) for kind, datasets in kinds.items())
     return Document(
         name="quality",
         title="Online models compared",
@@ -44,20 +44,21 @@ def quality_document(summary: QualitySummary) -> Document:
                 "model's, to predict label sets and to learn, on one thread. Memory is what the model allocates at "
                 "most, beyond the data, to learn a batch, and to predict and learn another. The last row, "
                 f"{REFERENCE} (RACEClassifier with its default parameters), is not ranked.",
-                [_values_table(summary)],
+                [_values_table(kinds)],
             ),
         ],
-        records=_records(summary),
+        records=summary.records,
         notes=summary.notes,
         complete=summary.complete,
     )
 
 
-def _kinds(blocks: Sequence[QualityBlock]) -> dict[str, list[QualityBlock]]:
-    """Return datasets and synthetic streams apart, those of the two that there are."""
-    kinds: dict[str, list[QualityBlock]] = {}
-    for block in sorted(blocks, key=lambda block: block.source.synthetic):
-        kinds.setdefault("synthetic stream" if block.source.synthetic else "dataset", []).append(block)
+def _kinds(summary: QualitySummary) -> dict[str, dict[str, dict[str, Record]]]:
+    """Return the records by dataset and model, datasets and synthetic streams apart, if there are such."""
+    kinds: dict[str, dict[str, dict[str, Record]]] = {}
+    for record in sorted(summary.records["quality"], key=lambda record: record["synthetic"]):
+        datasets = kinds.setdefault("synthetic stream" if record["synthetic"] else "dataset", {})
+        datasets.setdefault(record["dataset"], {})[record["model"]] = record
     return kinds
 
 
@@ -75,18 +76,16 @@ def _ranks_section(summary: QualitySummary) -> list[Section]:
     return [Section("Average ranks", hint, [table], rank_charts("ranks", "Critical differences", summary.ranks))]
 
 
-def _reliability_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]) -> Section:
+def _reliability_section(summary: QualitySummary, kinds: Mapping[str, Iterable[str]]) -> Section:
+    bins: dict[str, dict[str, list[Record]]] = {model: {} for model in (*summary.models, REFERENCE)}
+    for record in summary.records["reliability"]:
+        bins[record["model"]].setdefault(record["dataset"], []).append(record)
     charts = []
-    for kind, blocks in kinds.items():
-        models = [
-            model
-            for model in (*summary.models, REFERENCE)
-            if any(model in b.rows and b.rows[model].reliability for b in blocks)
-        ]
-        if models:
+    for kind, datasets in kinds.items():
+        if models := {model: of for model, of in bins.items() if any(dataset in of for dataset in datasets)}:
             name = f"reliability-{kind.replace(' ', '-')}s"
             caption = f"Share of labels present against their probability, {kind}s"
-            charts.append(Chart(name, caption, partial(_diagrams, models, blocks)))
+            charts.append(Chart(name, caption, partial(_diagrams, models, datasets)))
     hint = (
         "Of the entries that were given about a probability, the share that is present. On the dashed line the two are "
         "equal; below it labels are rarer than the model says, above it more frequent. All labels and rows that were "
@@ -97,32 +96,31 @@ def _reliability_section(summary: QualitySummary, kinds: dict[str, list[QualityB
     )
 
 
-def _diagrams(models: Sequence[str], blocks: Sequence[QualityBlock]) -> Figure:
+def _diagrams(models: Mapping[str, Mapping[str, Iterable[Record]]], datasets: Iterable[str]) -> Figure:
     """Draw a reliability diagram for each model, with a line for each dataset."""
     shown = []
-    for model in models:
+    for model, bins in models.items():
         series = []
-        for place, block in enumerate(blocks):
-            bins = block.rows[model].reliability if model in block.rows else None
-            if bins is None:
+        for place, dataset in enumerate(datasets):
+            if dataset not in bins:
                 continue
-            drawn = bins.entries >= _FEWEST_ENTRIES
-            x, y, counts = (p[drawn].tolist() for p in (bins.mean_probability, bins.share_present, bins.entries))
+            drawn = [record for record in bins[dataset] if record["entries"] >= _FEWEST_ENTRIES]
+            x, y = ([record[key] for record in drawn] for key in ("mean_probability", "share_present"))
             tips = [
-                f"{block.source.title}: probability {a:.3f}, present {b:.3f} of {count:,}"
-                for a, b, count in zip(x, y, counts, strict=True)
+                f"{dataset}: probability {a:.3f}, present {b:.3f} of {record['entries']:,}"
+                for a, b, record in zip(x, y, drawn, strict=True)
             ]
-            series.append(Series(block.source.title, x, y, place, marker="o", tips=tips))
+            series.append(Series(dataset, x, y, place, marker="o", tips=tips))
         shown.append(Panel(model, series, "probability", "", "", (0, 1), (0, 1), (0, 0.5, 1), diagonal=True))
     return panels(shown, across=4, size=(2.3, 2.3), columns=3)
 
 
-def _drift_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]) -> list[Section]:
-    blocks = kinds.get("synthetic stream", [])
-    if not blocks:
+def _drift_section(summary: QualitySummary, kinds: Mapping[str, Mapping[str, Mapping[str, Record]]]) -> list[Section]:
+    streams = list(kinds.get("synthetic stream", {}).values())
+    if not streams:
         return []
-    rows = {model: [_change(block.rows.get(model)) for block in blocks] for model in (*summary.models, REFERENCE)}
-    titles = [(block.source.drift or "").capitalize() for block in blocks]
+    rows = {model: [_change(of.get(model, {})) for of in streams] for model in (*summary.models, REFERENCE)}
+    titles = [of[REFERENCE]["drift"].capitalize() for of in streams]
     hint = (
         "Synthetic streams that are alike but for their drift: the fifth of the stream before the first drift begins, "
         "and the fifth after the last one has ended. Without drift, before and after the middle."
@@ -131,72 +129,33 @@ def _drift_section(summary: QualitySummary, kinds: dict[str, list[QualityBlock]]
     return [Section("The effect of drift", hint, [text_table("drift", caption, titles, rows)])]
 
 
-def _change(row: QualityRow | None) -> str:
-    if row is None or row.before is None or row.after is None:
-        return MISSING
-    return f"{row.before:.2f}→{row.after:.2f}"
+def _change(record: Record) -> str:
+    before, after = (record.get(f"example_f1_{when}") for when in ("before", "after"))
+    return MISSING if before is None or after is None else f"{before:.2f}→{after:.2f}"
 
 
-def _values_table(summary: QualitySummary) -> Table:
+def _values_table(kinds: Mapping[str, Mapping[str, Mapping[str, Record]]]) -> Table:
     groups = []
-    for block in summary.blocks:
-        source, facts = block.source, block.source.facts
-        sizes = f"{facts.rows:,} rows, {facts.features:,} features, {facts.labels:,} labels" if facts else ""
-        detail = f"{sizes}, batches of {source.batch_size}"
-        rows = [_values_row(block, model) for model in block.rows]
-        groups.append(Group(rows, source.title, "synthetic" if source.synthetic else "", detail))
-    columns = [*_COLUMNS, Column("Time (s)", True), Column("Memory (MB)", True)]
+    for name, models in ((name, of) for datasets in kinds.values() for name, of in datasets.items()):
+        detail = "{rows:,} rows, {features:,} features, {labels:,} labels, batches of {batch_size}"
+        ranks = {m: [of[f"{m}_rank"] for of in models.values() if of[f"{m}_rank"] is not None] for m in MEASURES}
+        best = {measure: min(places, default=None) for measure, places in ranks.items()}
+        rows = [Row(model, _cells(of, best), "failed" if of["error"] else "") for model, of in models.items()]
+        one = models[REFERENCE]
+        groups.append(Group(rows, name, "synthetic" if one["synthetic"] else "", detail.format(**one)))
+    columns = [Column(measure_label(name), lower_is_better(name)) for name in MEASURES]
+    columns += [Column("Time (s)", True), Column("Memory (MB)", True)]
     return Table("values", "Measures and times on each dataset.", columns, groups)
 
 
-def _values_row(block: QualityBlock, model: str) -> Row:
-    row, cells = block.rows[model], []
-    for measure, value in row.values.items():
-        place = block.ranks.get((model, measure))
-        best = place is not None and place == min(r for (_, of), r in block.ranks.items() if of == measure)
+def _cells(record: Record, best: Mapping[str, float | None]) -> list[Cell]:
+    cells = []
+    for measure in MEASURES:
+        place = record[f"{measure}_rank"]
         # Where labels are many and rare, calibration errors differ in the fourth decimal.
         decimals = 4 if measure == CALIBRATION else 3
-        sd = "" if value is None else as_value(value.sd, decimals, "")
-        text = as_value(value and value.mean, decimals)
-        cells.append(Cell(text, sd, "" if place is None else f"{place:g}", best))
-    memory = as_significant(None if row.memory is None else row.memory / 1e6)
-    cells += [Cell(as_significant(row.seconds)), Cell(memory)]
-    return Row(model, cells, "failed" * bool(row.failed))
-
-
-def _records(summary: QualitySummary) -> dict[str, list[dict[str, Any]]]:
-    """Return what programs read, with all digits: values, average ranks, and bins of probability."""
-    values, bins = [], []
-    for block in summary.blocks:
-        for model, row in block.rows.items():
-            values.append(_value_record(block, model))
-            if row.reliability is None:
-                continue
-            known = row.reliability
-            parts = (known.edges[:-1], known.edges[1:], known.entries, known.mean_probability, known.share_present)
-            about = {"dataset": block.source.name, "synthetic": block.source.synthetic, "model": model}
-            names = ("low", "high", "entries", "mean_probability", "share_present")
-            for found in zip(*(part.tolist() for part in parts), strict=True):
-                # Empty bins have neither a mean nor a share.
-                plain = [None if value != value else value for value in found]
-                bins.append(about | dict(zip(names, plain, strict=True)))
-    ranks = [
-        {"over": of.title, "datasets": "; ".join(of.datasets), "model": m, "measure": k, "average_rank": value}
-        for of in summary.ranks
-        for (m, k), value in of.averages.items()
-    ]
-    return {"quality": values, "ranks": ranks, "reliability": bins}
-
-
-def _value_record(block: QualityBlock, model: str) -> dict[str, Any]:
-    source, facts, row = block.source, block.source.facts, block.rows[model]
-    record: dict[str, Any] = {"dataset": source.name, "synthetic": source.synthetic, "drift": source.drift}
-    record |= {key: facts and getattr(facts, key) for key in ("rows", "features", "labels", "cardinality")}
-    record |= {"batch_size": source.batch_size, "model": model, "reference": model == REFERENCE}
-    record["runs"] = max((value.runs for value in row.values.values() if value is not None), default=0)
-    for measure, value in row.values.items():
-        record |= {measure: value and value.mean, f"{measure}_sd": value and value.sd}
-        record[f"{measure}_rank"] = block.ranks.get((model, measure))
-    record |= {"seconds": row.seconds, "time_ratio": row.ratio, "memory": row.memory}
-    record |= {"example_f1_before": row.before, "example_f1_after": row.after}
-    return record | {"error": row.failed or None}
+        value, sd = as_value(record[measure], decimals), as_value(record[f"{measure}_sd"], decimals, "")
+        is_best = place is not None and place == best[measure]
+        cells.append(Cell(value, sd, "" if place is None else f"{place:g}", is_best))
+    memory = record["memory"]
+    return [*cells, Cell(as_significant(record["seconds"])), Cell(as_significant(memory and memory / 1e6))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,24 +39,24 @@ def average_ranks(
     datasets: Sequence[str],
     methods: Sequence[str],
     measures: Sequence[str],
-    value: Callable[[str, str, str], float],
+    values: Mapping[tuple[str, str, str], float | None],
     ties: Literal["min", "average"] = "average",
     digits: int = TIE_DIGITS,
 ) -> RankTable:
     """Rank methods on each dataset by each measure, and average the ranks over datasets.
 
-    ``value(dataset, method, measure)`` returns NaN for a method that has no value and is not ranked, and `worst` for
-    one that ranks after all others; where no method has a value, none is ranked. Ties and digits are those of
+    ``values[dataset, method, measure]`` is NaN for a method that has no value and is not ranked, and None for one that
+    ranks after all others; where no method has a value, none is ranked. Ties and digits are those of
     `labelrace.evaluation.rank`.
     """
     ranks = np.full((len(datasets), len(measures), len(methods)), np.nan)
     for row, dataset in enumerate(datasets):
         for column, measure in enumerate(measures):
-            values = np.array([value(dataset, method, measure) for method in methods])
-            ranked = ~np.isnan(values)
-            if np.isfinite(values).any():
-                lower = lower_is_better(measure)
-                ranks[row, column, ranked] = rank(values[ranked], lower_is_better=lower, ties=ties, digits=digits)
+            lower, found = lower_is_better(measure), [values[dataset, method, measure] for method in methods]
+            line = np.array([(np.inf if lower else -np.inf) if value is None else value for value in found])
+            ranked = ~np.isnan(line)
+            if np.isfinite(line).any():
+                ranks[row, column, ranked] = rank(line[ranked], lower_is_better=lower, ties=ties, digits=digits)
     counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
     means = mean(ranks)
     rows = zip([*measures, OVERALL], [*means, mean(means[counted])], strict=True)
@@ -76,11 +76,6 @@ def average_ranks(
 def lower_is_better(measure: str) -> bool:
     """Tell whether lower values are better: of a measure, or of the calibration error."""
     return measure == CALIBRATION or is_loss(measure)
-
-
-def worst(measure: str) -> float:
-    """Return a value that ranks after all others."""
-    return np.inf if lower_is_better(measure) else -np.inf
 
 
 def ranks_table(

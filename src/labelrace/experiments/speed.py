@@ -6,7 +6,9 @@ import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,53 +64,28 @@ AXES: dict[str, tuple[Any, ...]] = {
 class Measurement(NamedTuple):
     """One model on one shape.
 
-    ``first`` are the seconds to learn the first batch, which is where models set themselves up; ``predict`` and
-    ``learn`` milliseconds per row of each later batch; ``memory`` the peak of what it allocated meanwhile, in bytes.
+    ``first_seconds`` are those to learn the first batch, which is where models set themselves up; ``predict_ms`` and
+    ``learn_ms`` milliseconds per row of each later batch; ``memory`` the peak of what it allocated meanwhile, in bytes.
     """
 
-    model: str
-    shape: Shape
-    first: float
-    predict: float
-    learn: float
-    memory: int | None
+    first_seconds: float
+    predict_ms: float
+    learn_ms: float
+    memory: int | None = None
 
     @property
     def total(self) -> float:
         """Milliseconds per row to predict and then to learn it."""
-        return self.predict + self.learn
-
-
-class Rival(NamedTuple):
-    """A name, a maker that is told the number of labels, whether it takes each row by itself, and the same by us."""
-
-    name: str
-    make: Callable[[int], Any]
-    by_row: bool
-    like: str
+        return self.predict_ms + self.learn_ms
 
 
 @dataclass(frozen=True)
 class SpeedSummary:
-    """All measurements."""
+    """The shapes of each axis, and all measurements by model or library, and shape."""
 
-    axes: dict[str, dict[str, list[Measurement]]]  # by axis and model, in the axis' order
-    rivals: list[tuple[Rival, Measurement]]  # other libraries, on the shapes of the axis of labels
+    axes: dict[str, list[Shape]]
+    measured: dict[tuple[str, Shape], Measurement]
     absent: list[str]  # libraries that are not installed
-
-    def at_base(self) -> dict[str, Measurement]:
-        """Return each model's measurement on the shape that all axes share."""
-        shared = set.intersection(*({m.shape for m in of[_REFERENCE]} for of in self.axes.values()))
-        return {m.model: m for of in self.axes["labels"].values() for m in of if m.shape in shared}
-
-    def ratios(self) -> list[tuple[str, str, dict[Shape, float]]]:
-        """Return, by rival and model, how many times longer than the model the rival takes for a row of a shape."""
-        compared: dict[tuple[str, str], dict[Shape, float]] = {}
-        for rival, theirs in self.rivals:
-            for model in (rival.like, _REFERENCE):
-                ours = next(m for m in self.axes["labels"][model] if m.shape == theirs.shape)
-                compared.setdefault((rival.name, model), {})[theirs.shape] = theirs.total / ours.total
-        return [(*key, by_shape) for key, by_shape in compared.items()]
 
 
 def run_speed(
@@ -131,30 +108,28 @@ def run_speed(
     names = list(models) if models is not None else model_names(online=True)
     names = list(dict.fromkeys([*names, "obr", "occ", _REFERENCE]))
     shapes = grid(rows)
-    found, absent = rivals()
+    absent = [package for *_, package in RIVALS.values() if package and find_spec(package) is None]
+    found = {name: rival for name, rival in RIVALS.items() if rival[-1] not in absent}
     distinct = list(dict.fromkeys(shape for line in shapes.values() for shape in line))
     total = len(distinct) * len(names) + len(shapes["labels"]) * len(found)
     done: dict[tuple[str, Shape], Measurement] = {}
-    others: list[tuple[Rival, Measurement]] = []
-
-    def tell(name: str, shape: Shape) -> None:
-        if on_progress is not None:
-            on_progress(Step(f"{name}, {shape}", len(done) + len(others), total))
-
     with threadpool_limits(limits=1):
         for shape in distinct:
             batches, categorical = make_batches(shape)
-            for name in names:
-                tell(name, shape)
-                done[name, shape] = measure(name, shape, batches, categorical)
-            for rival in found if shape in shapes["labels"] else ():
-                tell(rival.name, shape)
-                size = _ROWS_OF_RIVALS if rival.by_row else BATCH_SIZE
-                some = [(X[:size], Y[:size]) for X, Y in batches[:2]]
-                times = _go_through(rival.make(shape.labels), some)
-                others.append((rival, Measurement(rival.name, shape, *times, memory=None)))
-    axes = {axis: {name: [done[name, shape] for shape in line] for name in names} for axis, line in shapes.items()}
-    return SpeedSummary(axes, sorted(others, key=lambda pair: pair[1].shape.labels), absent)
+            for name in (*names, *(found if shape in shapes["labels"] else ())):
+                if on_progress is not None:
+                    on_progress(Step(f"{name}, {shape}", len(done), total))
+                if name in found:
+                    make, _, package = found[name]
+                    size = _ROWS_OF_RIVALS if package else BATCH_SIZE
+                    some = [(X[:size], Y[:size]) for X, Y in batches[:2]]
+                    done[name, shape] = _go_through(make(shape.labels), some)
+                else:
+                    spec = ModelSpec(name)
+                    times = _go_through(spec.make(0, categorical), batches)
+                    # Memory is traced afterwards, as that slows the model down.
+                    done[name, shape] = times._replace(memory=traced_memory(spec, batches, categorical))
+    return SpeedSummary(shapes, done, absent)
 
 
 def grid(rows: Sequence[int] = ()) -> dict[str, list[Shape]]:
@@ -164,7 +139,7 @@ def grid(rows: Sequence[int] = ()) -> dict[str, list[Shape]]:
     """
     axes = AXES | ({"rows": tuple(sorted(set(rows)))} if rows else {})
     base = BASE._replace(rows=min(rows, default=BASE.rows))
-    return {axis: [Shape(**base._asdict() | {axis: value}) for value in values] for axis, values in axes.items()}
+    return {axis: [base._replace(**{axis: value}) for value in values] for axis, values in axes.items()}
 
 
 def make_batches(shape: Shape) -> tuple[list[tuple[AnyMatrix, AnyMatrix]], AnyMatrix]:
@@ -179,18 +154,6 @@ def make_batches(shape: Shape) -> tuple[list[tuple[AnyMatrix, AnyMatrix]], AnyMa
     return list(stream.batches(BATCH_SIZE)), stream.categorical
 
 
-def measure(
-    name: str, shape: Shape, batches: Sequence[tuple[AnyMatrix, AnyMatrix]], categorical: AnyMatrix
-) -> Measurement:
-    """Time a model, then let it go through some of the batches again to trace its memory, which slows it down.
-
-    The first batch is learned; each further one is predicted and learned.
-    """
-    spec = ModelSpec(name)
-    times = _go_through(spec.make(0, categorical), batches)
-    return Measurement(name, shape, *times, traced_memory(spec, batches, categorical))
-
-
 def traced_memory(
     spec: ModelSpec, batches: Sequence[tuple[AnyMatrix, AnyMatrix]], categorical: AnyMatrix
 ) -> int | None:
@@ -200,14 +163,12 @@ def traced_memory(
         return peak()
 
 
-def slope(measurements: Sequence[Measurement], axis: str) -> float:
-    """Return the exponent with which the time of a row grows along an axis: 0 does not grow, 1 is proportional."""
-    sizes = np.log([getattr(m.shape, axis) for m in measurements])
-    times = np.log([max(m.total, 1e-12) for m in measurements])
-    return float(np.polyfit(sizes, times, 1)[0])
+def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Return the exponent with which times grow with sizes: 0 do not grow, 1 are proportional."""
+    return float(np.polyfit(np.log(sizes), np.log(np.maximum(times, 1e-12)), 1)[0])
 
 
-def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> tuple[float, float, float]:
+def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> Measurement:
     """Return the seconds to learn the first batch, and the milliseconds per row to predict and to learn others.
 
     These are medians over batches: a batch during which the machine did something else does not count.
@@ -217,7 +178,7 @@ def _go_through(model: Any, batches: Sequence[tuple[AnyMatrix, AnyMatrix]]) -> t
     for X, Y in batches[1:]:
         predict.append(1000 * seconds_of(time.perf_counter, model.predict, X) / X.shape[0])
         learn.append(1000 * seconds_of(time.perf_counter, model.partial_fit, X, Y) / X.shape[0])
-    return first, float(np.median(predict or [np.nan])), float(np.median(learn or [np.nan]))
+    return Measurement(first, float(np.median(predict or [np.nan])), float(np.median(learn or [np.nan])))
 
 
 def seconds_of(clock: Callable[[], float], call: Callable[..., object], *arguments: Any) -> float:
@@ -227,99 +188,87 @@ def seconds_of(clock: Callable[[], float], call: Callable[..., object], *argumen
     return clock() - start
 
 
-def rivals() -> tuple[list[Rival], list[str]]:
-    """Return those that can be measured here, and the packages of those that cannot."""
-    found = [Rival("scikit-learn, binary relevance", _SklearnRelevance, by_row=False, like="obr")]
-    optional = {
-        "river": Rival("River, classifier chain", _RiverChain, by_row=True, like="occ"),
-        "vowpalwabbit": Rival("Vowpal Wabbit, one against all", _VowpalWabbit, by_row=True, like="obr"),
-    }
-    absent = [package for package in optional if find_spec(package) is None]
-    return [*found, *(rival for package, rival in optional.items() if package not in absent)], absent
-
-
-class _SklearnRelevance:
+def _sklearn_relevance(n_labels: int) -> SimpleNamespace:
     """MultiOutputClassifier: one Bernoulli naive Bayes for each label."""
-
-    def __init__(self, n_labels: int) -> None:
-        self._classes = [np.arange(2)] * n_labels
-        self._model = MultiOutputClassifier(BernoulliNB())
-
-    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        self._model.partial_fit(X, Y.toarray(), classes=self._classes)
-
-    def predict(self, X: AnyMatrix) -> Any:
-        return self._model.predict(X)
+    model, classes = MultiOutputClassifier(BernoulliNB()), [np.arange(2)] * n_labels
+    learn = partial(model.partial_fit, classes=classes)
+    return SimpleNamespace(partial_fit=lambda X, Y: learn(X, Y.toarray()), predict=model.predict)
 
 
-class _RiverChain:
-    """ClassifierChain of Bernoulli naive Bayes, which learns row by row from dicts."""
+def _row_by_row(learn: Callable[[Any, Any], object], predict: Callable[[Any], object]) -> SimpleNamespace:
+    """Let a library learn and predict one row at a time, from the columns of non-zeros."""
 
-    def __init__(self, n_labels: int) -> None:
-        from river.multioutput import ClassifierChain
-        from river.naive_bayes import BernoulliNB as RiverBernoulliNB
-
-        self._labels = range(n_labels)
-        self._model = ClassifierChain(RiverBernoulliNB(), order=list(self._labels))
-
-    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+    def partial_fit(X: AnyMatrix, Y: AnyMatrix) -> None:
         for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
-            self._model.learn_one(dict.fromkeys(row, 1), {label: label in present for label in self._labels})
+            learn(row, present)
 
-    def predict(self, X: AnyMatrix) -> list[Any]:
-        return [self._model.predict_one(dict.fromkeys(row, 1)) for row in row_dicts(X)]
+    return SimpleNamespace(partial_fit=partial_fit, predict=lambda X: [predict(row) for row in row_dicts(X)])
 
 
-class _VowpalWabbit:
+def _river_chain(n_labels: int) -> SimpleNamespace:
+    """ClassifierChain of Bernoulli naive Bayes, which learns from dicts."""
+    from river.multioutput import ClassifierChain
+    from river.naive_bayes import BernoulliNB as RiverBernoulliNB
+
+    labels = range(n_labels)
+    model = ClassifierChain(RiverBernoulliNB(), order=list(labels))
+    return _row_by_row(
+        lambda row, present: model.learn_one(dict.fromkeys(row, 1), {label: label in present for label in labels}),
+        lambda row: model.predict_one(dict.fromkeys(row, 1)),
+    )
+
+
+def _vowpal_wabbit(n_labels: int) -> SimpleNamespace:
     """multilabel_oaa, on hashed features."""
+    model = importlib.import_module("vowpalwabbit").Workspace(f"--multilabel_oaa {n_labels} --quiet")
+    return _row_by_row(
+        lambda row, present: model.learn(f"{','.join(map(str, sorted(present)))} | {' '.join(map(str, row))}"),
+        lambda row: model.predict(f" | {' '.join(map(str, row))}"),
+    )
 
-    def __init__(self, n_labels: int) -> None:
-        workspace = importlib.import_module("vowpalwabbit").Workspace
-        self._model = workspace(f"--multilabel_oaa {n_labels} --quiet")
 
-    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> None:
-        for row, present in zip(row_dicts(X), row_dicts(Y), strict=True):
-            self._model.learn(f"{','.join(map(str, sorted(present)))} | {' '.join(map(str, row))}")
-
-    def predict(self, X: AnyMatrix) -> list[Any]:
-        return [self._model.predict(f" | {' '.join(map(str, row))}") for row in row_dicts(X)]
+# Other libraries: a maker that is told the number of labels, the same by us, and the package of those that take each
+# row by itself.
+RIVALS: dict[str, tuple[Callable[[int], Any], str, str]] = {
+    "scikit-learn, binary relevance": (_sklearn_relevance, "obr", ""),
+    "River, classifier chain": (_river_chain, "occ", "river"),
+    "Vowpal Wabbit, one against all": (_vowpal_wabbit, "obr", "vowpalwabbit"),
+}
 
 
 def speed_document(summary: SpeedSummary) -> Document:
     """Return times on the base shape, how they grow, and how other libraries compare, as tables and a chart."""
-    base = summary.at_base()
-    shape = next(iter(base.values())).shape
-    shapes = list(dict.fromkeys(m.shape for _, m in summary.rivals))
-    times = {
-        name: [*map(as_significant, (m.predict, m.learn, m.first)), as_bytes(m.memory)] for name, m in base.items()
-    }
-    growth = {
-        name: [f"{slope(of[name], axis):.2f}".replace("-", "−") for axis, of in summary.axes.items()] for name in base
-    }
-    others = {
-        f"{name} / {model}": [f"{ratio:,.0f} ×" if ratio >= 10 else f"{ratio:.1f} ×" for ratio in by_shape.values()]
-        for name, model, by_shape in summary.ratios()
-    }
+    models = [name for name in dict.fromkeys(name for name, _ in summary.measured) if name not in RIVALS]
+    [base] = set.intersection(*map(set, summary.axes.values()))
+    labels, measured = summary.axes["labels"], summary.measured
+    times, growth, others = {}, {}, {}
+    for name in models:
+        first, predict, learn, memory = measured[name, base]
+        times[name] = [*map(as_significant, (predict, learn, first)), as_bytes(memory)]
+        growth[name] = [_slope_text(summary, name, axis) for axis in summary.axes]
+    for name, (_, like, package) in RIVALS.items():
+        for model in (like, _REFERENCE) if package not in summary.absent else ():
+            ratios = [measured[name, shape].total / measured[model, shape].total for shape in labels]
+            others[f"{name} / {model}"] = [f"{r:,.0f} ×" if r >= 10 else f"{r:.1f} ×" for r in ratios]
     columns = ("Predict (ms/row)", "Learn (ms/row)", "First batch (s)", "Peak memory")
     compared = "Time per row of other libraries, as a ratio to that of a model of labelrace."
     tables = [
-        text_table("times", f"Time and memory: {shape}.", columns, times),
+        text_table("times", f"Time and memory: {base}.", columns, times),
         text_table("growth", "Exponents of the growth of time per row.", [f"By {a}" for a in summary.axes], growth),
-        text_table("libraries", compared, [f"{shape.labels} labels" for shape in shapes], others, "Library / model"),
+        text_table("libraries", compared, [f"{s.labels} labels" for s in labels], others, "Library / model"),
     ]
-    measured = [(axis, m) for axis, of in summary.axes.items() for line in of.values() for m in line]
-    measured += [("labels", m) for _, m in summary.rivals]
-    names = ("first_seconds", "predict_ms", "learn_ms", "memory")
+    order = [(axis, name, shape) for axis, shapes in summary.axes.items() for name in models for shape in shapes]
+    order += [("labels", name, shape) for shape in labels for name in RIVALS if (name, shape) in measured]
     records = [
-        {"axis": axis, "model": m.model, **m.shape._asdict(), **dict(zip(names, m[2:], strict=True))}
-        for axis, m in measured
+        {"axis": axis, "model": name, **shape._asdict(), **measured[name, shape]._asdict()}
+        for axis, name, shape in order
     ]
-    chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary))
+    chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary, models))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
     return Document(
         name="speed",
         title="Speed of the online models",
-        lead=f"{len(base)} online models on synthetic streams, on one thread.",
+        lead=f"{len(models)} online models on synthetic streams, on one thread.",
         footer=f"Made by labelrace {__version__}.",
         sections=[Section("Time and memory", hint, tables, [chart])],
         records={"speed": records},
@@ -327,19 +276,27 @@ def speed_document(summary: SpeedSummary) -> Document:
     )
 
 
-def _figure(summary: SpeedSummary) -> Figure:
+def _slope_text(summary: SpeedSummary, model: str, axis: str) -> str:
+    shapes = summary.axes[axis]
+    found = slope(
+        [getattr(shape, axis) for shape in shapes], [summary.measured[model, shape].total for shape in shapes]
+    )
+    return f"{found:.2f}".replace("-", "−")
+
+
+def _figure(summary: SpeedSummary, models: Sequence[str]) -> Figure:
     """Draw time and memory along every axis, on logarithmic scales."""
     values: dict[str, Callable[[Measurement], float]] = {
-        "ms per row": lambda m: m.total,
-        "peak memory, MB": lambda m: (m.memory or 0) / 1e6,
+        "ms per row": lambda measured: measured.total,
+        "peak memory, MB": lambda measured: (measured.memory or 0) / 1e6,
     }
     shown = []
     for label, value in values.items():
-        for axis, of in summary.axes.items():
-            sizes = [getattr(m.shape, axis) for m in next(iter(of.values()))]
+        for axis, shapes in summary.axes.items():
+            sizes = [getattr(shape, axis) for shape in shapes]
             series = [
-                Series(name, sizes, [value(m) for m in line], place, marker="o")
-                for place, (name, line) in enumerate(of.items())
+                Series(name, sizes, [value(summary.measured[name, shape]) for shape in shapes], place, marker="o")
+                for place, name in enumerate(models)
             ]
             shown.append(Panel("", series, axis, "" if axis != "rows" else label, "xy", x_ticks=sizes))
     return panels(shown, across=len(summary.axes), size=(2.5, 2.3))
