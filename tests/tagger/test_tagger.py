@@ -445,3 +445,9 @@ def test_columns_of_0_and_1_say_that_a_row_has_no_tags():
 def test_tags_that_were_written_as_python_lists():
     rows = [{**row, "tags": str(row["tags"].split("; "))} for row in tickets(300)]
     assert Tagger(tags="tags", random_state=0).fit(rows).tags_.keys() == TOPICS.keys()
+
+
+def test_tags_that_look_like_several_are_told_of():
+    tagger = Tagger(tags="tags", random_state=0).partial_fit(tickets(100))
+    with pytest.warns(UserWarning, match=r"Many tags hold ',', such as '.*, .*': give the separator"):
+        tagger.partial_fit(tickets(100, seed=2, separator=", "))

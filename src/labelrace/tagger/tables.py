@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from labelrace.streams.jsonl import JsonTable, read_object
 from labelrace.streams.table import CsvTable, open_table
 from labelrace.tagger.state import TagNames, TagSets
 
+# Signs that tags rarely hold, and the share of rows from which it is said if they do.
+_SPLITTING, _MANY_JOINT = (";", "|", ",", "\t"), 0.2
 _SEPARATORS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
 
 
@@ -207,7 +210,22 @@ def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | Non
     separator = _SEPARATORS.get(separator or "", separator)
     if separator is None and isinstance(cells, list):
         separator = find_separator([cell for cell in cells if isinstance(cell, str)])
-    return [set(names) or None for names in as_lists(cells, separator)], separator
+    found = [set(names) or None for names in as_lists(cells, separator)]
+    _warn_of_other_separators(found)
+    return found, separator
+
+
+def _warn_of_other_separators(sets: TagSets) -> None:
+    """Warn where many rows have tags that look like several: such tags are kept as they are."""
+    tagged = [tags for tags in sets if tags]
+    for sign in _SPLITTING:
+        joint = [tag for tags in tagged for tag in tags if sign in tag]
+        if len(joint) > _MANY_JOINT * len(tagged):
+            warnings.warn(
+                f"Many tags hold {sign!r}, such as {joint[0][:40]!r}: give the separator if it is one.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
