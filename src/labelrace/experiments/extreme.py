@@ -62,7 +62,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 # What quality is drawn against: name, caption, label, column and unit; 0 is not drawn.
 _FRONTIERS = (
     ("memory", "memory", "state, MB", "bytes", 1e6),
-    ("speed", "rows learned a second", "rows/s learned", "rows_a_second", 1.0),
+    ("speed", "rows a second", "rows/s learned", "rows_a_second", 1.0),
 )
 # A weight of Vowpal Wabbit's adaptive, normalised updates takes four floats.
 _TREE_BYTES = 16
@@ -338,6 +338,8 @@ def _figure(by_stream: dict[str, list[Record]], label: str, key: str, unit: floa
         series = []
         for place, family in enumerate(families):
             points = sorted((r for r in of if _family(r) == family and r[key]), key=lambda record: record[key])
+            if not points:
+                continue
             tips = [f"{record['method']}: nDCG@5 {record['ndcg_at_5']:.3f}" for record in points]
             x, y = [record[key] / unit for record in points], [record["ndcg_at_5"] for record in points]
             series.append(Series(family, x, y, place, marker="o", tips=tips))

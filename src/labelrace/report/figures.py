@@ -72,6 +72,8 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "labelrace",
 }
 _DOTS_PER_INCH = 160
+# Ratio of the ends of a logarithmic axis below which there are ticks between powers of ten.
+_FEW_DECADES = 100.0
 _STEPS = [1, 2, 2.5, 5, 10]
 # What the id of points with tips begins with.
 _TIPS = "tips:"
@@ -181,10 +183,13 @@ def new_figure(down: int, across: int, size: tuple[float, float]) -> tuple[Figur
 
 @styled
 def panels(shown: Sequence[Panel], across: int = 3, size: tuple[float, float] = (3.3, 2.5), columns: int = 4) -> Figure:
-    """Draw panels of `size` inches, `across` of them side by side, and one legend in `columns` for all of them."""
+    """Draw panels of `size` inches, `across` of them side by side, and one legend in up to `columns` for all."""
     across = min(across, len(shown))
     down = -(-len(shown) // across)
     entries = {series.name: series for panel in shown for series in panel.series if series.name}
+    # As many columns of the legend as the figure is wide enough for.
+    inches = 0.5 + 0.07 * max(map(len, entries), default=0)
+    columns = max(1, min(columns, int(size[0] * across / inches)))
     height = size[1] * down + 0.2 * -(-len(entries) // columns)
     figure, axes = new_figure(down, across, (size[0] * across, height))
     for place, (panel, on) in enumerate(zip(shown, axes, strict=False)):
@@ -238,10 +243,13 @@ def _draw_panel(on: Axes, panel: Panel, height: float) -> None:
     on.set_xlim(panel.x_range)
     if panel.y_range:
         on.set_ylim(*panel.y_range)
-    if panel.percent:
+    low, high = on.get_xlim()
+    if panel.percent or ("x" in panel.log and high < _FEW_DECADES * low):
         on.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         on.xaxis.set_minor_locator(NullLocator())
-        on.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:,g} %"))
+        on.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: f"{100 * value:,g} %" if panel.percent else f"{value:,g}")
+        )
     if panel.x_ticks:
         on.set_xticks(panel.x_ticks, [f"{tick:,g}" for tick in panel.x_ticks])
         on.xaxis.set_minor_locator(NullLocator())
