@@ -8,7 +8,13 @@ function makeLegend(list, { onToggle, onFocus }) {
     button.className = `model-${place}`;
     button.setAttribute("aria-pressed", "true");
     const swatch = document.createElement("span");
-    swatch.className = model.dash.length ? "swatch dashed" : "swatch";
+    swatch.className = "swatch";
+    if (model.dash.length) {
+      // The pattern of the line.
+      const [drawn, gap] = model.dash;
+      const stops = `var(--model) 0 ${drawn}px, transparent ${drawn}px ${drawn + gap}px`;
+      swatch.style.background = `repeating-linear-gradient(90deg, ${stops})`;
+    }
     const name = document.createElement("span");
     name.className = "label";
     name.textContent = model.name;
