@@ -104,7 +104,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             Features. A dict is ``{name: number}``; what it does not name is 0.
         y : array-like, sparse matrix, data frame or list of sets, of n rows
             Labels, 0 or 1, a column for each; or for each row the set of its labels' names. Labels whose names are
-            known and not there are absent. If `supports_missing_labels`, NaN is a missing label.
+            known and not there are absent. A matrix without names has its columns in the order of ``label_names_``. If
+            `supports_missing_labels`, NaN is a missing label.
         classes : None
             Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
 
