@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from labelrace.core.linalg import as_rows
+from labelrace.core.linalg import as_rows, entry_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _HALVES = 2
@@ -56,7 +56,7 @@ def encode(Y: AnyMatrix, n_components: int) -> FloatArray:
     Y = as_rows(Y)
     n = Y.shape[0]
     places, signs = _entries(Y.indices, n_components)
-    rows = np.repeat(np.arange(n), np.diff(Y.indptr))
+    rows = entry_rows(Y)
     values = signs * Y.data[:, None]
     flat = rows[:, None] * n_components + places
     codes = np.bincount(flat.ravel(), values.ravel(), minlength=n * n_components).astype(float, copy=False)

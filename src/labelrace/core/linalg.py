@@ -217,6 +217,17 @@ def as_rows(X: AnyMatrix) -> AnyMatrix:
     return X if isinstance(X, scipy.sparse.csr_array) else scipy.sparse.csr_array(X)
 
 
+def entry_rows(X: AnyMatrix) -> IntArray:
+    """Return the row of each entry of a matrix in compressed rows.
+
+    Examples
+    --------
+    >>> entry_rows(scipy.sparse.csr_array([[0, 2], [0, 0], [3, 4]])).tolist()
+    [0, 2, 2]
+    """
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
 def some_rows(X: AnyMatrix, rows: IntArray) -> AnyMatrix:
     """Take some rows of a matrix in compressed rows, in half the time that SciPy takes for few; of others as usual.
 

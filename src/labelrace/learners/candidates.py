@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.core import thresholds
+from labelrace.core.linalg import entry_rows
 from labelrace.learners import candidate_loops, code_decoder, label_search, postings, residual_table
 from labelrace.learners.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -115,15 +116,10 @@ def _with_offers(
     return labels, scores
 
 
-def rows_of(Y: AnyMatrix) -> IntArray:
-    """Return the row of each entry of a sparse matrix."""
-    return np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-
-
 def targets(labels: IntArray, Y: AnyMatrix) -> FloatArray:
     """Look candidates up in the labels of their rows: 1, 0, or NaN where it is not known."""
     n, n_labels = Y.shape
-    keys: Any = rows_of(Y) * n_labels + Y.indices
+    keys: Any = entry_rows(Y) * n_labels + Y.indices
     asked = np.arange(n)[:, None] * n_labels + labels
     if not len(keys):
         return np.zeros(labels.shape)
@@ -160,7 +156,7 @@ def _with_true_labels(
         known, rows, places = candidate_loops.put_true_labels(labels, Y.indptr, Y.indices, Y.data)
         base[rows, places] = code_decoder.pair_scores(decoder, asked, rows, labels[rows, places])
         return labels, base, known
-    known, rows = targets(labels, Y), rows_of(Y)
+    known, rows = targets(labels, Y), entry_rows(Y)
     present = np.flatnonzero(Y.data == 1)
     keys = rows[present] * Y.shape[1] + Y.indices[present]
     found = (np.arange(len(labels))[:, None] * Y.shape[1] + labels)[known == 1]

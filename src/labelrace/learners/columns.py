@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import entry_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
@@ -71,7 +72,7 @@ def indicators(codes: AnyMatrix, n_values: IntArray) -> AnyMatrix:
     first = np.concatenate([[0], np.cumsum(n_values - 1)])
     values = sparse.data
     known = (values >= 1) & (values < n_values[sparse.indices])
-    rows = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))[known]
+    rows = entry_rows(sparse)[known]
     columns = first[sparse.indices[known]] + values[known].astype(np.intp) - 1
     shape = (sparse.shape[0], int(first[-1]))
     return scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

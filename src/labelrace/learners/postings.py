@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from labelrace.core.linalg import entry_rows
 from labelrace.learners import block_loops, candidate_loops, columns
 from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.typing import AnyMatrix, Array, IntArray
@@ -59,7 +60,7 @@ def _rarest(Z: AnyMatrix, gained: Array, count: int, n_lists: int, least: float,
         found: IntArray = candidate_loops.rarest(Z.indptr, Z.indices, Z.data, gained, n_lists, least, count)
         return found
     is_eligible = (gained > least) & (Z.data != 0) & (Z.indices < n_lists)
-    rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))[is_eligible]
+    rows = entry_rows(Z)[is_eligible]
     features, gained = Z.indices[is_eligible], gained[is_eligible]
     order = np.lexsort((features, gained, rows))
     rows = rows[order]

@@ -13,6 +13,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 from scipy.sparse import _sparsetools
 
+from labelrace.core.linalg import entry_rows
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import block_loops
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -60,7 +61,7 @@ class SparseBlock:
         counts = np.bincount(z.indices, minlength=z.shape[1])
         self.touched = np.flatnonzero(counts)
         often, n = counts > 1, z.shape[0]
-        rows, repeated = np.repeat(np.arange(n), np.diff(z.indptr)), often[z.indices]
+        rows, repeated = entry_rows(z), often[z.indices]
         once = ~repeated
         self._once = rows[once], z.indices[once], np.square(z.data[once])
         self._often, self._rows = np.flatnonzero(often), rows[repeated]

@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core.hashed_codes import mixed
-from labelrace.core.linalg import as_rows
+from labelrace.core.linalg import as_rows, entry_rows
 from labelrace.learners import residual_table_loops
 from labelrace.learners.versioned_rows import VersionedRows, read_all
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
@@ -66,7 +66,7 @@ class _Slots(NamedTuple):
 
 
 def _slots(n_slots: int, Z: AnyMatrix, labels: IntArray) -> _Slots:
-    rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
+    rows = entry_rows(Z)
     hashed = mixed(labels, 3).take(rows, axis=0)
     hashed += mixed(Z.indices, 4)[:, None]
     # The sum alone would let two labels that collide for one feature collide for all.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from labelrace.core.linalg import sparse_marks, why_malformed
+from labelrace.core.linalg import entry_rows, sparse_marks, why_malformed
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 
@@ -107,7 +107,7 @@ def as_labels_with_missing(Y: AnyMatrix, name: str) -> tuple[SparseMatrix, IntAr
         stored = sparse.csr_array(Y, copy=True)
         stored.sum_duplicates()
         gaps = np.isnan(stored.data)
-        rows = np.repeat(np.arange(stored.shape[0]), np.diff(stored.indptr))
+        rows = entry_rows(stored)
         stored.data[gaps] = 0
         missing = rows[gaps] * stored.shape[1] + stored.indices[gaps]
         return as_labels(stored, name), missing.astype(np.intp)

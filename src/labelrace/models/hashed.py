@@ -32,7 +32,7 @@ import scipy.sparse
 from labelrace import parameters
 from labelrace.core import compiled, drift, hashed_codes, missing_labels, thresholds
 from labelrace.core.drift import DriftState
-from labelrace.core.linalg import as_rows, some_rows
+from labelrace.core.linalg import as_rows, entry_rows, some_rows
 from labelrace.core.schema import Schema
 from labelrace.core.thresholds import ScoreHistogram
 from labelrace.learners import candidates, code_decoder, postings, residual_table, rls, row_search
@@ -259,7 +259,7 @@ class HashedRace(BankAlgorithm[State]):
     def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
         """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
         labels = candidates.targets(found.labels, Y)
-        n_present = np.bincount(candidates.rows_of(Y)[Y.data == 1], minlength=Y.shape[0])
+        n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
         n_missed = n_present - (labels == 1).sum(axis=1)
         keep = 0.5 ** (weight * len(labels) / thresholds.HALF_LIFE)
         errors = drift.clipped_errors(found.scores, labels) + n_missed
