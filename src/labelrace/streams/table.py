@@ -210,11 +210,11 @@ class CsvTable(Table):
                     what = f"not a valid row ({error}); correct the quotes, or the file is cut here"
                     raise self.place(line + reader.line_num).error(what) from error
                 if row and len(row) != len(self.names):
-                    what = "correct the row, or the file is cut here"
+                    what = f"{len(self.names)} columns; correct the row, or the file is cut here"
                     if len(self.names) == 1:
-                        what = "give the delimiter that separates columns, or correct the row"
+                        what = "one column; give the delimiter that separates columns, or correct the row"
                     raise self.place(line + reader.line_num).error(
-                        f"the row has {len(row)} cells, but the header has {len(self.names)} columns; {what}"
+                        f"the row has {len(row)} cells, but the header has {what}"
                     )
                 if row:
                     yield line + reader.line_num, [None if cell in self.missing else cell for cell in row]
