@@ -160,8 +160,12 @@ def test_rows_without_tags_are_unknown_or_none(works, refuses):
     rows = tickets(300)
     write("some.csv", [{**row, "tags": row["tags"] if number % 3 else ""} for number, row in enumerate(rows)])
     settings = ("train", "some.csv", "--tags", "tags", "--separator", ";", "--batch-size", 100)
-    assert "learned 200 rows" in works(*settings, "-o", "unknown.labelrace")
-    assert "learned 300 rows" in works(*settings, "-o", "none.labelrace", "--untagged", "none")
+    said = works(*settings, "-o", "unknown.labelrace")
+    assert "Rows without tags, which are not learned: 100." in said
+    assert "learned 200 rows" in said
+    said = works(*settings, "-o", "none.labelrace", "--untagged", "none")
+    assert "not learned" not in said
+    assert "learned 300 rows" in said
     assert "untagged must be" in refuses(*settings, "-o", "x.labelrace", "--untagged", "perhaps")
 
 

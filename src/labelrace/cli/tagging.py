@@ -127,8 +127,10 @@ def _learn(tagger: Tagger, tables: Iterator[Table], nothing: str) -> BaseExcepti
             is_new = False
         return table.n_rows, _quality(tagger) if tagger.is_fitted else ""
 
-    _, stopped = learn_batches(tables, learn)
+    rows, stopped = learn_batches(tables, learn)
     check_learned(tagger.is_fitted and tagger.n_rows_ > before, stopped, nothing)
+    if left_out := rows - (tagger.n_rows_ - before):
+        options.say(f"Rows without tags, which are not learned: {left_out}.")
     return stopped
 
 
