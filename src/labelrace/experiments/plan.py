@@ -1,9 +1,9 @@
 """The plan of an experiment: its parts, about what each takes, and how they are run and recorded.
 
-Costs are those of docs/methods.md, in the symbols of its tables, with measured constants. They tell how long a
-comparison takes, and what to leave out of one that has to end within a given time. They are formulas and not
-measurements, so that a comparison has the same models on every machine and when it is resumed. Times are those of one
-thread of a usual machine, correct within a factor of two or three.
+Costs follow those of docs/methods.md, in the symbols of its tables, simplified to a formula for each family of models,
+with measured constants. They tell how long a comparison takes, and what to leave out of one that has to end within a
+given time. They are formulas and not measurements, so that a comparison has the same models on every machine and when
+it is resumed. Times are those of one thread of a usual machine, correct within a factor of about five.
 """
 
 from __future__ import annotations

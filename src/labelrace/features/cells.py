@@ -270,7 +270,7 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
         if is_missing(cell) or (isinstance(cell, float) and math.isnan(cell)):
             continue
         try:
-            found = known[cell] if cell in known else known.setdefault(cell, _either(cell, pattern))
+            found = known[cell] if cell in known else known.setdefault(cell, _date_or_iso(cell, pattern))
         except TypeError:  # a list cannot be looked up
             found = None
         if found is not None:
@@ -280,7 +280,7 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
     return dates, wrong
 
 
-def _either(cell: Any, pattern: str) -> np.datetime64 | None:
+def _date_or_iso(cell: Any, pattern: str) -> np.datetime64 | None:
     """Read a date of a pattern, or an ISO date."""
     found = parse_date(cell, pattern)
     return parse_date(cell, "iso") if found is None and pattern != "iso" else found
@@ -305,7 +305,7 @@ def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:
 
 
 def as_lists(cells: Cells, separator: str | None) -> list[list[str]]:
-    """Return the cells as lists of texts; texts are JSON lists, or are split at the separator if there is one.
+    """Return the cells as lists of texts; texts are lists in JSON or of Python, or are split at the separator, if any.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def _list(cell: Any, separator: str | None) -> list[str]:
         items = sorted(cell, key=str)
     else:
         text = as_text(cell)
-        listed = json_list(text)
+        listed = parse_list(text)
         if listed is not None:
             items = listed
         elif separator is None:
@@ -344,7 +344,7 @@ def _python_list(text: str) -> Any:
         return None
 
 
-def json_list(text: str) -> list[Any] | None:
+def parse_list(text: str) -> list[Any] | None:
     """Read a list of plain values, written as JSON or as Python writes it; None if the text is something else."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):

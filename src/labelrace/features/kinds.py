@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, filled, json_list, parse_date
+from labelrace.features.cells import Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
 from labelrace.features.text import MOST_CHARACTERS, looks_like_html
 
 # Kinds of columns that are not part of the matrix, and all kinds; `labelrace.features.blocks` has what becomes of them.
@@ -148,7 +148,7 @@ def _kind(name: str, cells: Cells) -> str:
     has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
     if len(wrong) <= (1 - _MOST) * len(cells) and not has_codes:
         return _number_kind(name, numbers[~np.isnan(numbers)])
-    if _share(json_list(text) is not None for text in texts) >= _MOST:
+    if _share(parse_list(text) is not None for text in texts) >= _MOST:
         return "list"
     return _text_kind(name, texts)
 
@@ -219,7 +219,7 @@ def find_separator(cells: Cells) -> str | None:
     >>> find_separator(["a;b", "b"]), find_separator(["oven cooking-time", "eggs"]), find_separator(["login issue"])
     (';', ' ', None)
     """
-    texts = [text for text in as_texts(cells) if text.strip() and json_list(text) is None]
+    texts = [text for text in as_texts(cells) if text.strip() and parse_list(text) is None]
     if not texts:
         return None
     with_separator = {one: sum(one in text for text in texts) for one in _SEPARATORS}

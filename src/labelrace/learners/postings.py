@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.core.linalg import entry_rows
-from labelrace.learners import block_loops, candidate_loops, columns
+from labelrace.learners import candidate_loops, columns, products
 from labelrace.learners.versioned_rows import VersionedRows, rows_of
 from labelrace.typing import AnyMatrix, Array, IntArray
 
@@ -111,11 +111,7 @@ def update(
     table = table.grown(Z.shape[1]) if len(table) < Z.shape[1] else table
     kept = _rarest(Z, gained, _KEEPING, Z.shape[1], -np.inf, compiled=compiled)
     is_kept, places = kept >= 0, np.full(kept.shape, -1)
-    numbers = kept[is_kept]
-    if compiled:
-        touched, places[is_kept] = block_loops.in_order_of_use(numbers, Z.shape[1])
-    else:
-        touched, places[is_kept] = np.unique(numbers, return_inverse=True)
+    touched, places[is_kept] = products.in_order_of_use(kept[is_kept], Z.shape[1], compiled=compiled)
     before = table.rows(touched)
     lists = before.copy()
     if compiled:

@@ -160,14 +160,25 @@ def without_empty_columns(z: AnyMatrix, *, compiled: bool = False) -> tuple[AnyM
     if z.shape[0] == 1 and z.has_canonical_format:
         # One row is as good dense, and needs no search.
         return z.data[None], z.indices
-    if compiled:
-        touched, places = block_loops.in_order_of_use(z.indices, z.shape[1])
-        return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
-    kind, n = z.indptr.dtype, z.nnz
-    first_use = np.empty(z.shape[1], kind)
-    # Backwards, so that of several entries of a column the first one stays.
-    first_use[z.indices[::-1]] = np.arange(n - 1, -1, -1, dtype=kind)
-    of_entries = first_use[z.indices]
-    is_first = of_entries == np.arange(n, dtype=kind)
-    touched, places = z.indices[is_first], (np.cumsum(is_first, dtype=kind) - 1)[of_entries]
+    touched, places = in_order_of_use(z.indices, z.shape[1], compiled=compiled)
     return scipy.sparse.csr_array((z.data, places, z.indptr), shape=(z.shape[0], len(touched))), touched
+
+
+def in_order_of_use(columns: IntArray, n_columns: int, *, compiled: bool = False) -> tuple[IntArray, IntArray]:
+    """List columns, each once, in the order of first use, and where in the list each is; at a cost of those given.
+
+    Examples
+    --------
+    >>> in_order_of_use(np.array([7, 2, 7, 5]), 10)
+    (array([7, 2, 5]), array([0, 1, 0, 2]))
+    """
+    if compiled:
+        found: tuple[IntArray, IntArray] = block_loops.in_order_of_use(columns, n_columns)
+        return found
+    kind, n = columns.dtype, len(columns)
+    first_use = np.empty(n_columns, kind)
+    # Backwards, so that of several entries of a column the first one stays.
+    first_use[columns[::-1]] = np.arange(n - 1, -1, -1, dtype=kind)
+    of_entries = first_use[columns]
+    is_first = of_entries == np.arange(n, dtype=kind)
+    return columns[is_first], (np.cumsum(is_first, dtype=kind) - 1)[of_entries]

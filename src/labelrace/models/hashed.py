@@ -393,7 +393,7 @@ class HashedRACEClassifier(OnlineClassifier):
     alpha : float or "auto", default="auto"
         Penalty of the learners; "auto" is the best of a grid on the first rows.
     n_random_features : int, default=128
-        Random features of dense data.
+        Random features of dense data; none where the first rows are clearly better predicted without them.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the random features.
 

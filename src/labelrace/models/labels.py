@@ -152,12 +152,7 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
         hint = "To name labels, give a set of names for each row; missing labels are NaN in a matrix."
         if Y.dtype.kind not in "OUS":
             hint = f"Only binary classification is supported, of each label by itself, got type {type_of_target(Y)}."
-        others = [row for row, given in enumerate(Y) if not isinstance(given, (set, frozenset, list, tuple))]
-        if 0 < len(others) < len(Y):
-            raise ValueError(
-                f"y must have a set of names for each row, got {Y[others[0]]!r:.80} in row {others[0]}: leave out rows "
-                "whose labels are not known."
-            )
+        _refuse_rows_without_a_set(Y)
         raise ValueError(f"y must have two dimensions, {_TWO}, got 1. {hint} For a single label use y.reshape(-1, 1).")
     if Y.ndim != 2:
         raise ValueError(f"y must have two dimensions, {_TWO}, got {Y.ndim}.")
@@ -172,6 +167,16 @@ def _dense_labels(Y: Any, allow_missing: bool) -> FloatArray:
     if Y.dtype.kind != "b":
         _refuse_values(Y, allow_missing)
     return Y.astype(np.float64)
+
+
+def _refuse_rows_without_a_set(Y: Array) -> None:
+    """Name the first row that has no set of names, where others have one."""
+    others = [row for row, given in enumerate(Y) if not isinstance(given, (set, frozenset, list, tuple))]
+    if 0 < len(others) < len(Y):
+        raise ValueError(
+            f"y must have a set of names for each row, got {Y[others[0]]!r:.80} in row {others[0]}: leave out rows "
+            "whose labels are not known."
+        )
 
 
 def _refuse_kind(dtype: Any) -> None:

@@ -219,13 +219,10 @@ def _warn_of_other_separators(sets: TagSets) -> None:
     """Warn where many rows have tags that look like several: such tags are kept as they are."""
     tagged = [tags for tags in sets if tags]
     for sign in _SPLITTING:
-        joint = [tag for tags in tagged for tag in tags if sign in tag]
-        if len(joint) > _MANY_JOINT * len(tagged):
-            warnings.warn(
-                f"Many tags hold {sign!r}, such as {joint[0][:40]!r}: give the separator if it is one.",
-                UserWarning,
-                stacklevel=2,
-            )
+        if sum(sign in tag for tags in tagged for tag in tags) > _MANY_JOINT * len(tagged):
+            # Without an example, so that it is shown once and not for every batch.
+            text = f"Many tags hold {sign!r}: give the separator if it separates tags."
+            warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
