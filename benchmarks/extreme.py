@@ -42,7 +42,7 @@ import pyarrow.csv
 import scipy.sparse
 
 import labelrace
-from labelrace.core import compiled
+from labelrace.base import compiled
 from labelrace.experiments.extreme import zipf_stream
 
 BATCH, ROWS, ROWS_BESIDE = 500, 6000, 50_500

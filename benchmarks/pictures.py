@@ -15,7 +15,7 @@ import numpy as np
 
 import labelrace
 from labelrace import LabelRaceClassifier
-from labelrace.files import write_whole
+from labelrace.base.files import write_whole
 from labelrace.measures import calibration, evaluate
 from labelrace.report.figures import MUTED, as_file, color, new_figure, styled
 from labelrace.streams.synthetic import SyntheticStream

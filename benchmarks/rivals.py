@@ -23,8 +23,8 @@ import scipy.linalg
 import scipy.sparse
 
 import labelrace
-from labelrace.core.linalg import top_eigenpairs
-from labelrace.core.sums import Sums
+from labelrace.base.linalg import top_eigenpairs
+from labelrace.learners.sums import Sums
 from labelrace.streams.catalog import find_dataset
 from labelrace.typing import AnyMatrix
 

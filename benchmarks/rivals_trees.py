@@ -26,8 +26,8 @@ import scipy.sparse
 from shapes import SHAPES
 
 import labelrace
-from labelrace.learners import neighbours
-from labelrace.learners.columns import dense
+from labelrace.learners.design import dense
+from labelrace.related.neighbours import neighbours
 from labelrace.streams.dataset import Batch
 from labelrace.streams.synthetic import SyntheticStream
 

@@ -28,11 +28,12 @@ from rich.progress import Progress
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, HashedRACEClassifier, LabelRaceClassifier, RACEClassifier
-from labelrace.core import monitoring, thresholds
+from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import thresholds
 from labelrace.experiments.datasets import find_datasets
-from labelrace.learners import rls, steps, warm_up
-from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
+from labelrace.linear import rls, steps, warm_up
 from labelrace.measures import evaluate
 
 MEASURES = ("example_accuracy", "example_f1", "hamming_loss", "macro_f1", "micro_f1")

@@ -28,7 +28,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
 import labelrace
-from labelrace.core import compiled
+from labelrace.base import compiled
 from labelrace.measures import evaluate
 from labelrace.streams.catalog import find_dataset
 from labelrace.typing import AnyMatrix

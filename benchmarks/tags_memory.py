@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
 import labelrace
-from labelrace.tagger import file_tables, tagged_dataset
+from labelrace.tables import file_tables, tagged_dataset
 
 WORDS, TAGS, LENGTH = 2**18, 700, 100
 LIMITS = {"megabytes": 100.0, "seconds": 0.5, "ratio": 4.0}

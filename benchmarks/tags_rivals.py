@@ -35,7 +35,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import normalize
 
 import labelrace
-from labelrace.features.text import strip_html
+from labelrace.tables.text import strip_html
 from labelrace.typing import Array, FloatArray, SparseMatrix
 
 BATCH = 500

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import labelrace
-from labelrace.tagger import file_tables
+from labelrace.tables import file_tables
 
 
 def walk(path: Path, n_rows: int = 15_404) -> labelrace.Tagger:

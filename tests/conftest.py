@@ -23,6 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Below what NumPy reads from the environment, as they import it.
+from helpers.banks import *  # noqa: E402, F403
+from helpers.models import *  # noqa: E402, F403
+
+
 @pytest.fixture(autouse=True)
 def settings_of_numpy() -> Iterator[None]:
     """Restore what NumPy warns of: an interrupt at the end of a block that has settings of its own leaves those."""

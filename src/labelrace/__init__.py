@@ -9,81 +9,81 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelrace.models.adagrad import AdaGradClassifier as AdaGradClassifier
-    from labelrace.models.arow import AROWClassifier as AROWClassifier
-    from labelrace.models.bmad import BMaDClassifier as BMaDClassifier
-    from labelrace.models.chains import ClassifierChainsClassifier as ClassifierChainsClassifier
-    from labelrace.models.cl import CompressedLabelingClassifier as CompressedLabelingClassifier
-    from labelrace.models.constant import ConstantClassifier as ConstantClassifier
-    from labelrace.models.cplst import CPLSTClassifier as CPLSTClassifier
-    from labelrace.models.cs import CompressedSensingClassifier as CompressedSensingClassifier
-    from labelrace.models.cssp import CSSPClassifier as CSSPClassifier
-    from labelrace.models.default import LabelRaceClassifier as LabelRaceClassifier
-    from labelrace.models.delayed import DelayedLabels as DelayedLabels
-    from labelrace.models.eaht import EaHTClassifier as EaHTClassifier
-    from labelrace.models.faie import FaIEClassifier as FaIEClassifier
-    from labelrace.models.hashed import HashedRACEClassifier as HashedRACEClassifier
-    from labelrace.models.isoup import ISOUPTreeClassifier as ISOUPTreeClassifier
-    from labelrace.models.kcca import KCCAClassifier as KCCAClassifier
-    from labelrace.models.maniac import MANIACClassifier as MANIACClassifier
-    from labelrace.models.mbr import MBRClassifier as MBRClassifier
-    from labelrace.models.mbr_chunks import MBRChunksClassifier as MBRChunksClassifier
-    from labelrace.models.mlht import MLHTClassifier as MLHTClassifier
-    from labelrace.models.mlknn import MLkNNClassifier as MLkNNClassifier
-    from labelrace.models.moplms import MOPLMSClassifier as MOPLMSClassifier
-    from labelrace.models.mwc import MWCClassifier as MWCClassifier
-    from labelrace.models.persistence import load as load
-    from labelrace.models.plst import PLSTClassifier as PLSTClassifier
-    from labelrace.models.race import OfflineRACEClassifier as OfflineRACEClassifier
-    from labelrace.models.race import RACEClassifier as RACEClassifier
-    from labelrace.models.rbm import RBMClassifier as RBMClassifier
-    from labelrace.models.registry import make_model as make_model
-    from labelrace.models.registry import model_names as model_names
-    from labelrace.models.registry import register_model as register_model
-    from labelrace.models.relevance import BinaryRelevanceClassifier as BinaryRelevanceClassifier
-    from labelrace.models.ridge import RidgeClassifier as RidgeClassifier
+    from labelrace.base.registry import make_model as make_model
+    from labelrace.base.registry import model_names as model_names
+    from labelrace.base.registry import register_model as register_model
+    from labelrace.base.state_file import load as load
+    from labelrace.delayed import DelayedLabels as DelayedLabels
+    from labelrace.extreme.classifier import HashedRACEClassifier as HashedRACEClassifier
+    from labelrace.linear.classifier import LabelRaceClassifier as LabelRaceClassifier
+    from labelrace.race.classifier import OfflineRACEClassifier as OfflineRACEClassifier
+    from labelrace.race.classifier import RACEClassifier as RACEClassifier
+    from labelrace.related.chains import ClassifierChainsClassifier as ClassifierChainsClassifier
+    from labelrace.related.compression.bmad import BMaDClassifier as BMaDClassifier
+    from labelrace.related.compression.cl import CompressedLabelingClassifier as CompressedLabelingClassifier
+    from labelrace.related.compression.cplst import CPLSTClassifier as CPLSTClassifier
+    from labelrace.related.compression.cs import CompressedSensingClassifier as CompressedSensingClassifier
+    from labelrace.related.compression.cssp import CSSPClassifier as CSSPClassifier
+    from labelrace.related.compression.faie import FaIEClassifier as FaIEClassifier
+    from labelrace.related.compression.kcca import KCCAClassifier as KCCAClassifier
+    from labelrace.related.compression.maniac import MANIACClassifier as MANIACClassifier
+    from labelrace.related.compression.moplms import MOPLMSClassifier as MOPLMSClassifier
+    from labelrace.related.compression.plst import PLSTClassifier as PLSTClassifier
+    from labelrace.related.compression.ridge import RidgeClassifier as RidgeClassifier
+    from labelrace.related.constant import ConstantClassifier as ConstantClassifier
+    from labelrace.related.linear.adagrad import AdaGradClassifier as AdaGradClassifier
+    from labelrace.related.linear.arow import AROWClassifier as AROWClassifier
+    from labelrace.related.mbr import MBRClassifier as MBRClassifier
+    from labelrace.related.mbr_chunks import MBRChunksClassifier as MBRChunksClassifier
+    from labelrace.related.neighbours.mlknn import MLkNNClassifier as MLkNNClassifier
+    from labelrace.related.neighbours.mwc import MWCClassifier as MWCClassifier
+    from labelrace.related.rbm import RBMClassifier as RBMClassifier
+    from labelrace.related.relevance import BinaryRelevanceClassifier as BinaryRelevanceClassifier
+    from labelrace.related.trees.eaht import EaHTClassifier as EaHTClassifier
+    from labelrace.related.trees.isoup import ISOUPTreeClassifier as ISOUPTreeClassifier
+    from labelrace.related.trees.mlht import MLHTClassifier as MLHTClassifier
     from labelrace.streams import load_dataset as load_dataset
-    from labelrace.tagger import Tagger as Tagger
+    from labelrace.tables import Tagger as Tagger
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
 _HOMES = {
-    "AROWClassifier": "labelrace.models.arow",
-    "AdaGradClassifier": "labelrace.models.adagrad",
-    "BMaDClassifier": "labelrace.models.bmad",
-    "BinaryRelevanceClassifier": "labelrace.models.relevance",
-    "CPLSTClassifier": "labelrace.models.cplst",
-    "CSSPClassifier": "labelrace.models.cssp",
-    "ClassifierChainsClassifier": "labelrace.models.chains",
-    "CompressedLabelingClassifier": "labelrace.models.cl",
-    "CompressedSensingClassifier": "labelrace.models.cs",
-    "ConstantClassifier": "labelrace.models.constant",
-    "DelayedLabels": "labelrace.models.delayed",
-    "EaHTClassifier": "labelrace.models.eaht",
-    "FaIEClassifier": "labelrace.models.faie",
-    "HashedRACEClassifier": "labelrace.models.hashed",
-    "ISOUPTreeClassifier": "labelrace.models.isoup",
-    "KCCAClassifier": "labelrace.models.kcca",
-    "LabelRaceClassifier": "labelrace.models.default",
-    "MANIACClassifier": "labelrace.models.maniac",
-    "MBRChunksClassifier": "labelrace.models.mbr_chunks",
-    "MBRClassifier": "labelrace.models.mbr",
-    "MLHTClassifier": "labelrace.models.mlht",
-    "MLkNNClassifier": "labelrace.models.mlknn",
-    "MOPLMSClassifier": "labelrace.models.moplms",
-    "MWCClassifier": "labelrace.models.mwc",
-    "OfflineRACEClassifier": "labelrace.models.race",
-    "PLSTClassifier": "labelrace.models.plst",
-    "RACEClassifier": "labelrace.models.race",
-    "RBMClassifier": "labelrace.models.rbm",
-    "RidgeClassifier": "labelrace.models.ridge",
-    "Tagger": "labelrace.tagger",
-    "load": "labelrace.models.persistence",
+    "AROWClassifier": "labelrace.related.linear.arow",
+    "AdaGradClassifier": "labelrace.related.linear.adagrad",
+    "BMaDClassifier": "labelrace.related.compression.bmad",
+    "BinaryRelevanceClassifier": "labelrace.related.relevance",
+    "CPLSTClassifier": "labelrace.related.compression.cplst",
+    "CSSPClassifier": "labelrace.related.compression.cssp",
+    "ClassifierChainsClassifier": "labelrace.related.chains",
+    "CompressedLabelingClassifier": "labelrace.related.compression.cl",
+    "CompressedSensingClassifier": "labelrace.related.compression.cs",
+    "ConstantClassifier": "labelrace.related.constant",
+    "DelayedLabels": "labelrace.delayed",
+    "EaHTClassifier": "labelrace.related.trees.eaht",
+    "FaIEClassifier": "labelrace.related.compression.faie",
+    "HashedRACEClassifier": "labelrace.extreme.classifier",
+    "ISOUPTreeClassifier": "labelrace.related.trees.isoup",
+    "KCCAClassifier": "labelrace.related.compression.kcca",
+    "LabelRaceClassifier": "labelrace.linear.classifier",
+    "MANIACClassifier": "labelrace.related.compression.maniac",
+    "MBRChunksClassifier": "labelrace.related.mbr_chunks",
+    "MBRClassifier": "labelrace.related.mbr",
+    "MLHTClassifier": "labelrace.related.trees.mlht",
+    "MLkNNClassifier": "labelrace.related.neighbours.mlknn",
+    "MOPLMSClassifier": "labelrace.related.compression.moplms",
+    "MWCClassifier": "labelrace.related.neighbours.mwc",
+    "OfflineRACEClassifier": "labelrace.race.classifier",
+    "PLSTClassifier": "labelrace.related.compression.plst",
+    "RACEClassifier": "labelrace.race.classifier",
+    "RBMClassifier": "labelrace.related.rbm",
+    "RidgeClassifier": "labelrace.related.compression.ridge",
+    "Tagger": "labelrace.tables",
+    "load": "labelrace.base.state_file",
     "load_dataset": "labelrace.streams",
-    "make_model": "labelrace.models.registry",
-    "model_names": "labelrace.models.registry",
-    "register_model": "labelrace.models.registry",
+    "make_model": "labelrace.base.registry",
+    "model_names": "labelrace.base.registry",
+    "register_model": "labelrace.base.registry",
 }
 __all__ = sorted([*_HOMES, "__version__"])
 

@@ -32,7 +32,7 @@ class GrowthError(LabelraceError, ValueError):
 
 
 class LimitError(DataFormatError):
-    """Something from outside is larger than what is given memory without being told so; see `labelrace.limits`."""
+    """Something from outside is larger than what is given memory without being told so; see `labelrace.base.limits`."""
 
 
 class MergeError(LabelraceError, ValueError):

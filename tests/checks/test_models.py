@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelrace import RACEClassifier, checks
-from labelrace.models.registry import make_model, model_names
+from labelrace.base.registry import make_model, model_names
 
 
 class Reordered(np.random.Generator):

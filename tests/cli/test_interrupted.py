@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import labelrace
+from labelrace.base.estimator import OnlineClassifier
 from labelrace.evaluation import read_run
-from labelrace.models.base import OnlineClassifier
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="the system has no process groups")
 

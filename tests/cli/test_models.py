@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labelrace.models.registry import GROUPS, model_group, model_names
+from labelrace.base.registry import GROUPS, model_group, model_names
 
 
 def test_models_are_listed_by_group(works):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import labelrace
 from labelrace.cli.main import app
 from labelrace.distributed import fitting
-from labelrace.streams.texts import demo_tickets
+from labelrace.streams.demo import demo_tickets
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

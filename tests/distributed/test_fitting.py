@@ -15,8 +15,8 @@ from labelrace.distributed.sources import FilePiece, pieces_of
 from labelrace.exceptions import DataFormatError, DistributedError, MergeError
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate as measured
+from labelrace.streams.demo import demo_tickets
 from labelrace.streams.synthetic import SyntheticStream
-from labelrace.streams.texts import demo_tickets
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

@@ -24,8 +24,8 @@ from labelrace.distributed import cluster, fit
 from labelrace.distributed.cluster import connected
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.exceptions import DataFormatError, DistributedError
+from labelrace.streams.demo import demo_tickets
 from labelrace.streams.synthetic import SyntheticStream
-from labelrace.streams.texts import demo_tickets
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 import labelrace
 from labelrace.distributed import fit
 from labelrace.exceptions import MergeError
-from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.streams.synthetic import SyntheticStream
 
 

@@ -13,8 +13,8 @@ from documents import ROOT, read_blocks
 from sklearn.utils.estimator_checks import check_estimator
 
 import labelrace
+from labelrace.base import registry
 from labelrace.checks import check_model
-from labelrace.models import registry
 
 # tests/models/test_checks.py gives the reasons.
 NOT_FOR_LABELS = (

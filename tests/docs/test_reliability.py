@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labelrace import limits
+from labelrace.base import limits
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")

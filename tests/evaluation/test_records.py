@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from labelrace import files
+from labelrace.base import files
 from labelrace.evaluation import read_run
 from labelrace.evaluation.records import appending, locked, open_folder, rewrite_records, write_manifest
 from labelrace.exceptions import DataFormatError

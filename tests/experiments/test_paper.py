@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 import labelrace
+from labelrace.base.estimator import OnlineClassifier
 from labelrace.cli.bench import app
 from labelrace.experiments import run_paper
 from labelrace.experiments.datasets import counted
 from labelrace.experiments.paper import HOLDOUT, compare, make_plan
 from labelrace.experiments.plan import run_plan
-from labelrace.models.base import OnlineClassifier
 from labelrace.report import summarize
 from labelrace.streams.synthetic import like
 

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 
 import labelrace
+from labelrace.base.registry import model_names
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.paper import RELATED, TABLES
 from labelrace.experiments.plan import Part, cost_of, possible, within
-from labelrace.models.registry import model_names
 
 
 def plan(source, *names):

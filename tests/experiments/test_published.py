@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from labelrace.base.registry import model_names
 from labelrace.evaluation import is_loss, rank
 from labelrace.experiments.paper import BASELINES, HOLDOUT, VARIANTS
 from labelrace.experiments.published import (
@@ -15,7 +16,6 @@ from labelrace.experiments.published import (
     rerun,
 )
 from labelrace.measures import PAPER_MEASURES, measure_names
-from labelrace.models.registry import model_names
 
 ONLINE = ("race-cls-adaptive", "race-reg-fixed", *BASELINES)
 

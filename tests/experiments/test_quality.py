@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 import labelrace
+from labelrace.base.estimator import OnlineClassifier
 from labelrace.cli.bench import app
 from labelrace.evaluation import averages, prequential, read_run
 from labelrace.experiments import quality_document, run_quality
@@ -21,7 +22,6 @@ from labelrace.experiments.datasets import DRIFTS, drifting_streams, find_datase
 from labelrace.experiments.quality import MEASURES, REFERENCE, quality_models
 from labelrace.experiments.ranking import CALIBRATION, OVERALL
 from labelrace.measures import PAPER_MEASURES, expected_calibration_error
-from labelrace.models.base import OnlineClassifier
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
 from labelrace.report.write import print_document, write_document

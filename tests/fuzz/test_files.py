@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labelrace
+from labelrace.base import model_file
 from labelrace.evaluation import read_run
 from labelrace.evaluation.records import appending, write_manifest
 from labelrace.exceptions import DataFormatError, DivergenceWarning, LabelraceError, ModelFileError
-from labelrace.models import model_file
 
 EXAMPLES = 8 * int(os.environ.get("LABELRACE_FUZZ", "2"))
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import pytest
 import safetensors.numpy
 
 import labelrace
+from labelrace.base import model_file
 from labelrace.exceptions import DivergenceError, DivergenceWarning, ModelFileError
-from labelrace.models import model_file
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), (RNG.random((40, 5)) < 0.3).astype(float)

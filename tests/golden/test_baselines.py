@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labelrace
-from labelrace.learners.columns import dense
+from labelrace.learners.design import dense
 
 RUNS = [
     "synthetic-binary_w50",

@@ -26,14 +26,14 @@ from labelrace import (
     PLSTClassifier,
     RidgeClassifier,
 )
-from labelrace.core.linalg import right_singular, top_eigenpairs
-from labelrace.learners import columns
-from labelrace.learners.naive_bayes import NaiveBayes
-from labelrace.models import bmad, faie
-from labelrace.models.cl import distil
-from labelrace.models.cs import matching_pursuit
-from labelrace.models.inputs import categorical_values
-from labelrace.models.moplms import landmark_weights
+from labelrace.base.linalg import right_singular, top_eigenpairs
+from labelrace.base.validation import categorical_values
+from labelrace.learners import design as columns
+from labelrace.learners.naive_bayes.bank import NaiveBayes
+from labelrace.related.compression import bmad, faie
+from labelrace.related.compression.cl import distil
+from labelrace.related.compression.cs import matching_pursuit
+from labelrace.related.compression.moplms import landmark_weights
 
 CLASSES = {"plst": PLSTClassifier, "cplst": CPLSTClassifier, "faie": FaIEClassifier, "cssp": CSSPClassifier}
 SETTINGS = [("emotions", 3), ("emotions", 5), ("CAL500", 8), ("CAL500", 60), ("enron", 6), ("enron", 20)]

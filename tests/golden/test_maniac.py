@@ -7,7 +7,7 @@ import pytest
 
 from labelrace import MANIACClassifier
 from labelrace.measures import evaluate
-from labelrace.models.maniac import layer_sizes, outputs, trained
+from labelrace.related.compression.maniac import layer_sizes, outputs, trained
 
 
 @pytest.fixture

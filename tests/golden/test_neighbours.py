@@ -7,8 +7,8 @@ import pytest
 
 import labelrace
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
-from labelrace.learners.columns import dense
-from labelrace.learners.neighbours import nearest, points, squared_distances
+from labelrace.learners.design import dense
+from labelrace.related.neighbours.neighbours import nearest, points, squared_distances
 
 DATASETS = ["emotions", "CAL500", "enron"]
 # Reference scores that were rounded to save room.

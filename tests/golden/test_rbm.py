@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelrace.models.rbm import hidden, trained
+from labelrace.related.rbm import hidden, trained
 
 
 def test_a_machine(rival):

@@ -7,10 +7,10 @@ import pytest
 
 import labelrace
 from labelrace import EaHTClassifier, ISOUPTreeClassifier, MLHTClassifier
-from labelrace.learners.columns import dense
+from labelrace.learners.design import dense
 from labelrace.measures import evaluate
-from labelrace.models.isoup import ISOUPTree
-from labelrace.models.mlht import HoeffdingTree
+from labelrace.related.trees.isoup import ISOUPTree
+from labelrace.related.trees.mlht import HoeffdingTree
 
 EAGER = {"grace_period": 100, "delta": 0.05, "tau": 0.2}
 MLHT = {

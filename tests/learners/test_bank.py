@@ -8,10 +8,10 @@ import scipy.sparse
 from sklearn.linear_model import SGDClassifier
 
 from labelrace.learners.adapter import Adapter
-from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.linear.rls import RLS
 from labelrace.typing import Array, BoolArray, FloatArray, IntArray
 
 BANKS = {

@@ -13,7 +13,7 @@ from sklearn.linear_model import Perceptron
 
 from labelrace.exceptions import GrowthError
 from labelrace.learners.adapter import Adapter
-from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import interrupts
 from sklearn.linear_model import Perceptron
 
 import labelrace
@@ -24,10 +23,6 @@ river = pytest.importorskip("river", reason="the extra 'river' is not installed"
 from river import checks, compose, evaluate, metrics, preprocessing  # noqa: E402
 
 from labelrace.river import RiverClassifier  # noqa: E402
-
-spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).parents[1] / "models" / "interrupts.py")
-interrupts = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(interrupts)
 
 ONLINE = labelrace.model_names(online=True)
 FEATURES = [f"f{i}" for i in range(6)]
@@ -217,7 +212,7 @@ def test_a_model_that_cannot_grow_says_so_at_once(stream):
 
 
 def test_a_label_too_many_is_refused_at_once(stream, monkeypatch):
-    monkeypatch.setattr("labelrace.core.algorithm._MOST_PAIRED", 5)
+    monkeypatch.setattr("labelrace.base.algorithm._MOST_PAIRED", 5)
     model = taught(stream[:16], "occ")
     with pytest.raises(ValueError, match="use at most 5"):
         model.learn_one(stream[0][0], {"a", "new"})
@@ -445,7 +440,7 @@ def test_works_at_the_end_of_a_pipeline(stream):
 
 
 def test_river_is_imported_here_only_and_without_it_the_error_names_the_extra():
-    before = "import sys, labelrace.models.registry, labelrace.evaluation; assert 'river' not in sys.modules"
+    before = "import sys, labelrace.base.registry, labelrace.evaluation; assert 'river' not in sys.modules"
     code = f"{before}; sys.modules['river'] = None; import labelrace.river"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'labelrace[river]'" in run.stderr

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
+from labelrace.base.files import whole_file
 from labelrace.exceptions import DataFormatError
-from labelrace.files import whole_file
 from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
-from labelrace.streams.load import FORMATS
+from labelrace.streams.open import FORMATS
 
 WRITTEN = [suffix for suffix, form in FORMATS.items() if form.write]
 NAMED = [".arff", ".csv", ".tsv", ".jsonl", ".parquet", ".feather"]

@@ -11,6 +11,7 @@ from unittest import SkipTest
 import numpy as np
 import scipy.sparse
 
+from labelrace.base import state_file as persistence
 from labelrace.checks.model_under_test import (
     Batch,
     ModelUnderTest,
@@ -23,7 +24,6 @@ from labelrace.checks.model_under_test import (
     results,
     sample,
 )
-from labelrace.models import persistence
 from labelrace.typing import Array
 
 

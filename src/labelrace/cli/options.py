@@ -15,7 +15,7 @@ from labelrace.exceptions import DataFormatError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import ModelSpec
-    from labelrace.tagger import Tagger
+    from labelrace.tables import Tagger
 
 # The formats of `labelrace report`: labelrace.report.FORMATS, without importing it for a help text.
 REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
@@ -105,7 +105,7 @@ class TagOptions(NamedTuple):
 
     def tagger(self, **parameters: Any) -> Tagger:
         """Make a tagger for the table."""
-        from labelrace.tagger import Tagger
+        from labelrace.tables import Tagger
 
         tags = self.tags[0] if len(self.tags) == 1 else self.tags
         if self.untagged is not None:

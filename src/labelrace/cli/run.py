@@ -74,9 +74,9 @@ def run(
     labelrace run --model race --model fast=race --set fast.half_life=500
     """
     with _no_collection():
+        from labelrace.base.registry import is_online, model_group, model_names
         from labelrace.cli.progress import run_bars
         from labelrace.evaluation import run as evaluate_models
-        from labelrace.models.registry import is_online, model_group, model_names
         from labelrace.report import print_report, summarize, write_report
 
     if resume and out is None:
@@ -156,7 +156,7 @@ def list_models() -> None:
 
     [dim]Example:[/dim] labelrace models
     """
-    from labelrace.models.registry import GROUPS, describe_model, is_online, model_group, model_names
+    from labelrace.base.registry import GROUPS, describe_model, is_online, model_group, model_names
 
     names, console = model_names(), Console()
     width = max(map(len, names))
@@ -202,8 +202,8 @@ def _performer(scheduler: str | None) -> Iterator[Any]:
 
 def _demo(batch_size: int) -> Any:
     """Generate tickets with tags, whose words drift, and turn them into numbers."""
-    from labelrace.streams.texts import demo_tickets
-    from labelrace.tagger import Tagger, tagged_dataset
+    from labelrace.streams.demo import demo_tickets
+    from labelrace.tables import Tagger, tagged_dataset
 
     data, _ = tagged_dataset(Tagger("tags", batch_size=batch_size), demo_tickets())
     return replace(data, name="synthetic tickets")
@@ -211,7 +211,7 @@ def _demo(batch_size: int) -> Any:
 
 def _tagged(source: str, table: options.TagOptions, batch_size: int) -> Any:
     """Read a table with tags; print the kinds of its columns and how long the features took."""
-    from labelrace.tagger import tagged_dataset
+    from labelrace.tables import tagged_dataset
 
     data, features = tagged_dataset(table.tagger(batch_size=batch_size), source, table.delimiter)
     told = "; ".join(f"{column.name}: {column}" for column in features.columns_)

@@ -69,7 +69,7 @@ def shared_predictions(
     from labelrace.distributed.cluster import connected
     from labelrace.distributed.predicting import predict_pieces
     from labelrace.distributed.sources import pieces_of
-    from labelrace.tagger import Tagger
+    from labelrace.tables import Tagger
 
     if source == "-":
         raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
@@ -88,7 +88,7 @@ def _rows(top: int | None, as_csv: bool, model: Any, piece: Any, batch_size: int
     """Predict the rows of a piece; runs on a worker."""
     from labelrace.cli import tagging, train
     from labelrace.distributed.sources import read_batches
-    from labelrace.tagger import Tagger
+    from labelrace.tables import Tagger
 
     is_tagger = isinstance(model, Tagger)
     batches = read_batches(piece, batch_size, as_tables=is_tagger, labels=labels)

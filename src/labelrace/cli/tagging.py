@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labelrace.base.files import check_target
+from labelrace.base.limits import LINE
 from labelrace.cli import options
 from labelrace.cli.progress import check_learned, learn_batches
-from labelrace.files import check_target
-from labelrace.limits import LINE
 
 if TYPE_CHECKING:
-    from labelrace.features.cells import Table
-    from labelrace.tagger import TagCounts, Tagger
+    from labelrace.tables import TagCounts, Tagger
+    from labelrace.tables.cells import Table
 
 TaggerFile = Annotated[Path, options.argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 
@@ -31,7 +31,7 @@ _LISTED = 5
 
 def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
     """Yield the rows of a file or of standard input."""
-    from labelrace.tagger import batches_of, file_tables, text_tables
+    from labelrace.tables import batches_of, file_tables, text_tables
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
@@ -73,7 +73,7 @@ def train_tagger(
     scheduler: str | None,
 ) -> None:
     """Learn a table with tags, print the kinds of its columns, and save the tagger."""
-    from labelrace.models.registry import make_model
+    from labelrace.base.registry import make_model
 
     chosen = options.as_parameters(parameters)
     learner = make_model(model, **chosen) if chosen else model
@@ -177,8 +177,8 @@ def predictions(
     tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its identifiers, tags and their probabilities."""
-    from labelrace.features.cells import as_texts
-    from labelrace.tagger import joined
+    from labelrace.tables import joined
+    from labelrace.tables.cells import as_texts
 
     known = [column.name for column in tagger.columns_ if column.kind == "identifier"]
     name, first = tagger.tags if isinstance(tagger.tags, str) else "tags", 0

@@ -14,9 +14,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from labelrace.base.files import check_target, whole_file
 from labelrace.cli import options, tagging
 from labelrace.cli.progress import check_learned, learn_batches
-from labelrace.files import check_target, whole_file
 
 
 @options.takes_tags
@@ -58,18 +58,18 @@ def train(
         tagging.train_tagger(source, out, table, model, parameters, batch_size, seed, workers, scheduler)
         return
     if workers is not None or scheduler is not None:
+        from labelrace.base.registry import make_model
         from labelrace.cli.sharing import train_shared
-        from labelrace.models.registry import make_model
 
         shared = make_model(model, **{"random_state": seed, **options.as_parameters(parameters)})
         told = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
         typer.echo(told)
         return
-    from labelrace.cli.rows import source_of
+    from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
-    from labelrace.models.registry import is_online
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
+    from labelrace.streams.rows import source_of
 
     stream = open_stream(source, options.as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
@@ -127,7 +127,7 @@ def predict(
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     import labelrace
-    from labelrace.cli.rows import file_rows, known_features, text_rows
+    from labelrace.streams.rows import file_rows, known_features, text_rows
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")

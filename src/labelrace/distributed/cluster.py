@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import labelrace
-from labelrace import parameters
+from labelrace.base import parameters
 from labelrace.evaluation.workers import default_jobs
 from labelrace.exceptions import DistributedError
 

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-from labelrace import parameters
+from labelrace.base import parameters
 from labelrace.distributed import label_learning, learning
 from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
 from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
 from labelrace.exceptions import DistributedError
 from labelrace.streams.dataset import row_count
-from labelrace.tagger import Tagger
+from labelrace.tables import Tagger
 
 # Rounds of the default, and shares of a round: see the curve in docs/scale.md.
 ROUNDS = 24

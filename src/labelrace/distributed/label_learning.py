@@ -1,7 +1,7 @@
 """Shares of labels: every share reads all rows and learns them for some of the labels; the result is that of one pass.
 
 The pieces of a source, in their order, are cut into rounds. In each, the shares learn on from where they were; what
-couples the labels (`labelrace.models.label_shards`) is decided at the end of the round from what all have returned. If
+couples the labels (`labelrace.merging.label_shards`) is decided at the end of the round from what all have returned. If
 that shows a drift that nobody knew of, the round is learned again, from its start, with what is known now.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
-from labelrace.core import monitoring
+from labelrace.decisions import monitor as monitoring
 from labelrace.distributed import learning
 from labelrace.distributed.learning import Begun, Joined, Settings
-from labelrace.models import label_shards
-from labelrace.models.label_shards import Monitored, Part, Watched
+from labelrace.merging import label_shards
+from labelrace.merging.label_shards import Monitored, Part, Watched
 from labelrace.streams.dataset import row_count
 
 

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse
 
-from labelrace.core import linalg
+from labelrace.base import linalg
+from labelrace.base.names import NamedRows
 from labelrace.distributed.sources import read_batches
-from labelrace.features.cells import Table, stacked
-from labelrace.models import shards
-from labelrace.models.naming import NamedRows
+from labelrace.merging import shards
 from labelrace.streams.dataset import row_count
-from labelrace.tagger import Tagger, merging
-from labelrace.tagger.state import f1
+from labelrace.tables import Tagger, merging
+from labelrace.tables.cells import Table, stacked
+from labelrace.tables.state import f1
 from labelrace.typing import IntArray
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from labelrace.base.files import whole_file
 from labelrace.distributed import learning
 from labelrace.distributed.cluster import connected, engine, sent
 from labelrace.distributed.sources import pieces_of, read_batches
-from labelrace.files import whole_file
-from labelrace.tagger import Tagger
+from labelrace.tables import Tagger
 
 
 def predict(

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labelrace.exceptions import DataFormatError
-from labelrace.features.cells import Table, read_table
 from labelrace.streams.dataset import row_count
+from labelrace.tables.cells import Table, read_table
 
 # Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
 _WANTED = 192
@@ -189,7 +189,7 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
 def _opened(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str], Iterator[Any]]:
     """Open a file: the labels' names, none for tables, and an iterator of its batches."""
     if as_tables:
-        from labelrace.tagger import file_tables
+        from labelrace.tables import file_tables
 
         return [], iter(file_tables(path, size))
     from labelrace.streams import open_stream
@@ -264,7 +264,7 @@ def _tables(piece: FilePiece, size: int) -> Iterator[Any]:
 
 def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
     """Yield features and named labels of a file: files may have other labels, in another order."""
-    from labelrace.models.naming import NamedRows
+    from labelrace.base.names import NamedRows
 
     names, batches = _rows_of(piece, size, as_tables=False, labels=labels)
     for X, Y in batches:
@@ -319,7 +319,7 @@ def _cut(batch: Any, first: int, last: int) -> Any:
 def batches_of(value: Any, size: int, *, as_tables: bool) -> Iterator[Any]:
     """Yield the batches of what a piece was computed to: a table, or a pair of features and labels."""
     if as_tables:
-        from labelrace.tagger.tables import batches_of as table_batches
+        from labelrace.tables.tags import batches_of as table_batches
 
         # A partition of a bag may be any iterable of rows.
         is_table = hasattr(value, "columns") or isinstance(value, (list, tuple, dict, str, Path))

@@ -21,14 +21,15 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import clone
 
-from labelrace import __version__, parameters
+from labelrace import __version__
+from labelrace.base import parameters
+from labelrace.base.registry import make_model
 from labelrace.evaluation.checkpoint import MANY_LABELS
-from labelrace.evaluation.protocols import changed_options, check_options
+from labelrace.evaluation.prequential import changed_options, check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
 from labelrace.evaluation.workers import Progress, Task, default_jobs, perform, progress_of
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.measures.inputs import are_label_sets
-from labelrace.models.registry import make_model
 from labelrace.streams import Dataset, open_stream
 from labelrace.streams.catalog import find_dataset
 from labelrace.streams.dataset import collect

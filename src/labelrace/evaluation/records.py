@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from labelrace.base.files import remove_stale_parts, write_whole
 from labelrace.exceptions import DataFormatError
-from labelrace.files import remove_stale_parts, write_whole
 
 if sys.platform != "win32":
     import fcntl

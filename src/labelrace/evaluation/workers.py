@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace.evaluation.checkpoint import CalibrationCounts, LabelCounts
-from labelrace.evaluation.protocols import PROTOCOLS
+from labelrace.evaluation.prequential import PROTOCOLS
 from labelrace.evaluation.records import Record
 
 if TYPE_CHECKING:

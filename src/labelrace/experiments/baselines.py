@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from labelrace import parameters
-from labelrace.core import monitoring, thresholds
-from labelrace.core.monitoring import Watch
+from labelrace.base import parameters
+from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import thresholds
+from labelrace.decisions.monitor import Watch
 from labelrace.evaluation import ModelSpec
-from labelrace.learners import columns, scaling
-from labelrace.learners.scaling import ScalingState
+from labelrace.learners import design as columns
+from labelrace.linear import scaling
+from labelrace.linear.scaling import ScalingState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 # Name, class here, and the package that it needs.

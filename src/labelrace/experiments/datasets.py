@@ -10,12 +10,12 @@ from typing import NamedTuple, get_args
 import numpy as np
 import scipy.sparse
 
-from labelrace.core import label_sets
 from labelrace.exceptions import DataFormatError
 from labelrace.experiments.published import Facts, paper_datasets
+from labelrace.related.compression import label_sets
 from labelrace.streams import Stream, catalog, open_stream
 from labelrace.streams.files import plain_path
-from labelrace.streams.load import has_format
+from labelrace.streams.open import has_format
 from labelrace.streams.synthetic import Drift, SyntheticStream, like
 
 DRIFTS: tuple[Drift, ...] = get_args(Drift)

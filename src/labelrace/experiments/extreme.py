@@ -23,13 +23,13 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
+from labelrace.base.registry import make_model
 from labelrace.evaluation.checkpoint import padded
 from labelrace.experiments.baselines import row_dicts, vowpal_text
 from labelrace.experiments.datasets import Source, find_datasets
 from labelrace.experiments.plan import OnProgress, Record, Step
 from labelrace.experiments.speed import seconds_of
 from labelrace.measures import evaluate
-from labelrace.models.registry import make_model
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
 from labelrace.report.tables import Cell, Column, Group, Row, Table

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labelrace.base.registry import model_group, model_names
 from labelrace.evaluation import ModelSpec
 from labelrace.experiments.datasets import Source, counted, find_paper_datasets
 from labelrace.experiments.plan import OnProgress, Part, Record, possible, run_plan, within
@@ -24,7 +25,6 @@ from labelrace.experiments.published import (
 )
 from labelrace.experiments.ranking import OVERALL, RankTable, average_ranks
 from labelrace.measures import PAPER_MEASURES, measure_names
-from labelrace.models.registry import model_group, model_names
 from labelrace.report import Summary, summarize
 from labelrace.report.text import listing, plural
 

@@ -16,9 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from labelrace.core.sums import MOST_COLUMNS
 from labelrace.evaluation import ModelSpec, Progress, run
 from labelrace.experiments.datasets import Source
+from labelrace.learners.sums import MOST_COLUMNS
 from labelrace.report.text import listing
 
 # A line of a CSV file, with all digits.

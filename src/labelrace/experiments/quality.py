@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from labelrace.base.registry import is_online, model_names
 from labelrace.evaluation import ModelSpec, as_reliability, prequential
 from labelrace.experiments.baselines import BASELINES, JUDGE, available, best_in_hindsight, settings, spec_of
 from labelrace.experiments.datasets import Source, drifting_streams, find_datasets
@@ -23,8 +24,7 @@ from labelrace.experiments.ranking import CALIBRATION, OVERALL, RankTable, avera
 from labelrace.experiments.speed import traced_memory
 from labelrace.measures import PAPER_MEASURES
 from labelrace.measures.calibration import Reliability, merge
-from labelrace.models.race import RACEClassifier
-from labelrace.models.registry import is_online, model_names
+from labelrace.race.classifier import RACEClassifier
 from labelrace.report import summarize
 from labelrace.report.runs import Run, group_records, value_of
 from labelrace.report.text import listing, plural

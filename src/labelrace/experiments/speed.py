@@ -17,10 +17,10 @@ from sklearn.naive_bayes import BernoulliNB
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from labelrace import __version__
+from labelrace.base.registry import model_names
 from labelrace.evaluation import ModelSpec, memory_meter
 from labelrace.experiments.baselines import row_dicts
 from labelrace.experiments.plan import OnProgress, Step
-from labelrace.models.registry import model_names
 from labelrace.report.figures import Chart, Panel, Series, panels
 from labelrace.report.page import Document, Section
 from labelrace.report.tables import text_table

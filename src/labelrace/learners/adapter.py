@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from labelrace import parameters
-from labelrace.learners import columns
+from labelrace.base import parameters
+from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.naive_bayes import NaiveBayes
+from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
-from labelrace.learners.rls import RLS
 from labelrace.learners.sgd import SGD
+from labelrace.linear.rls import RLS
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.

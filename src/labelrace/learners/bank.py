@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from labelrace.core.algorithm import Algorithm
+from labelrace.base.algorithm import Algorithm
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 

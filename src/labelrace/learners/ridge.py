@@ -1,7 +1,7 @@
 """A bank of ridge regressors: all pseudo labels share ``XᵀX``.
 
-The state is the sums of `labelrace.core.sums`, without ``HᵀH``, read as `labelrace.core.regression` reads them. The
-intercept is not penalised. Exact whatever the batches, and mergeable; but the state is ``m × m`` and solving costs
+The state is the sums of `labelrace.learners.sums`, without ``HᵀH``, read as `labelrace.learners.regression` reads them.
+The intercept is not penalised. Exact whatever the batches, and mergeable; but the state is ``m × m`` and solving costs
 ``m³``, so it is for up to a few thousand features.
 """
 
@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelrace import parameters
-from labelrace.core import sums
-from labelrace.core.regression import Linear, Regression
-from labelrace.core.sums import MOST_COLUMNS, Sums, matrix_of
-from labelrace.learners import columns
+from labelrace.base import parameters
+from labelrace.learners import design as columns
+from labelrace.learners import sums
 from labelrace.learners.bank import Bank, Task
+from labelrace.learners.regression import Linear, Regression
+from labelrace.learners.sums import MOST_COLUMNS, Sums, matrix_of
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 

@@ -29,10 +29,10 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from labelrace import parameters
-from labelrace.core.linalg import bounded_product
+from labelrace.base import parameters
+from labelrace.base.linalg import bounded_product
 from labelrace.exceptions import DivergenceError, DivergenceWarning
-from labelrace.learners import columns
+from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 

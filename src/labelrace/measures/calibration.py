@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelrace import parameters
+from labelrace.base import parameters
 from labelrace.measures.inputs import as_labels_with_missing, as_probabilities
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 

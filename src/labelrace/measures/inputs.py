@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from labelrace.core.linalg import entry_rows, sparse_marks, why_malformed
+from labelrace.base.linalg import entry_rows, sparse_marks, why_malformed
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labelrace import parameters
+from labelrace.base import parameters
 from labelrace.measures.inputs import as_labels, as_top
 from labelrace.typing import AnyMatrix, FloatArray
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from labelrace.files import write_whole
+from labelrace.base.files import write_whole
 from labelrace.report.figures import as_file, can_draw
 from labelrace.report.page import Document, render_page
 from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table

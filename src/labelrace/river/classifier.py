@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from labelrace import parameters
+from labelrace.base import parameters, registry
+from labelrace.base import validation as inputs
+from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.names import NamedRows
 from labelrace.exceptions import GrowthError, LabelraceError
-from labelrace.models import inputs, registry
-from labelrace.models.base import OnlineClassifier
-from labelrace.models.naming import NamedRows
 from labelrace.river import rows
 from labelrace.river.rows import Columns, Named, Row
 from labelrace.typing import AnyMatrix, Array

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
-from labelrace.core.categorical import CategoricalMask
-from labelrace.core.linalg import sparse_marks
-from labelrace.parameters import shown
+from labelrace.base.categorical import CategoricalMask
+from labelrace.base.linalg import sparse_marks
+from labelrace.base.parameters import shown
 from labelrace.streams.arff_header import (
     Header,
     find_labels,

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import shown
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, open_data, plain_path
 from labelrace.streams.schema import LabelSource, choose_labels

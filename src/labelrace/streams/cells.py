@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyarrow import csv
 from scipy.sparse import csr_array
 
-from labelrace.files import write_whole
-from labelrace.parameters import repeated
+from labelrace.base.files import write_whole
+from labelrace.base.parameters import repeated
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, ahead, chunked, new_data, rows_in
 from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix

@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from labelrace import limits
-from labelrace.core.categorical import CategoricalMask
-from labelrace.core.linalg import stacked
-from labelrace.parameters import check_whole
+from labelrace.base import limits
+from labelrace.base.categorical import CategoricalMask
+from labelrace.base.linalg import stacked
+from labelrace.base.parameters import check_whole
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 

@@ -16,9 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
 
-from labelrace import limits
+from labelrace.base import limits
+from labelrace.base.files import whole_file
 from labelrace.exceptions import DataFormatError, LabelraceError
-from labelrace.files import whole_file
 
 Item = TypeVar("Item")
 Arguments = TypeVar("Arguments", bound=tuple[Any, ...])

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from labelrace.base.parameters import repeated, shown
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import repeated, shown
 from labelrace.streams.cells import arrow_reader
 from labelrace.streams.files import Place, byte_blocks, chunked, open_data, rows_in
-from labelrace.streams.table import Table, TableBatch, Types
+from labelrace.streams.tabular import Table, TableBatch, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.

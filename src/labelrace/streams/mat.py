@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from labelrace import limits
+from labelrace.base import limits
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Dataset, nominal_mask
 from labelrace.streams.files import MOST_COLUMNS, foreign, open_data, plain_path, read_all

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import csr_array, issparse
 
-from labelrace import limits
+from labelrace.base import limits
+from labelrace.base.files import part_folder
 from labelrace.exceptions import DataFormatError
-from labelrace.files import part_folder
 from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
 from labelrace.streams.files import foreign, new_data, plain_path, seekable_data

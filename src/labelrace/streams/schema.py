@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
+from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import shown
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import MOST_COLUMNS, plain_path
 

@@ -21,8 +21,8 @@ from typing import IO, Literal, TypeAlias, cast
 
 import numpy as np
 
+from labelrace.base.files import write_whole
 from labelrace.exceptions import DataFormatError
-from labelrace.files import write_whole
 from labelrace.streams.cells import canonical_rows, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
 from labelrace.streams.files import MOST_COLUMNS, SPARSE_BLOCK, Place, byte_blocks, new_data, open_data

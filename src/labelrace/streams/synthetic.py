@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import ndtri, softmax
 
-from labelrace.core.categorical import CategoricalMask
-from labelrace.parameters import check_choice, check_whole
+from labelrace.base.categorical import CategoricalMask
+from labelrace.base.parameters import check_choice, check_whole
 from labelrace.streams.catalog import entry_of, plain_name
 from labelrace.streams.dataset import Batch, Dataset, collect, rebatch
 from labelrace.typing import BoolArray, FloatArray, IntArray, SparseMatrix

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labelrace import limits
-from labelrace.core.linalg import sparse_marks
+from labelrace.base import limits
+from labelrace.base.linalg import sparse_marks
+from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
-from labelrace.parameters import shown
 from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.files import Place, chunked
@@ -31,7 +31,7 @@ from labelrace.streams.schema import (
     schema_path,
 )
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
-from labelrace.streams.table import (
+from labelrace.streams.tabular import (
     ArrowTable,
     CsvTable,
     Table,

@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyarrow import csv
 from scipy.sparse import issparse
 
-from labelrace.files import write_whole
+from labelrace.base.files import write_whole
 from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import new_data, plain_path
 from labelrace.streams.schema import schema_path, schema_text
-from labelrace.streams.table import delimiter_of
 from labelrace.streams.table_stream import SCHEMA_KEY
+from labelrace.streams.tabular import delimiter_of
 from labelrace.typing import AnyMatrix, SparseMatrix
 
 

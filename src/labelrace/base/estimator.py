@@ -1,0 +1,496 @@
+"""What all online multi-label classifiers have in common.
+
+Everything a model knows is one value, `Fitted`: an algorithm of the core, the schema of its columns, and its state.
+`partial_fit` makes a new one, in the order check, grow, update, and assigns it when nothing can fail any more. So a
+failed call, or an interrupted one, leaves the model as it was, and threads that predict read one reference. Threads
+that learn wait for one another.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+
+from labelrace.base import labels, model_file, parameters
+from labelrace.base import state_file as persistence
+from labelrace.base import validation as inputs
+from labelrace.base.algorithm import Algorithm
+from labelrace.base.fitted import Fitted
+from labelrace.base.locks import Writable
+from labelrace.base.schema import Schema
+from labelrace.base.signature import DeclaredParameters
+from labelrace.base.validation import Owner
+from labelrace.exceptions import GrowthError, MergeError
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
+
+
+class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the classifiers, nearly all of which learn batch by batch.
+
+    A subclass is its parameters, declared as fields, and makes its algorithm of them.
+
+    Parameters
+    ----------
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values.
+    label_names : sequence of str or None, default=None
+        Names of the labels, if ``y`` is not a data frame, whose columns have names.
+
+    Attributes
+    ----------
+    label_names_ : array of str or None
+        Names of the labels.
+    classes_ : (l,) array
+        Columns of the labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if they have any.
+    """
+
+    is_online = True
+    """Whether the classifier learns batch by batch; otherwise it has no `partial_fit`."""
+
+    categorical_features: Any = None
+    label_names: Any = None
+    _fitted: Fitted = field(init=False)
+
+    @abstractmethod
+    def _algorithm(self, seed: int) -> Algorithm[Any]:
+        """Check the parameters and make the algorithm of them; ``seed`` is for algorithms that draw by themselves."""
+
+    def _seed(self) -> int:
+        """Choose what the algorithm, and labels that come later, are drawn from."""
+        return parameters.draw_seed(getattr(self, "random_state", 0))
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: MatrixLike, y: TargetLike) -> Self:
+        """Forget everything and learn from one batch.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. A dict is ``{name: number}``; what it does not name is 0.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1, a column for each; or for each row the set of its labels' names.
+
+        Returns
+        -------
+        self
+        """
+        return self._exchange(lambda _: self._learned(None, X, y))
+
+    def partial_fit(self, X: MatrixLike, y: TargetLike, classes: None = None) -> Self:
+        """Learn from a further batch.
+
+        It may bring labels that were not there before: further columns behind the others, or new names in a data frame
+        or in sets. Further columns of a sparse ``X``, or new names in dicts, are new features likewise. Names of
+        labels, and of features in dicts, may come in any order.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. A dict is ``{name: number}``; what it does not name is 0.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels, 0 or 1, a column for each; or for each row the set of its labels' names. Labels whose names are
+            known and not there are absent. A matrix without names has its columns in the order of ``label_names_``. If
+            `supports_missing_labels`, NaN is a missing label.
+        classes : None
+            Not used: a label is 0 or 1. Here because scikit-learn's tools pass it.
+
+        Returns
+        -------
+        self
+        """
+        return self._exchange(self._learned, X, y)
+
+    def _exchange(self, change: Callable[..., Fitted], *arguments: Any) -> Self:
+        """Compute a new `Fitted` and assign it, holding the lock that threads which learn share."""
+        # On one line, as in `labelrace.base.locks.one_at_a_time`.
+        with self._writers: self._fitted = change(self.__dict__.get("_fitted"), *arguments)  # noqa: E701  # fmt: skip
+        return self
+
+    def _change(self, change: Callable[[Fitted], Fitted]) -> Self:
+        """Replace what is known by what a function makes of it; raise `NotFittedError` if there is nothing."""
+        return self._exchange(lambda _: change(self._checked_fitted()))
+
+    def _learned(self, before: Fitted | None, X: Any, y: Any) -> Fitted:
+        """Check a batch, grow where it brings something new, and learn it."""
+        if before is None:
+            batch = inputs.first_batch(
+                X,
+                y,
+                self._owner(self._algorithm(0)),
+                label_names=self.label_names,
+                categorical_features=self.categorical_features,
+            )
+            # Drawn when the batch is known to be in order: a refused one takes nothing from a generator.
+            seed = self._seed()
+            algorithm = self._algorithm(seed)
+            state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
+            return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
+        self._refuse_changed_parameters(before)
+        learned = before.learned_row(X, y)
+        return learned or before.learned(inputs.next_batch(X, y, before.schema, self._owner(before.algorithm)))
+
+    def add_labels(self, new: int | Sequence[str]) -> Self:
+        """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
+
+        Parameters
+        ----------
+        new : int or sequence of str
+            How many labels, or their names.
+
+        Returns
+        -------
+        self
+        """
+        return self._change(lambda fitted: fitted.grown(self._schema_with(new)))
+
+    def _schema_with(self, new: int | Sequence[str]) -> Schema:
+        """Return the schema with further labels."""
+        schema = self._checked_fitted().schema
+        n_labels, names = labels.added_names(new, schema.n_labels, schema.label_names)
+        reason = self.why_no_new_labels(n_labels)
+        if reason:
+            raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
+        return schema._replace(n_labels=n_labels, label_names=names)
+
+    def reset_features(self, columns: Any) -> Self:
+        """Forget features whose columns stand for others from now on, as far as the model can.
+
+        Parameters
+        ----------
+        columns : list of int
+
+        Returns
+        -------
+        self
+        """
+        return self._change(lambda known: known.reset(inputs.feature_places(columns, known.schema.n_features)))
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Give labels other names; what has been learned of them stays.
+
+        Parameters
+        ----------
+        names : dict from old to new name
+
+        Returns
+        -------
+        self
+        """
+
+        def renamed(fitted: Fitted) -> Fitted:
+            new = labels.renamed(fitted.schema.label_names, names)
+            return fitted.replaced(fitted.schema._replace(label_names=new), fitted.state)
+
+        return self._change(renamed)
+
+    def merge(self, other: OnlineClassifier, *, columns: IntArray | None = None) -> Self:
+        """Take in what another model has learned from other rows.
+
+        Labels and features are joined by name, or by column if they have none. For models whose state is sums the
+        result is the model that learned all rows. Let both start from one model (`emptied`) or `random_state`, so that
+        what they draw, and what a first batch settles, is the same. The default, `LabelRaceClassifier`, merges well but
+        not exactly: its weights lie half-way between the average of the two models and the sum of what both learned.
+
+        Parameters
+        ----------
+        other : classifier of the same class
+            Is not changed. Where the order of rows matters, as for new labels, its rows are taken for the later ones.
+        columns : (m,) array, default=None
+            Which of this model's columns, or of further ones, each feature of the other model is, where features have
+            no names but that is known.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        MergeError
+            Where merging makes no sense, with the reason.
+        """
+        if type(other) is not type(self):
+            self._checked_fitted()
+            raise MergeError(f"other must be a {type(self).__name__}, got {type(other).__name__}.")
+
+        def merged(fitted: Fitted) -> Fitted:
+            others = other._checked_fitted()
+            if fitted.algorithm != others.algorithm:
+                raise MergeError("The models cannot be merged: their parameters differ.")
+            return self._merged(fitted, others, columns)
+
+        return self._change(merged)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        """Join what two models of equal parameters know."""
+        return one.merged(other, columns)
+
+    def emptied(self) -> Self:
+        """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.
+
+        Models that learn different rows from there on can be merged with one another and with this one.
+
+        Returns
+        -------
+        classifier
+
+        Raises
+        ------
+        MergeError
+            For models that do not merge exactly, with the reason.
+        """
+        copied = copy.copy(self)
+        copied._fitted = self._checked_fitted().emptied()
+        return copied
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: MatrixLike) -> AnyMatrix:
+        """Predict label sets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features. Names in dicts that the model does not know are ignored, and so are further columns of a sparse
+            ``X`` if the model could learn them.
+
+        Returns
+        -------
+        (n, l) array of 0 and 1
+            Of the type of the labels learned; a sparse array where these were sparse, or sets of names.
+        """
+        fitted, rows = self._rows(X)
+        return fitted.predict(rows)
+
+    def predict_labels(self, X: MatrixLike) -> list[set[Any]]:
+        """Predict label sets by name.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+
+        Returns
+        -------
+        list of sets
+            For each row the names of its labels, or their columns if labels have no names.
+        """
+        fitted, rows = self._rows(X)
+        return fitted.predict_labels(rows)
+
+    def predict_top(self, X: MatrixLike, k: int = 5) -> list[list[tuple[Any, float]]]:
+        """List the most likely labels of each row with their probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+        k : int, default=5
+            How many labels to list; all if there are fewer.
+
+        Returns
+        -------
+        list of lists of (label, probability)
+            Best first; labels by name, or by column if they have no names.
+        """
+        parameters.check_whole("k", k, 1)
+        row = self._checked_fitted().top_of_row(X, k)
+        if row is not None:
+            return [row]
+        fitted, rows = self._rows(X)
+        return fitted.predict_top(rows, k)
+
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Compute a score for every label; higher is more likely.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        fitted, rows = self._rows(X)
+        return fitted.scores(rows)
+
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Estimate the probability of every label.
+
+        How well it is calibrated depends on the method: see its class.
+
+        Returns
+        -------
+        (n, l) array
+        """
+        fitted, rows = self._rows(X)
+        return fitted.probabilities(rows)
+
+    def score(self, X: MatrixLike, y: TargetLike, sample_weight: Any = None) -> float:
+        """Compute the subset accuracy: the share of rows whose label set is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dicts, of n rows
+            Features.
+        y : array-like, sparse matrix, data frame or list of sets, of n rows
+            Labels. Names that the model does not know make a row's set wrong.
+        sample_weight : (n,) array-like, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        fitted, rows = self._rows(X)
+        known = fitted.schema
+        truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names, allow_missing=True).matrix
+        if np.isnan(truth.data if scipy.sparse.issparse(truth) else truth).any():
+            raise ValueError("y must hold no missing labels (NaN) for a score: leave out the rows that have some.")
+        predicted = fitted.predict(rows)
+        if truth.shape[1] > known.n_labels:
+            predicted = scipy.sparse.csr_array(predicted)
+            predicted.resize(truth.shape)
+        differ = scipy.sparse.csr_array(predicted.astype(float)) != scipy.sparse.csr_array(truth)
+        is_right = differ.sum(axis=1) == 0
+        from sklearn.metrics import accuracy_score  # here, as importing it is slow and few need it
+
+        return float(accuracy_score(np.ones_like(is_right), is_right, sample_weight=sample_weight))
+
+    def predict_row(self, row: AnyMatrix) -> list[bool]:
+        """Decide the labels of one row that is known to have the model's columns: a (1, m) array of finite floats."""
+        fitted = self._checked_fitted()
+        rows = inputs.in_range(row, fitted.schema)
+        present: list[bool] = fitted.algorithm.predict(fitted.derived, rows)[0].tolist()
+        return present
+
+    def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
+        """Check rows to be predicted; return them with what the model knows at this moment."""
+        fitted = self._checked_fitted()
+        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm, fitted.state))
+
+    # --- What is known ------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, which `labelrace.load` reads; the file is complete or not there.
+
+        Parameters
+        ----------
+        path : path
+            The file. It is in the safetensors format, with a header that tells class, parameters and names.
+        """
+        model_file.write(path, *self.packed())
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
+        fitted = self._checked_fitted()
+        self._refuse_changed_parameters(fitted)
+        return persistence.packed(self, fitted)
+
+    @property
+    def supports_missing_labels(self) -> bool:
+        """Whether a NaN in ``y`` is a missing label, rather than an error."""
+        algorithm = self._current_algorithm()
+        return algorithm is not None and algorithm.learns_missing_labels
+
+    @property
+    def supports_missing_values(self) -> bool:
+        """Whether a NaN in ``X`` is a missing value, rather than an error."""
+        algorithm = self._current_algorithm()
+        return algorithm is not None and algorithm.skips_missing
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything has been learned."""
+        return self.__sklearn_is_fitted__()
+
+    def why_no_new_labels(self, n_labels: int) -> str | None:
+        """Return why labels that appear later are refused, so that there are ``n_labels``; None if they are learned."""
+        algorithm = self._checked_fitted().algorithm
+        return algorithm.why_no_new_labels() or algorithm.why_too_many_labels(n_labels)
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features that appear later are refused; None if they are learned."""
+        return self._checked_fitted().algorithm.why_no_new_features()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._checked_fitted().schema.n_features
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the features; not there if they have none."""
+        names = self._checked_fitted().schema.feature_names
+        if names is None:
+            raise AttributeError("feature_names_in_: the features have no names")
+        return names
+
+    @property
+    def classes_(self) -> Array:
+        """Columns of the labels, from 0."""
+        return np.arange(self._checked_fitted().schema.n_labels)
+
+    @property
+    def label_names_(self) -> Array | None:
+        """Names of the labels, or None if they have none."""
+        return self._checked_fitted().schema.label_names
+
+    def _checked_fitted(self) -> Fitted:
+        """Return what is known, or raise that nothing is; to ``hasattr`` the error is one of a missing attribute."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._fitted
+
+    def _owner(self, algorithm: Algorithm[Any], state: Any = None) -> Owner:
+        return Owner(type(self).__name__, algorithm, state is not None and algorithm.is_compiled(state))
+
+    def _current_algorithm(self) -> Algorithm[Any] | None:
+        """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""
+        if self.__sklearn_is_fitted__():
+            return self._fitted.algorithm
+        try:
+            return self._algorithm(0)
+        except ValueError:
+            return None
+
+    def _refuse_changed_parameters(self, fitted: Fitted) -> None:
+        # Comparing references is quick, and where none has changed it is enough.
+        if all(map(operator.is_, map(self.__dict__.get, fitted.parameters), fitted.parameters.values())):
+            return
+        changed = [name for name, value in fitted.parameters.items() if self.__dict__[name] is not value]
+        # What the algorithm does not compare was used in the first batch, and would be saved with the model.
+        others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
+        is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
+        if is_other or self._algorithm(fitted.seed) != fitted.algorithm:
+            raise ValueError(
+                "The parameters must be those that learning began with: set them back, or start anew with fit."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.supports_missing_values
+        return tags

@@ -1,0 +1,361 @@
+"""Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
+
+Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
+it as it was, and what another thread reads is always whole. Rows that come here are checked and in order, but for
+`learned_row` and `top_of_row`, which check one row by compiled loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base import limits
+from labelrace.base import validation as inputs
+from labelrace.base.algorithm import Algorithm
+from labelrace.base.linalg import sparse_marks, stacked
+from labelrace.base.schema import Batch, Schema
+from labelrace.exceptions import DivergenceError, MergeError
+from labelrace.extreme.row_search import RowSearch
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+# Errors from invalid sums, which a damaged model file may contain.
+_BEYOND_BOUNDS = (np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+# What is computed from such numbers is looked at, and refused: warnings on the way there tell a user nothing.
+_SILENT: Any = {"over": "ignore", "divide": "ignore", "invalid": "ignore"}
+
+# Scores computed at once where not all of them are kept: 2²² are 32 MB.
+_CELLS = 2**22
+
+
+class Fitted:
+    """Everything a model knows; immutable but for what is derived from the state once.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+        The settings, and the pure functions over a state.
+    schema : Schema
+        Names and kinds of the features, names of the labels.
+    state : NamedTuple
+        What was learned.
+    seed : int
+        What new labels are drawn from.
+    parameters : dict
+        The parameters of the estimator when learning began.
+    """
+
+    algorithm: Any
+
+    def __init__(
+        self, algorithm: Algorithm[Any], schema: Schema, state: Any, seed: int, parameters: dict[str, Any]
+    ) -> None:
+        self.algorithm = algorithm
+        self.schema = schema
+        self.state = state
+        self.seed = seed
+        self.parameters = parameters
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is derived is derived again where it is needed: it may be as large as all the rest.
+        return Fitted, (self.algorithm, self.schema, self.state, self.seed, self.parameters)
+
+    @cached_property
+    def derived(self) -> Any:
+        """What predicting needs."""
+        try:
+            with np.errstate(**_SILENT):
+                return self.algorithm.derive(self.state)
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
+
+    def replaced(self, schema: Schema, state: Any) -> Fitted:
+        """Return the same algorithm with another schema and state."""
+        return Fitted(self.algorithm, schema, state, self.seed, self.parameters)
+
+    def grown(self, schema: Schema) -> Fitted:
+        """Return the model extended to the features and labels of a wider schema."""
+        old = self.schema
+        if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
+            return self
+        # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
+        # that met other labels before.
+        rng = np.random.default_rng(self.seed)
+        return self.replaced(schema, self.algorithm.grow(self.state, old, schema, rng))
+
+    def learned(self, batch: Batch) -> Fitted:
+        """Grow where a batch brings something new, and learn it."""
+        grown = self.grown(batch.schema)
+        # What has been derived already is passed on, for algorithms that can use it.
+        available = vars(grown).get("derived")
+        try:
+            return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+        except _BEYOND_BOUNDS as error:
+            raise _beyond_bounds() from error
+
+    def learned_row(self, X: Any, y: Any) -> Fitted | None:
+        """Check one row and learn it, where loops are compiled for that; None if it takes the way of a batch."""
+        algorithm, schema = self.algorithm, self.schema
+        labels = inputs.labels_of_row(y, schema)
+        if labels is None or not algorithm.is_compiled(self.state):
+            return None
+        if inputs.is_sparse_row(X, schema):
+            state = algorithm.learn_row(self.state, X, labels, inputs.LARGEST)
+            if state is not None:
+                return self.replaced(schema, state)
+        batch = inputs.checked_row(X, labels, schema, algorithm)
+        return batch and self.learned(batch)
+
+    def reset(self, features: IntArray) -> Fitted:
+        """Forget features whose columns stand for others from now on."""
+        return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
+
+    def predict(self, rows: AnyMatrix) -> AnyMatrix:
+        """Predict label sets in the form of those learned."""
+        if not self.schema.sparse_labels:
+            present, dtype = self.algorithm.predict(self.derived, rows), self.schema.label_dtype
+            # Types of one byte need no copy.
+            return present.view(dtype) if dtype.itemsize == 1 else present.astype(dtype)
+        sets = self.algorithm.predict_sets(self.derived, rows)
+        if sets is None:
+            parts = [sparse_marks(self.algorithm.predict(self.derived, block)) for block in self._blocks(rows)]
+            sets = stacked(parts)
+        return sets.astype(self.schema.label_dtype, copy=False)
+
+    def predict_labels(self, rows: AnyMatrix) -> list[set[Any]]:
+        """Predict label sets by name."""
+        sets = self.algorithm.predict_sets(self.derived, rows)
+        if sets is not None:
+            return [set(self.schema.names_of(group)) for group in np.split(sets.indices, sets.indptr[1:-1])]
+        predicted = []
+        for block in self._blocks(rows):
+            places, found = np.nonzero(self.algorithm.predict(self.derived, block))
+            ends = np.searchsorted(places, np.arange(1, block.shape[0]))
+            predicted += [set(self.schema.names_of(group)) for group in np.split(found, ends)]
+        return predicted
+
+    def predict_top(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+        """List the ``k`` most likely labels of each row with their probabilities, or all if there are fewer."""
+        k = min(k, self.schema.n_labels)
+        with np.errstate(**_SILENT):
+            found = self.algorithm.predict_best(self.derived, rows, k)
+            if found is not None:
+                labels, likely = found
+                return self._named(labels, _finite(likely))
+            return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
+
+    @cached_property
+    def _row_search(self) -> RowSearch | None:
+        """What finds the best labels of one row, where features have no names."""
+        return self.algorithm.row_search(self.derived) if self.schema.feature_names is None else None
+
+    def top_of_row(self, X: Any, k: int) -> list[tuple[Any, float]] | None:
+        """Do as `predict_top` for one row that has not been checked; None where there is no short way for it."""
+        if not scipy.sparse.issparse(X) or self._row_search is None:
+            return None
+        found = self._row_search.best(X, min(k, self.schema.n_labels))
+        if found is None:
+            return None
+        labels, likely = found
+        return list(
+            zip(labels if self.schema.label_names is None else self.schema.names_of(labels), likely, strict=True)
+        )
+
+    def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
+        scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)
+        order = _most_likely_first(_finite(likely), scores, k)
+        return self._named(order, np.take_along_axis(likely, order, axis=1))
+
+    def _named(self, labels: IntArray, likely: FloatArray) -> list[list[tuple[Any, float]]]:
+        """Put the names of labels beside their probabilities, row by row."""
+        names = (self.schema.names_of(row) for row in labels)
+        return [list(zip(row, values.tolist(), strict=True)) for row, values in zip(names, likely, strict=True)]
+
+    def _blocks(self, rows: AnyMatrix) -> Iterator[AnyMatrix]:
+        """Cut rows into blocks, so that there is never an array of all rows and labels."""
+        size = max(1, _CELLS // self.schema.n_labels)
+        for start in range(0, rows.shape[0], size):
+            yield rows[start : start + size]
+
+    def scores(self, rows: AnyMatrix) -> FloatArray:
+        """Compute a score for every label."""
+        self._refuse_large(rows, "decision_function")
+        with np.errstate(**_SILENT):
+            return _finite(self.algorithm.scores(self.derived, rows))
+
+    def probabilities(self, rows: AnyMatrix) -> FloatArray:
+        """Estimate the probability of every label."""
+        self._refuse_large(rows, "predict_proba")
+        with np.errstate(**_SILENT):
+            return _finite(self.algorithm.probabilities(self.derived, rows))
+
+    def _refuse_large(self, rows: AnyMatrix, method: str) -> None:
+        """Refuse to make an array of all rows and labels that would be too large."""
+        n_labels = self.schema.n_labels
+        what = f"{method}'s array of {rows.shape[0]:,} rows and {n_labels:,} labels"
+        hint = "use predict_top for the best labels of each row or predict_labels for its set, give fewer rows, or"
+        limits.SCORES.check(rows.shape[0] * n_labels, what, hint)
+
+    def emptied(self) -> Fitted:
+        """Return the model that has learned nothing, but knows what its first batch settled; it merges with this one.
+
+        Raises
+        ------
+        MergeError
+            For algorithms that do not merge.
+        """
+        self._refuse_unmergeable(self, self)
+        return self.replaced(self.schema, self.algorithm.emptied(self.state))
+
+    def merged(self, other: Fitted, places: IntArray | None = None) -> Fitted:
+        """Join what two models of equal parameters learned from different rows, labels and features by name.
+
+        Parameters
+        ----------
+        other : Fitted
+        places : array, default=None
+            Which column of this model's features, or of further ones, each of the other one's is, where the caller
+            knows that and they have no names.
+        """
+        # Only what merges at all can have its columns reordered, so that comes first.
+        self._refuse_unmergeable(self, self)
+        one, two = aligned(self, other, places)
+        self._refuse_unmergeable(one, two)
+        schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
+        return self.replaced(schema, self.algorithm.merge(one.state, two.state))
+
+    def _refuse_unmergeable(self, one: Fitted, two: Fitted) -> None:
+        reason: str | None = self.algorithm.why_unmergeable(one.state, two.state)
+        if reason:
+            raise MergeError(f"The models cannot be merged exactly: {reason}.")
+
+
+def _most_likely_first(likely: FloatArray, scores: FloatArray, k: int) -> IntArray:
+    """List the columns of the ``k`` most likely labels of each row, best first; of equals those with higher scores."""
+    if k < likely.shape[1]:
+        least = -np.partition(-likely, k - 1, axis=1)[:, k - 1 : k]
+        # Above the least probability all are taken, and of those that have it the ones with the highest scores.
+        rank = np.where(likely > least, np.inf, np.where(likely == least, scores, -np.inf))
+        best = np.sort(np.argpartition(-rank, k - 1, axis=1)[:, :k], axis=1)
+    else:
+        best = np.tile(np.arange(k), (len(likely), 1))
+    keys = (-np.take_along_axis(scores, best, axis=1), -np.take_along_axis(likely, best, axis=1))
+    return np.take_along_axis(best, np.lexsort(keys, axis=1), axis=1)
+
+
+def _finite(found: FloatArray) -> FloatArray:
+    """Refuse scores and probabilities that are not numbers, and return others."""
+    if not np.isfinite(found).all():
+        raise _beyond_bounds()
+    return found
+
+
+def _beyond_bounds() -> DivergenceError:
+    """Make the error of a model whose state leads to numbers that are not finite; its file may be a stranger's."""
+    return DivergenceError(
+        "The model's numbers must stay within what can be computed with, got some that are not finite: load a file of "
+        "it that is in order, or start anew with fit."
+    )
+
+
+def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[Fitted, Fitted]:
+    """Give two models the same labels and features, in the order of the first one; what only the second knows is last.
+
+    Raises
+    ------
+    MergeError
+        Where the columns of one have names and those of the other have none, where a feature is nominal in one and
+        numeric in the other, or where a model that lacks some cannot take new ones.
+    """
+    schema, labels, features = joint_schema(one.schema, two.schema, places)
+    first, second = _grown(one, schema), _in_places(two, schema, labels, features)
+    if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
+        raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
+    return first, second
+
+
+def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:
+    """Append to a schema what only another one knows; return it with the places of the other one's labels and features.
+
+    Raises
+    ------
+    MergeError
+        Where the columns of one have names and those of the other have none, or the places given are not such.
+    """
+    labels = _places("labels", one.label_names, two.label_names, two.n_labels)
+    if places is None:
+        places = _places("features", one.feature_names, two.feature_names, two.n_features)
+    places = np.asarray(places)
+    are_places = places.shape == (two.n_features,) and places.dtype.kind in "iu" and (places >= 0).all()
+    if not are_places or len(np.unique(places)) < len(places):
+        raise MergeError(
+            f"columns must be {two.n_features} different whole numbers from 0, one for each feature of other, got "
+            f"{places!r:.80}."
+        )
+    n_labels = max(one.n_labels, int(labels.max(initial=-1)) + 1)
+    n_features = max(one.n_features, int(places.max(initial=-1)) + 1)
+    n_values = np.zeros(n_features, dtype=one.n_values.dtype)
+    n_values[places] = two.n_values
+    n_values[: one.n_features] = one.n_values
+    feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
+    label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
+    wider = one._replace(n_values=n_values, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
+    return wider, labels, places
+
+
+def _places(what: str, known: Array | None, others: Array | None, n_others: int) -> IntArray:
+    """Find the place of each of the other model's columns: that of its name, or the next free one."""
+    if (known is None) != (others is None):
+        raise MergeError(f"The models cannot be merged: the {what} of one of them have no names; name them in both.")
+    if known is None or others is None:
+        return np.arange(n_others)
+    places = {name: place for place, name in enumerate(known)}
+    return np.array([places.setdefault(name, len(places)) for name in others], dtype=np.intp)
+
+
+def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray) -> Fitted:
+    """Put a model's labels and features into the places of a wider schema."""
+    labels, features = (
+        np.concatenate([places, np.setdiff1d(np.arange(size), places)])
+        for places, size in ((labels, wanted.n_labels), (features, wanted.n_features))
+    )
+    n_values = wanted.n_values[features]
+    n_values[: two.schema.n_features] = two.schema.n_values
+    wider = wanted._replace(
+        n_values=n_values,
+        feature_names=None if wanted.feature_names is None else wanted.feature_names[features],
+        label_names=None if wanted.label_names is None else wanted.label_names[labels],
+    )
+    grown, back, features_back = _grown(two, wider), np.argsort(labels), np.argsort(features)
+    if np.array_equal(back, np.arange(len(back))) and np.array_equal(features_back, np.arange(len(features_back))):
+        return grown
+    state = grown.algorithm.reordered(grown.state, back, features_back)
+    return grown.replaced(wanted._replace(n_values=n_values[features_back]), state)
+
+
+def _grown(fitted: Fitted, schema: Schema) -> Fitted:
+    """Grow a model, if it can."""
+    old, algorithm = fitted.schema, fitted.algorithm
+    reason = None
+    if schema.n_labels > old.n_labels:
+        reason = algorithm.why_no_new_labels() or algorithm.why_too_many_labels(schema.n_labels)
+    if reason is None and schema.n_features > old.n_features:
+        reason = algorithm.why_no_new_features()
+    if reason:
+        raise MergeError(
+            f"The models cannot be merged: they know different columns, and one cannot take them: {reason}."
+        )
+    return fitted.grown(schema)
+
+
+def _joint_names(known: Array | None, others: Array | None, places: IntArray, size: int) -> Array | None:
+    if known is None or others is None:
+        return known
+    names = np.empty(size, dtype=object)
+    names[places] = others
+    names[: len(known)] = known
+    return names

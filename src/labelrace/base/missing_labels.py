@@ -1,0 +1,83 @@
+"""Labels that are not known: NaN in ``Y``, dense or stored in a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base.linalg import as_rows
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+
+class Places(NamedTuple):
+    """Rows and labels of what is not known, row by row."""
+
+    rows: IntArray
+    labels: IntArray
+
+
+def find(Y: AnyMatrix) -> Places | None:
+    """Find what is not known; None if all is."""
+    values = Y.data if scipy.sparse.issparse(Y) else Y
+    # One NaN makes the sum NaN, which differs from itself: most batches have none, and no other way is as quick.
+    if values.dtype.kind != "f" or (total := np.add.reduce(values, axis=None)) == total:
+        return None
+    if not scipy.sparse.issparse(Y):
+        return Places(*np.nonzero(np.isnan(Y)))
+    places = np.flatnonzero(np.isnan(Y.data))
+    return Places(np.searchsorted(Y.indptr, places, side="right") - 1, Y.indices[places])
+
+
+def leave_out(X: AnyMatrix, Y: AnyMatrix) -> tuple[AnyMatrix, AnyMatrix]:
+    """Leave out the rows of which nothing is known."""
+    if type(Y) is np.ndarray and len(Y) == 1 and Y[0, 0] == Y[0, 0]:
+        # Of a single row, the first label mostly tells.
+        return X, Y
+    missing = find(Y)
+    if missing is None:
+        return X, Y
+    known = np.flatnonzero(np.bincount(missing.rows, minlength=Y.shape[0]) < Y.shape[1])
+    return (X, Y) if len(known) == Y.shape[0] else (X[known], Y[known])
+
+
+def fill(Y: AnyMatrix, missing: Places, values: FloatArray) -> AnyMatrix:
+    """Put values where labels are not known; they are in the order of the places."""
+    if not scipy.sparse.issparse(Y):
+        filled = Y.copy()
+        filled[missing] = values
+        return filled
+    data = Y.data.copy()
+    data[np.isnan(data)] = values
+    return scipy.sparse.csr_array((data, Y.indices, Y.indptr), shape=Y.shape)
+
+
+def fill_with_means(Y: AnyMatrix) -> AnyMatrix:
+    """Put each label's frequency among the known entries where it is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fill_with_means(np.array([[1.0, 0.0], [np.nan, 1.0], [0.0, np.nan]]))
+    array([[1. , 0. ],
+           [0.5, 1. ],
+           [0. , 0.5]])
+    """
+    missing = find(Y)
+    if missing is None:
+        return Y
+    n_missing = np.bincount(missing.labels, minlength=Y.shape[1])
+    present = np.asarray(fill(Y, missing, np.zeros(len(missing.rows))).sum(axis=0)).ravel()
+    means = present / np.maximum(Y.shape[0] - n_missing, 1)
+    return fill(Y, missing, means[missing.labels])
+
+
+def without_zeros(Y: AnyMatrix) -> AnyMatrix:
+    """Leave out labels that are stored and absent."""
+    Y = as_rows(Y)
+    if Y.data.all():
+        return Y
+    Y = Y.copy()
+    Y.eliminate_zeros()
+    return Y

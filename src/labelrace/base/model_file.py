@@ -1,0 +1,130 @@
+"""The file of a model or tagger: safetensors with a JSON header, and a checksum over all of it that tells damage.
+
+The same header and arrays give the same bytes. A file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+
+import labelrace
+from labelrace.base.files import whole_file
+from labelrace.exceptions import ModelFileError
+from labelrace.linear.versioned import VersionedRows
+from labelrace.typing import Array
+
+# Raise this when older versions of the library could misread what is written.
+FORMAT = 1
+_HEADER, _CHECKSUM = "labelrace", "checksum"
+TYPES = {
+    "b1": "BOOL", "u1": "U8", "i1": "I8", "u2": "U16", "i2": "I16", "f2": "F16", "u4": "U32", "i4": "I32", "f4": "F32",
+    "u8": "U64", "i8": "I64", "f8": "F64",
+}  # fmt: skip
+"""The names that the safetensors format has for NumPy's types."""
+
+
+def new_header(class_name: str) -> dict[str, Any]:
+    """Begin the header of a file that holds an object of one of labelrace's public classes."""
+    return {"format": FORMAT, "version": labelrace.__version__, "class": class_name}
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
+    """Write a header and arrays to a file, whole or not at all."""
+    with whole_file(path) as file:
+        for part in _file_parts(json.dumps(header), tensors):
+            file.write(part)
+
+
+def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
+    """Yield the parts of a safetensors file: a JSON header with its length before it, then the arrays.
+
+    Always in one order, unlike the library's own function: the same model gives the same bytes.
+    """
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    arrays = {name: _in_order(tensors[name]) for name in ordered}
+    entries: dict[str, Any] = {"__metadata__": {_HEADER: text, _CHECKSUM: checksum(text, arrays)}}
+    end = 0
+    for name, array in arrays.items():
+        start, end = end, end + array.nbytes
+        kind = TYPES[array.dtype.str[1:]]
+        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    # Spaces up to a multiple of eight, so that the arrays begin at one.
+    header += b" " * (-len(header) % 8)
+    yield struct.pack("<Q", len(header))
+    yield header
+    for array in arrays.values():
+        yield from _parts(array)
+
+
+def _in_order(tensor: Any) -> Any:
+    """Bring an array into the order of the file; a table is brought part by part, when it is written."""
+    return (
+        tensor if isinstance(tensor, VersionedRows) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+    )
+
+
+def _parts(tensor: Any) -> Iterator[Any]:
+    """Yield the bytes of an array at once, and those of a table some rows at a time."""
+    for part in tensor.parts() if isinstance(tensor, VersionedRows) else (tensor,):
+        ordered = _in_order(part)
+        yield ordered.data if ordered.size else b""
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read header and arrays, refusing what is not a model of this or an older format."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        if _HEADER not in metadata:
+            raise ModelFileError(f"{path} is a safetensors file, but not a labelrace model.")
+        header = json.loads(metadata[_HEADER])
+        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+            raise ModelFileError(f"{path} is damaged: its header cannot be read.")
+        if header["format"] > FORMAT:
+            raise ModelFileError(
+                f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
+                f"({labelrace.__version__}) reads: upgrade labelrace."
+            )
+    # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
+    tensors = _read_arrays(path)
+    if metadata.get(_CHECKSUM) != checksum(metadata[_HEADER], tensors):
+        raise ModelFileError(f"{path} is damaged: its contents do not fit its checksum.")
+    return header, tensors
+
+
+def _read_arrays(path: Path) -> dict[str, Array]:
+    """Read the arrays of a safetensors file that has been found to be one."""
+    types = {kind: np.dtype(f"<{name}") for name, kind in TYPES.items()}
+    arrays = {}
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        entries = json.loads(file.read(length))
+        for name, entry in entries.items():
+            if name == "__metadata__":
+                continue
+            array = np.empty(entry["shape"], types[entry["dtype"]])
+            file.seek(8 + length + entry["data_offsets"][0])
+            if file.readinto(array.reshape(-1).view(np.uint8).data) < array.nbytes:
+                raise ModelFileError(f"{path} is cut short.")
+            arrays[name] = array
+    return arrays
+
+
+def checksum(header: str, tensors: dict[str, Array]) -> str:
+    """Sum up a file's header and its arrays with their names, types and shapes."""
+    total = zlib.crc32(header.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        total = zlib.crc32(f"{name} {tensor.dtype.str} {tensor.shape}".encode(), total)
+        for part in _parts(tensor):
+            total = zlib.crc32(part, total)
+    return f"{total:08x}"

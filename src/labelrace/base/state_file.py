@@ -1,0 +1,402 @@
+"""Models as a header and named arrays, which `labelrace.base.model_file` writes and reads; never a pickle.
+
+A state is a NamedTuple of arrays, some of them NamedTuples again: in the file an array is found under its path, such as
+``decoder.gram``. Names are the bytes of their text and how many each has. The header tells the class and the
+parameters; from these the algorithm is made, and its state from the arrays, as the annotations of the NamedTuple have
+them. The shapes and ranges that fields declare (`labelrace.base.shapes`) tell a file that was made to do harm.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import safetensors
+
+import labelrace
+from labelrace.base import model_file
+from labelrace.base import names as naming
+from labelrace.base.categorical import CategoricalMask
+from labelrace.base.fitted import Fitted
+from labelrace.base.parameters import check_flag, check_whole
+from labelrace.base.schema import Schema
+from labelrace.base.shapes import Shapes
+from labelrace.exceptions import ModelFileError
+from labelrace.learners.naive_bayes.bank import NaiveBayes
+from labelrace.learners.ridge import Ridge
+from labelrace.learners.sgd import SGD
+from labelrace.linear.rls import RLS
+from labelrace.linear.versioned import VersionedRows
+from labelrace.typing import Array
+
+_BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
+
+
+def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a classifier's file."""
+    if type(model) is not getattr(labelrace, type(model).__name__, None):
+        raise ValueError(
+            f"model must be one of labelrace's own classifiers, got {type(model).__name__}: it could not be loaded "
+            "again."
+        )
+    schema = fitted.schema
+    found = dict(_flatten(fitted.state, "state"))
+    parts = {place: value for place, value in found.items() if isinstance(value, int)}
+    tensors = {place: value for place, value in found.items() if value is not None and place not in parts}
+    tensors["n_values"] = schema.n_values
+    given = model.get_params(deep=False)
+    if _are_equal(given.get("label_names"), schema.label_names):
+        given["label_names"] = _Path("label_names")
+    header = model_file.new_header(type(model).__name__) | {
+        "parameters": {name: _encode(f"parameter.{name}", value, tensors) for name, value in given.items()},
+        "n_labels": schema.n_labels,
+        "label_names": _encode("label_names", schema.label_names, tensors),
+        "feature_names": _encode("feature_names", schema.feature_names, tensors),
+        "sparse_labels": schema.sparse_labels,
+        "label_dtype": schema.label_dtype.str,
+        "seed": fitted.seed,
+        # What the state does not have, and how often it has what it may have several times: all else must be there.
+        "absent": [place for place, value in found.items() if value is None],
+        "parts": parts,
+    }
+    if hasattr(model, "source_"):
+        header["source"] = _encode("source", model.source_, tensors)
+    return header, tensors
+
+
+class _Path(str):
+    """Where names are that stand in another place of the file already."""
+
+
+def _are_equal(given: Any, names: Array | None) -> bool:
+    """Tell whether names that were given are those of the schema: they need not be written twice."""
+    return isinstance(given, (list, tuple, np.ndarray)) and names is not None and list(given) == list(names)
+
+
+def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = None) -> Any:
+    """Read a model or tagger that its method `save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    encoders : dict of callables by column, default=None
+        The encoders of a tagger that has some: they are not in its file.
+
+    Returns
+    -------
+    model
+        The classifier or tagger as it was, ready to predict and to learn on.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no labelrace model, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, labelrace
+    >>> X, Y = np.eye(4), np.eye(4)[:, :3]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "model.safetensors")
+    ...     labelrace.RACEClassifier(random_state=0).fit(X, Y).save(path)
+    ...     model = labelrace.load(path)
+    >>> model.predict(X).shape
+    (4, 3)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    try:
+        header, tensors = model_file.read(path)
+        if header.get("class") == "Tagger":
+            return labelrace.Tagger.restored(header, tensors, encoders)
+        return restored(header, tensors)
+    except (ModelFileError, OSError, MemoryError):
+        raise
+    except safetensors.SafetensorError as error:
+        raise ModelFileError(f"{path} is not a labelrace model, or it is cut short ({error}).") from error
+    except Exception as error:
+        # Whatever goes wrong in making a model of a file, it is the file that is wrong.
+        raise ModelFileError(f"{path} is damaged: its contents do not fit its header ({error}).") from error
+
+
+def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
+    """Make a model of the header and put the arrays into its state."""
+    parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
+    # The names that were given are mostly those that are known, and then the same objects.
+    is_given = header["parameters"].get("label_names") == header["label_names"]
+    label_names = parameters.get("label_names") if is_given else _decode(header["label_names"], tensors)
+    feature_names = _decode(header["feature_names"], tensors)
+    source = _decode(header.get("source"), tensors)
+    # What has been decoded is there twice otherwise, while arrays are checked.
+    for name in [name for name in tensors if name.endswith(".utf8")]:
+        del tensors[name]
+    model = _class(header["class"])(**parameters)
+    schema, seed = _schema(header, tensors["n_values"], feature_names, label_names), header["seed"]
+    check_whole("seed", seed, 0)
+    if "source" in header:
+        model.source_ = _checked_source(source, schema.n_features)
+    algorithm = model._algorithm(seed)
+    reader = _StateReader(tensors, Shapes(schema, algorithm), set(header["absent"]), header["parts"])
+    state = reader.read(algorithm.state_type, "state", algorithm.field_types())
+    reader.check()
+    model._fitted = Fitted(algorithm, schema, state, seed, model.get_params(deep=False))
+    return model
+
+
+def _schema(
+    header: dict[str, Any], n_values: Array, feature_names: list[str] | None, label_names: list[str] | None
+) -> Schema:
+    """Read what a file says of labels and features."""
+    n_labels = header["n_labels"]
+    check_whole("n_labels", n_labels, 1)
+    check_flag("sparse_labels", header["sparse_labels"])
+    if n_values.ndim != 1 or not len(n_values) or (n_values < 0).any():
+        raise ValueError("n_values does not tell what the features are")
+    label_dtype = np.dtype(header["label_dtype"])
+    if label_dtype.kind not in "biuf":
+        raise ValueError(f"labels cannot be of type {label_dtype}")
+    return Schema(
+        n_values.astype(np.intp, casting="same_kind"),
+        _as_names(feature_names, len(n_values)),
+        n_labels,
+        _as_names(label_names, n_labels),
+        header["sparse_labels"],
+        label_dtype,
+    )
+
+
+def _checked_source(source: Any, n_features: int) -> dict[str, Any]:
+    """Refuse what cannot be the names and nominal values of the file that a model learned."""
+    names, texts = source["feature_names"], source["nominal_values"]
+    columns = [int(column) for column in texts]
+    lists = [names, *texts.values()]
+    if (
+        len(names) != n_features
+        or not all(0 <= column < n_features for column in columns)
+        or not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists)
+    ):
+        raise ValueError("its source is not that of its features")
+    return dict(source)
+
+
+def _class(name: str) -> Any:
+    """Find a classifier among the public names; nothing else can be named by a file."""
+    found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
+    if not hasattr(found, "_algorithm"):
+        raise ValueError(f"there is no classifier {name!r}")
+    return found
+
+
+def _as_names(names: list[str] | None, count: int) -> Array | None:
+    if names is None:
+        return None
+    if len(names) != count or not all(isinstance(name, str) for name in names) or not _are_distinct(names):
+        raise ValueError(f"there are not {count} names")
+    return naming.as_array(names)
+
+
+def _are_distinct(names: list[str]) -> bool:
+    """Tell whether no name is there twice: by hashes, which take a fifth of a set's memory, while these differ."""
+    hashes = np.fromiter(map(hash, names), np.int64, len(names))
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all()) or len(set(names)) == len(names)
+
+
+def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a state holds, by path: arrays and tables, None where it has none, and how many parts a tuple has."""
+    for name, value in state._asdict().items():
+        place = f"{path}.{name}"
+        if hasattr(value, "_asdict"):
+            yield from _flatten(value, place)
+        elif isinstance(value, tuple):
+            yield place, len(value)
+            for number, part in enumerate(value):
+                if not hasattr(part, "_asdict"):
+                    raise ValueError(
+                        f"A model with {place} of {type(part).__name__} cannot be saved: only arrays are written, "
+                        "never pickles. Use one of labelrace's own learners."
+                    )
+                yield from _flatten(part, f"{place}.{number}")
+        else:
+            yield place, value if value is None or isinstance(value, VersionedRows) else np.asarray(value)
+
+
+class _StateReader:
+    """Makes a state of its arrays, as the annotations of its NamedTuple have them; `Shapes` tells what they mean.
+
+    Parameters
+    ----------
+    tensors : dict
+        The arrays by their paths.
+    shapes : Shapes
+        What they must look like.
+    absent, parts : set and dict
+        Paths of what the state does not have, and numbers of parts, as the header tells.
+    """
+
+    def __init__(self, tensors: dict[str, Array], shapes: Shapes, absent: set[str], parts: dict[str, int]) -> None:
+        self._tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("state.")}
+        self._shapes = shapes
+        self._absent = absent
+        self._parts = parts
+        # The axis before those that the fields declare, where arrays are those of several states.
+        self._stack = ""
+
+    def read(self, kind: Any, path: str, field_types: Mapping[str, Any] | None = None) -> Any:
+        """Make a NamedTuple; ``field_types`` are the types of fields whose annotation leaves them open."""
+        values: dict[str, Any] = {}
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            hint, marks = (hint.__origin__, list(hint.__metadata__)) if get_origin(hint) is Annotated else (hint, [])
+            values[name] = self._field((field_types or {}).get(name, hint), marks, path, name)
+        return kind(**values)
+
+    def check(self) -> None:
+        """Refuse arrays that do not fit one another, and such as no part of the state has."""
+        if self._tensors:
+            raise ValueError(f"{min(self._tensors)} belongs to no part of the model")
+        self._shapes.check()
+
+    def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
+        place = f"{path}.{name}"
+        if hasattr(kind, "_fields"):
+            before = self._stack, self._shapes
+            for mark in marks:
+                if mark.startswith("stacked "):
+                    self._stack = mark.split()[1]
+                elif mark.startswith("own "):
+                    self._shapes = self._shapes.own(path, *mark.split()[1:])
+                else:
+                    self._shapes.equate(place, mark)
+            made = self.read(kind, place)
+            if self._shapes is not before[1]:
+                self._shapes.check()
+            self._stack, self._shapes = before
+            return made
+        if get_origin(kind) is tuple:
+            return self._several(get_args(kind)[0], marks, place, self._parts[place])
+        if type(None) in get_args(kind):
+            [kind] = [option for option in get_args(kind) if option is not type(None)]
+            if place in self._absent:
+                self._shapes.add_missing(path, name)
+                return None
+        found: Any = self._tensors.pop(place, None)
+        if found is None:
+            raise ValueError(f"{place} is missing")
+        is_table, marks = "table" in marks, [mark for mark in marks if mark != "table"]
+        self._check(kind, found, marks, path, name)
+        if is_table:
+            return VersionedRows.taking(found)
+        return float(found) if kind is float else found
+
+    def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
+        """Make the parts of a tuple; of a chain, each takes in what the one before it puts out."""
+        if not marks:
+            return tuple(self.read(kind, f"{place}.{i}") for i in range(count))
+        if marks[0].startswith("each "):
+            if count != self._shapes.size(place, marks[0].split()[1]):
+                raise ValueError(f"{place} has {count} parts, not one for {marks[0]}")
+            return tuple(self._field(kind, marks[1:], place, str(i)) for i in range(count))
+        if not marks[0].startswith("chain "):
+            self._shapes.choose(place, marks[0], count)
+            return self._several(kind, [], place, count)
+        _, first, last = marks[0].split()
+        size, parts = self._shapes.size(place, first), []
+        for i in range(count):
+            self._shapes.equate(f"{place}.{i}", f"_i={size}")
+            parts.append(self.read(kind, f"{place}.{i}"))
+            size = self._shapes.size(f"{place}.{i}", "_o")
+        if not parts or size != self._shapes.size(place, last):
+            raise ValueError(f"{place} does not lead from {first} to {last}")
+        return tuple(parts)
+
+    def _check(self, kind: Any, found: Array, marks: list[str], path: str, name: str) -> None:
+        """Compare the type and the shape of an array."""
+        scalar = float if kind is float else _scalar_type(kind)
+        # SciPy chooses how wide the indices of a sparse matrix are.
+        is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
+        if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
+            raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
+        axes, *others = ["", *(marks or ["nan"])] if kind is float else marks
+        if self._stack and "values" not in marks:
+            axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))
+        self._shapes.add(path, name, found, axes, *others)
+
+
+def _scalar_type(hint: Any) -> Any:
+    """Find the type of an array's entries in its annotation, which is ``NDArray[T]`` or what that stands for."""
+    last = get_args(hint)[-1]
+    return get_args(last)[0] if get_args(last) else last
+
+
+def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
+    """Turn a parameter, or names, into JSON; arrays and lists of text go to the tensors, under its path."""
+    if isinstance(value, _Path):
+        return {"names": str(value)}
+    if isinstance(value, CategoricalMask) and value.n_values is not None:
+        tensors[path] = value.n_values
+        return {"categorical": path}
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _BANKS:
+        return {"bank": type(value).__name__, "settings": dataclasses.asdict(value)}  # type: ignore[arg-type]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.str[1:] in model_file.TYPES:
+        tensors[path] = value
+        return {"array": path}
+    if hasattr(value, "to_numpy"):
+        return _encode(path, value.to_numpy(), tensors)
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        if len(value) and all(isinstance(item, str) for item in value):
+            tensors.update(packed_names(path, value))
+            return {"names": path}
+        return {"list": [_encode(f"{path}.{i}", item, tensors) for i, item in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encode(f"{path}.{key}", item, tensors) for key, item in value.items()}}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        # It has been used: what was drawn is in the state.
+        return None
+    raise ValueError(f"{path}={value!r} cannot be saved: use numbers, text, arrays or labelrace's own learners.")
+
+
+def packed_names(path: str, names: Any) -> dict[str, Array]:
+    """Write text as its bytes, one name behind the other, and how many each has; the JSON header has its limits."""
+    text = "".join(names)
+    size = len if text.isascii() else lambda name: len(name.encode("utf-8", "surrogatepass"))
+    utf8 = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    sizes = np.fromiter(map(size, names), np.int64, len(names))
+    return {f"{path}.utf8": utf8, f"{path}.sizes": sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))}
+
+
+def _decode(value: Any, tensors: dict[str, Array]) -> Any:
+    """Turn JSON back into a parameter, or names."""
+    if not isinstance(value, dict):
+        return value
+    if "categorical" in value:
+        return CategoricalMask(tensors[value["categorical"]])
+    if "bank" in value:
+        return _BANKS[value["bank"]](**value["settings"])
+    if "array" in value:
+        return tensors[value["array"]]
+    if "names" in value:
+        return unpacked_names(value["names"], tensors)
+    if "dict" in value:
+        return {key: _decode(item, tensors) for key, item in value["dict"].items()}
+    return [_decode(item, tensors) for item in value["list"]]
+
+
+def unpacked_names(path: str, tensors: dict[str, Array]) -> list[str]:
+    """Read what `packed_names` wrote."""
+    utf8, sizes = tensors[f"{path}.utf8"], tensors[f"{path}.sizes"]
+    text = utf8.astype(np.uint8, casting="no", copy=False).data
+    if sizes.dtype.kind != "u" or sizes.sum(dtype=np.int64) != len(text):
+        raise ValueError("the sizes of names do not fit their text")
+    stops = itertools.accumulate(map(int, sizes), initial=0)
+    return [str(text[start:stop], "utf-8", "surrogatepass") for start, stop in itertools.pairwise(stops)]

@@ -1,1 +1,0 @@
-"""What knows arrays only: encoder, decoder, thresholds, drift, missing labels and the protocol of an algorithm."""

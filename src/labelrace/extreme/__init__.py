@@ -1,0 +1,1 @@
+"""Compressed labels: a model for very many labels in little memory."""

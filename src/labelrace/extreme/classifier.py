@@ -1,0 +1,475 @@
+"""Hashed RACE: online classification with labels by the million, in a given amount of memory.
+
+RACE with an encoder that is not stored, a decoder that is never formed, and a table of what they lose:
+
+*Codes.* A label has two of ``k`` pseudo labels, and signs, by hashing (`labelrace.extreme.codes`). Linear learners
+predict them (`labelrace.linear.rls`).
+
+*Decoder.* Least squares from the codes that were predicted before a row was learned
+(`labelrace.extreme.decoder`). It finds the best labels of a row without looking at all.
+
+*Residual table.* For ``R`` candidates of a row (`labelrace.extreme.candidates`), the best by the decoder, those that
+its rarest features offer (`labelrace.extreme.postings`) and when learning its true labels, a hash table of weights
+corrects the score (`labelrace.extreme.table`).
+
+*Label sets.* Thresholds and probabilities come from the candidates of monitored rows, as those of the default do from
+all labels (`labelrace.decisions.thresholds`): labels that are not among the candidates are not predicted, and are
+counted.
+
+*Missing labels* teach the table nothing. In the codes and the decoder they stand for what the decoder says of them.
+
+Costs: a row with ``z`` non-zeros takes ``O(z (k + R))`` to learn, and memory is ``4 (k (m + l) + slots)`` bytes; no
+array of rows times labels is ever made, but by `decision_function` and `predict_proba`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base import compiled, missing_labels, parameters
+from labelrace.base import validation as inputs
+from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.fitted import Fitted
+from labelrace.base.linalg import as_rows, entry_rows, some_rows
+from labelrace.base.schema import Schema
+from labelrace.decisions import drift, thresholds
+from labelrace.decisions.drift import DriftState
+from labelrace.decisions.thresholds import ScoreHistogram
+from labelrace.extreme import candidates, postings, row_search
+from labelrace.extreme import codes as hashed_codes
+from labelrace.extreme import decoder as code_decoder
+from labelrace.extreme import table as residual_table
+from labelrace.extreme.candidates import Candidates
+from labelrace.extreme.row_search import RowSearch
+from labelrace.learners.bank import BankAlgorithm
+from labelrace.linear import rls
+from labelrace.linear.rls import RLS, RLSState
+from labelrace.linear.versioned import VersionedRows
+from labelrace.linear.warm_up import WarmUp, first_rows
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+# Rows of a chunk that are monitored, as to score them takes longer than to learn them, and rows that each stands for
+# at the most: with these values thresholds follow a model that learns, without much noise.
+_MONITORED, _STANDS_FOR = 64, 2.0
+# Rows that are learned at once: the codes of all of them are predicted before.
+_CHUNK = 512
+# Rows times labels from which on loops are compiled, which takes seconds: those who learn less never wait for it.
+_COMPILED_FROM = 5e6
+# Share of the past that a chunk leaves at the least.
+_LEAST_KEPT = 1e-9
+# Pseudo labels and slots: at the least and most; share of the memory for pseudo labels.
+_FEWEST_CODES, _MOST_CODES, _CODES_SHARE = 16, 128, 0.4
+_FEWEST_SLOTS, _MOST_SLOTS = 1 << 10, 1 << 24
+
+
+class Sizes(NamedTuple):
+    """How large a model is: its pseudo labels, and the slots of its table."""
+
+    n_components: int
+    n_slots: int
+
+
+def sizes_for(max_memory: float, n_columns: int, n_labels: int, n_components: int | None = None) -> Sizes:
+    """Divide an amount of memory, in bytes, between pseudo labels and the table.
+
+    Examples
+    --------
+    >>> sizes_for(1e8, n_columns=17_000, n_labels=35_000)
+    Sizes(n_components=128, n_slots=16777216)
+    >>> sizes_for(2e5, n_columns=500, n_labels=1_000)
+    Sizes(n_components=16, n_slots=22000)
+    """
+    cells = max_memory / 4.0
+    # A column has two precisions of eight bytes beside its weights, and a label its count and its bound.
+    cells -= 4.0 * n_columns + 2.0 * n_labels
+    # And the labels that it offers.
+    cells -= postings.DEPTH * n_columns if postings.are_kept(n_labels) else 0.0
+    each = n_columns + n_labels
+    if n_components is None:
+        n_components = int(min(max(_CODES_SHARE * cells / each, _FEWEST_CODES), _MOST_CODES)) // 2 * 2
+    n_slots = int(min(max(cells - n_components * each, _FEWEST_SLOTS), _MOST_SLOTS))
+    return Sizes(n_components, n_slots)
+
+
+class State(NamedTuple):
+    """Everything the model remembers."""
+
+    learners: Annotated[RLSState, "own m", "t=c", "w=l"]  # the linear models of the pseudo labels
+    decoder: code_decoder.State  # sums over predicted codes and labels
+    table: Annotated[Array, "slots 1", "float", "table"]  # the residual table
+    # Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
+    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", "table"]
+    counts: ScoreHistogram  # scores of candidates of monitored rows
+    # Labels of monitored rows that were not among their candidates, fading like the counts.
+    n_missed: Annotated[float, ">=0"]
+    drift: DriftState  # errors of recent batches
+    n_drifts: Annotated[float, ">=0"]  # drifts found so far
+
+
+class Derived(NamedTuple):
+    """What predicting needs."""
+
+    learners: rls.Derived
+    decoder: code_decoder.Derived
+    table: VersionedRows
+    postings: VersionedRows
+    gained: Any
+    # To learn, these two are not needed.
+    of_row: RowSearch | None = None
+    rule: Any = None
+
+
+@dataclass(frozen=True)
+class HashedRace(BankAlgorithm[State]):
+    """The algorithm. It does not merge exactly; `labelrace.extreme.merge` merges well."""
+
+    bank: RLS  # the learners of pseudo labels
+    aim: str  # what label sets are chosen for; see `labelrace.decisions.thresholds`
+    detects_drift: bool  # whether to forget when errors grow
+    max_memory: float  # bytes for the state, by which it is made as large as it is
+    n_components: int | None = None  # pseudo labels; None for as many as there is room for
+
+    state_type = State
+    learns_missing_labels = True
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of a model that has seen nothing."""
+        return self.empty(schema.n_values, schema.n_labels)
+
+    def empty(self, n_values: IntArray, n_labels: int) -> State:
+        """Make the state of a model that has seen nothing."""
+        sizes = sizes_for(self.max_memory, len(n_values), n_labels, self.n_components)
+        return State(
+            self.bank.init(n_values, sizes.n_components),
+            code_decoder.init(n_labels, sizes.n_components),
+            residual_table.init(sizes.n_slots),
+            postings.init(),
+            thresholds.new_histogram(),
+            0.0,
+            drift.empty(),
+            0.0,
+        )
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
+        X, Y = missing_labels.leave_out(X, Y)
+        if Y.shape[0] == 0:
+            return state
+        Y = as_rows(Y)
+        learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
+        if learners is not None:
+            return self._continue(state._replace(learners=learners), X, Y, derived)
+        first, others = first_rows(X.shape[0])
+        begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
+        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+
+    def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
+        """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
+        filled = missing_labels.without_zeros(missing_labels.fill_with_means(Y))
+        k = len(state.decoder.total)
+        codes = hashed_codes.encode(filled, k)
+        start = self.bank.start(state.learners, X, codes)
+        U = start.left_out(codes)
+        state = state._replace(
+            learners=start.state._replace(warm_up=WarmUp.of(X, Y)),
+            decoder=code_decoder.update(state.decoder, U, filled),
+        )
+        derived = self.derive(state)
+        found = candidates.scored(derived.decoder, derived.table, code_decoder.queries(derived.decoder, U), None)
+        Z, learners = self.bank.transform(derived.learners, X), state.learners
+        gained = postings.gained_by_entry(learners.gained, Z)
+        state = state._replace(postings=postings.update(state.postings, Z, learners.scaling.n_values, gained, Y))
+        return self._monitored(state, found, Y)._replace(drift=drift.empty())
+
+    def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Learn a batch after the start, some rows at a time."""
+        for first in range(0, X.shape[0], _CHUNK):
+            here = slice(first, first + _CHUNK)
+            whole = X.shape[0] <= _CHUNK
+            parts = (X, Y) if whole else (X[here], Y[here])
+            state = self._learn(state, *parts, derived if first == 0 else None)
+        return state
+
+    def _learn(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
+        """Monitor some rows, then learn them: the table, the decoder, and the learners last."""
+        derived = self._to_learn(state) if derived is None else derived
+        loops, n = derived.decoder.compiled, X.shape[0]
+        Z = self.bank.transform(derived.learners, X)
+        gathered = self.bank.gather(state.learners, Z, compiled=loops)
+        gained = gathered.gained[:, 0]
+        U = self.bank.predict_transformed(derived.learners, gathered.Z, gathered.weights).astype(float)
+        columns = gathered.columns()
+        of_entries = gained[columns] if scipy.sparse.issparse(Z) else None
+        asked = code_decoder.queries(derived.decoder, U)
+        offers = postings.offered(derived.postings, Z, of_entries, compiled=loops)
+        recent = candidates.of_recent(derived.decoder, asked, are_offered=offers is not None)
+        before, n_monitored = state, min(n, _MONITORED)
+        some = np.arange(n_monitored) * n // n_monitored
+        found = candidates.scored(
+            derived.decoder,
+            derived.table,
+            asked.some(some),
+            some_rows(Z, some),
+            offers=None if offers is None else offers[some],
+            recent=(recent[0][some], recent[1][some]),
+        )
+        state = self._monitored(state, found, some_rows(Y, some), min(n / n_monitored, _STANDS_FOR))
+        if self.detects_drift and state.drift is not before.drift and drift.found(state.drift):
+            state = self._forgotten(state, X)
+            Z = self.bank.transform(self.bank.derive(state.learners), X)
+            gathered = self.bank.gather(state.learners, Z, compiled=loops)
+        chosen = candidates.to_learn(derived.decoder, asked, Y, recent, offers)
+        precision = state.learners.alpha + state.learners.fading * gained
+        table: Any = residual_table.learn(VersionedRows.of(state.table), Z, *chosen, precision, columns, compiled=loops)
+        filled = self._filled(derived, asked, Y)
+        keep = max(self.bank.factor(n), _LEAST_KEPT)
+        codes = hashed_codes.encode(filled, U.shape[1])
+        learners = self.bank.learn(state.learners, X, codes, gathered=gathered, compiled=loops)
+        n_values = state.learners.scaling.n_values
+        return state._replace(
+            learners=learners,
+            decoder=code_decoder.update(state.decoder, U, filled, keep, asked.lengths),
+            table=table,
+            postings=postings.update(state.postings, Z, n_values, of_entries, Y, compiled=loops),
+        )
+
+    def _filled(self, derived: Derived, asked: code_decoder.Queries, Y: AnyMatrix) -> AnyMatrix:
+        """Put what the decoder says where labels are missing."""
+        missing = missing_labels.find(Y)
+        if missing is None:
+            return missing_labels.without_zeros(Y)
+        said = code_decoder.pair_scores(derived.decoder, asked, missing.rows, missing.labels)
+        return missing_labels.without_zeros(missing_labels.fill(Y, missing, np.clip(said, 0.0, 1.0)))
+
+    def find_candidates(self, derived: Derived, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates:
+        """Find the candidates of rows and their scores, some rows at a time."""
+        if X.shape[0] == 1 and derived.of_row is not None:
+            found = derived.of_row.candidates(X, n_exact)
+            if found is not None:
+                return found
+        parts = []
+        for first in range(0, max(X.shape[0], 1), _CHUNK):
+            part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
+            Z = self.bank.transform(derived.learners, part)
+            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
+            offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
+            parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))
+        return candidates.joined(parts)
+
+    def _monitored(self, state: State, found: Candidates, Y: AnyMatrix, weight: float = 1.0) -> State:
+        """Count the scores of rows that were not learned yet, and the labels that were no candidates."""
+        labels = candidates.targets(found.labels, Y)
+        n_present = np.bincount(entry_rows(Y)[Y.data == 1], minlength=Y.shape[0])
+        n_missed = n_present - (labels == 1).sum(axis=1)
+        keep = 0.5 ** (weight * len(labels) / thresholds.HALF_LIFE)
+        errors = drift.clipped_errors(found.scores, labels) + n_missed
+        return state._replace(
+            counts=thresholds.add_scores(state.counts, found.scores, labels, weight),
+            n_missed=float(state.n_missed * keep + weight * n_missed.sum()),
+            drift=drift.add(state.drift, errors),
+        )
+
+    def _forgotten(self, state: State, X: AnyMatrix) -> State:
+        """Forget what a drift has made wrong: the table, which corrects what is no longer so, altogether."""
+        return state._replace(
+            learners=self.bank.forget(self.bank.rescale(state.learners, X), drift.KEPT),
+            decoder=code_decoder.forget(state.decoder, drift.KEPT),
+            table=residual_table.init(len(state.table)),
+            drift=drift.empty(),
+            n_drifts=state.n_drifts + 1.0,
+        )
+
+    def is_compiled(self, state: State) -> bool:
+        """Tell whether loops are compiled, as much has been learned."""
+        return state.learners.rows * len(state.decoder.sums) >= _COMPILED_FROM and compiled.is_available()
+
+    def derive(self, state: State) -> Derived:
+        """Solve for the decoder, and read the thresholds off the histogram."""
+        # Single labels have no thresholds of their own here: the common one with the best F takes their place.
+        aim = "micro_f1" if self.aim == "macro_f1" else self.aim
+        rule = thresholds.make_rule(aim, state.counts, None, state.n_missed)
+        derived = self._to_learn(state, code_decoder.HEAD)
+        linear, decoder, table, lists, gained = derived[:5]
+        of_row = None
+        if row_search.is_possible(decoder, linear):
+            of_row = RowSearch(decoder, linear, (gained, lists, table), rule, inputs.LARGEST)
+        return derived._replace(of_row=of_row, rule=rule)
+
+    def _to_learn(self, state: State, n_head: int = 0) -> Derived:
+        """Solve for the decoder, of which learning looks at few labels, so that none are collected beforehand."""
+        decoder = code_decoder.derive(state.decoder, n_head=n_head, compiled=self.is_compiled(state))
+        linear, table, lists = (
+            self.bank.derive(state.learners),
+            VersionedRows.of(state.table),
+            VersionedRows.of(state.postings),
+        )
+        return Derived(linear, decoder, table, lists, state.learners.gained)
+
+    def row_search(self, derived: Derived) -> RowSearch | None:
+        """Return what finds the best labels of one row."""
+        return derived.of_row
+
+    def predict_sets(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
+        """Choose label sets by the rule for the aim, as a sparse array."""
+        found = self.find_candidates(derived, X)
+        chosen = thresholds.choose(derived.rule, found.scores)
+        rows, columns = np.nonzero(chosen)
+        labels = found.labels[rows, columns]
+        n_labels = derived.decoder.sums.shape[0]
+        sets = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, labels)), shape=(X.shape[0], n_labels))
+        return sets.tocsr()
+
+    def predict_best(self, derived: Derived, X: AnyMatrix, k: int) -> tuple[IntArray, FloatArray]:
+        """Find the ``k`` most likely labels of each row and their probabilities, best first."""
+        labels, scores = self.find_candidates(derived, X, max(k, candidates.EXACT)).best(k)
+        return labels, thresholds.probabilities(derived.rule, scores)
+
+    def _all_adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the scores of all labels: those that are no candidates come behind, in the order of the decoder."""
+        Z = self.bank.transform(derived.learners, X)
+        U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+        asked = code_decoder.queries(derived.decoder, U)
+        found = candidates.scored(derived.decoder, derived.table, asked, Z)
+        scores = code_decoder.all_scores(derived.decoder, asked).astype(float)
+        np.put_along_axis(scores, found.labels, -np.inf, axis=1)
+        ahead = scores.max(axis=1, keepdims=True) - found.scores.min(axis=1, keepdims=True)
+        scores -= np.maximum(np.where(np.isfinite(ahead), ahead, 0.0), 0.0)
+        np.put_along_axis(scores, found.labels, found.scores, axis=1)
+        return scores
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the adjusted scores; the common threshold is at zero."""
+        return self._all_adjusted(derived, X) - derived.rule.threshold
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Choose label sets by the rule for the aim, as an array of all labels."""
+        sets: BoolArray = self.predict_sets(derived, X).toarray()
+        return sets
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Estimate probabilities by how often candidates with such scores were present recently."""
+        return thresholds.probabilities(derived.rule, self._all_adjusted(derived, X))
+
+    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
+        """Put labels and features in another order; the table, which knows pairs by their numbers, is emptied."""
+        return state._replace(
+            learners=self.bank.reordered(state.learners, None, features),
+            decoder=code_decoder.reordered(state.decoder, labels),
+            table=residual_table.init(len(state.table)),
+            postings=postings.reordered(state.postings, labels, features),
+        )
+
+    def reset_features(self, state: State, columns: IntArray) -> State:
+        """Forget what the learners know of features whose columns stand for others now; the table learns on."""
+        learners = self.bank.reset_features(state.learners, columns)
+        return state._replace(learners=learners, postings=postings.reset(state.postings, columns))
+
+    def grow_labels(self, state: State, n_labels: int) -> State:
+        """Add labels that were absent so far: they have their codes already."""
+        return state._replace(decoder=code_decoder.grow(state.decoder, n_labels))
+
+
+class HashedRACEClassifier(OnlineClassifier):
+    """Online multi-label classification with very many labels, in a given amount of memory.
+
+    Codes of labels by hashing, linear learners of the codes, a least-squares decoder that finds the best labels without
+    looking at all, and a hash table that corrects their scores. What `LabelRaceClassifier` becomes where its labels do
+    not fit its memory; use this one to have it from the start. See docs/extreme.md.
+
+    Parameters
+    ----------
+    max_memory : int, float or str, default="100MB"
+        Memory for the state: bytes, or a number with a unit. The number of pseudo labels and the size of the table
+        follow from it and from the features and labels of the first batch. Each later label or feature adds four bytes
+        for each pseudo label.
+    n_components : int or "auto", default="auto"
+        Pseudo labels; "auto" for as many, from 16 to 128, as there is memory for.
+    half_life : float or None, default=8000.0
+        Rows after which half of what was learned is forgotten; None for never.
+    detect_drift : bool, default=True
+        Whether to forget nearly all when errors grow by more than chance.
+    optimise : str, default="cardinality"
+        What label sets are to be good at, as for `LabelRaceClassifier`; "macro_f1" is "micro_f1" here.
+    alpha : float or "auto", default="auto"
+        Penalty of the learners; "auto" is the best of a grid on the first rows.
+    n_random_features : int, default=128
+        Random features of dense data; none where the first rows are clearly better predicted without them.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the random features.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Pseudo labels.
+    n_slots_ : int
+        Slots of the table.
+    n_drifts_ : int
+        Drifts found so far.
+
+    Examples
+    --------
+    >>> import labelrace
+    >>> from labelrace.evaluation import averages, prequential
+    >>> from labelrace.streams.synthetic import SyntheticStream
+    >>> stream = SyntheticStream(n_rows=3000, n_features=20, n_labels=30, seed=0)
+    >>> model = labelrace.make_model("race-hashed", random_state=0)
+    >>> print(f"{averages(prequential(model, stream))['example_f1']:.1f}")
+    0.7
+    """
+
+    max_memory: float | str = "100MB"
+    n_components: int | Literal["auto"] = "auto"
+    half_life: float | None = 8000.0
+    detect_drift: bool = True
+    optimise: str = "cardinality"
+    alpha: float | Literal["auto"] = "auto"
+    n_random_features: int = 128
+    random_state: Any = None
+
+    def _algorithm(self, seed: int) -> HashedRace:
+        return algorithm_of(self, self.half_life, seed)
+
+    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
+        # Not at the top: it knows this method, whose states it merges.
+        from labelrace.extreme import merge as hashed_merge
+
+        one, other = hashed_merge.aligned_codes(one, other, columns)
+        return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
+
+    @property
+    def n_components_(self) -> int:
+        """Pseudo labels."""
+        return len(self._checked_fitted().state.decoder.total)
+
+    @property
+    def n_slots_(self) -> int:
+        """Slots of the table."""
+        return len(self._checked_fitted().state.table)
+
+    @property
+    def n_drifts_(self) -> int:
+        """Drifts found so far."""
+        return int(self._checked_fitted().state.n_drifts)
+
+
+def algorithm_of(model: Any, half_life: float | None, seed: int) -> HashedRace:
+    """Check the parameters that this classifier and the default have in common, and make the algorithm of them."""
+    parameters.check_choice("optimise", model.optimise, thresholds.AIMS)
+    parameters.check_flag("detect_drift", model.detect_drift)
+    if isinstance(model.alpha, str):
+        parameters.check_choice("alpha", model.alpha, ("auto",))
+    alpha = None if isinstance(model.alpha, str) else model.alpha
+    bank = RLS(alpha, half_life, model.n_random_features, seed, single=True)
+    memory = parameters.memory_size("max_memory", model.max_memory)
+    return HashedRace(
+        bank,
+        model.optimise,
+        bool(model.detect_drift),
+        memory,
+        parameters.count_or_auto("n_components", model.n_components),
+    )

@@ -1,0 +1,400 @@
+"""A decoder fitted to predicted codes, which finds a row's best labels without looking at all of them.
+
+The decoder of `labelrace.race.decoder` is fitted to true pseudo labels ``U``. Where there are far more labels than
+pseudo labels, it is better to fit it to the values ``Û`` that the learners predict before they learn a row: what they
+cannot predict gets little weight. The sums are ``G = Σ ÛᵀÛ``, ``C = Σ YᵀÛ`` (l × k), the labels' counts ``N`` and
+``Σ û``, all fading alike, so that a label's score is the ridge regression
+
+    score_j = N_j/n + q · (C_j - N_j ū),    q = (û - ū) (G_c + ridge)⁻¹,    G_c = Σ (û - ū)ᵀ(û - ū).
+
+``C`` and ``N`` are stored divided by one running scale. So forgetting touches nothing, a batch changes the labels it
+has and no others, and a label that appears later costs a row of zeros.
+
+*The best labels, exactly* (`labelrace.extreme.search`). With an intercept beside the codes, ``a = (1, û)``, and
+``M`` the sum of ``aᵀa`` with the ridge, a score is ``a M⁻¹ A_jᵀ``, ``A_j = (N_j, C_j)``. By Cauchy and Schwarz it is at
+most ``|a| |A_j|``, lengths by ``M⁻¹``. Of ``|A_j|`` two bounds are known without a product: ``sqrt(N_j)``, as no fit
+explains more than all; and the sum of the lengths that the rows with the label had when they were learned, as ``M``
+only grows, but for what fades, and with it ``A_j``. The second is kept beside the count. Labels are looked at in the
+order of the smaller one until no other can be among the best. The order survives forgetting. Labels that have been
+counted since it was made are few and are kept apart; it is made anew when these are more than a sixteenth of all, so
+that a label's occurrence costs the same however many labels there are.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.extreme import postings
+from labelrace.linear.versioned import VersionedRows
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+# Penalty, relative to the mean square of a predicted code: not to its variance, which is 0 where the first rows all
+# have one code, and scores of rows with another would be nothing but the round-off of single precision. Nor is it less
+# than that of a code of length 1: where few rows have been predicted, their codes are next to 0.
+_RIDGE, _LEAST_RIDGE = 1e-3, 1.0
+# Occurrences of labels that are remembered: candidates are taken from these first. Where features offer labels, too,
+# fewer are enough.
+_RECENT, _RECENT_WITH_POSTINGS = 4096, 2048
+# Labels that are kept apart at the least before the order is made anew, and their share of all.
+_FEW_APART, _SHARE_APART = 4096, 16
+# Scale from which on it is multiplied into the sums.
+_LEAST_SCALE = 1e-12
+HEAD = 4096
+"""Labels of each list whose sums are kept in one piece where rows are predicted: those of most rows are among them."""
+
+# Share of a label's count that stays where its scores are lowered.
+_LEAST_COUNT = 0.1
+# Scores computed at once.
+_CELLS = 1 << 22
+
+
+class State(NamedTuple):
+    """The sums, and the order of the labels."""
+
+    gram: Annotated[FloatArray, "c c"]  # sums of products of predicted codes
+    total: Annotated[FloatArray, "c"]  # sums of predicted codes
+    rows: Annotated[float, ">=0"]  # rows that the sums come from, forgotten ones less
+    scale: Annotated[float, ">0"]  # what ``sums`` and ``counts`` are to be multiplied by
+    sums: Annotated[Array, "l c", "float", "table"]  # sums of the predicted codes of the rows that have a label
+    # Number of those rows, and sum of their lengths, divided by the root of the scale only.
+    counts: Annotated[Array, "l 2", "float", "table"]
+    order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
+    apart: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
+    recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last
+
+
+class Part(NamedTuple):
+    """Some labels: their bounds, but for the root of the scale, and their sums with their counts beside them."""
+
+    labels: IntArray
+    bounds: Array
+    sums: Array
+
+
+class Derived(NamedTuple):
+    """What scoring needs."""
+
+    # The inverse of the codes' covariance times the rows, the mean code, and the rows.
+    inverse: FloatArray
+    mean: FloatArray
+    rows: float
+    # As in the state.
+    scale: float
+    sums: VersionedRows
+    counts: VersionedRows
+    pool: Part  # the labels that occurred recently, by falling bound
+    # The other labels that are kept apart, and the order of the state, each by falling bound.
+    lists: tuple[IntArray, IntArray]
+    n_head: int  # labels of each list that are collected beforehand, as far as there are so many
+    heads: tuple[Part, ...]  # these first labels of the lists
+    # (l,) of bool: labels that are in the pool, or apart: they are in the order, too, where their bound is another one.
+    is_listed_before: BoolArray
+    compiled: bool  # whether labels are looked for by compiled loops
+
+    def part_of(self, place: int, here: slice) -> Part:
+        """Collect a part of a list; labels of the order that have been listed before are left out."""
+        labels = self.lists[place][here]
+        return _part_of(self.sums, self.counts, labels[~self.is_listed_before[labels]] if place else labels)
+
+
+class Queries(NamedTuple):
+    """Rows to be scored: ``score_j = weights · C_j + shifts N_j``, and the length that bounds it."""
+
+    weights: Array
+    shifts: Array
+    lengths: Array
+
+    def with_shifts(self) -> Array:
+        """Put the shifts beside the weights."""
+        return np.hstack([self.weights, self.shifts[:, None]])
+
+    def some(self, rows: Any) -> Queries:
+        """Take some of the rows."""
+        return Queries(*(part[rows] for part in self))
+
+
+def _table(n_labels: int, width: int) -> Any:
+    return VersionedRows.taking(np.zeros((n_labels, width), np.float32))
+
+
+def init(n_labels: int, n_components: int) -> State:
+    """Make a decoder that has seen nothing."""
+    k, none = n_components, np.zeros(0, np.intp)
+    return State(
+        np.zeros((k, k)), np.zeros(k), 0.0, 1.0, _table(n_labels, k), _table(n_labels, 2), none, none, none
+    )  # fmt: skip
+
+
+def update(state: State, U: FloatArray, Y: AnyMatrix, keep: float = 1.0, lengths: FloatArray | None = None) -> State:
+    """Add rows with the codes ``U`` that were predicted for them; entries of the sparse ``Y`` are from 0 to 1.
+
+    ``lengths`` are those of `queries` before, if there are any.
+    """
+    state = forget(state, keep)
+    state = state._replace(gram=state.gram + U.T @ U, total=state.total + U.sum(axis=0), rows=state.rows + len(U))
+    # What was long before is longer by what has faded; no row is longer than 1 where it is one of those learned.
+    lengths = _solved(state).lengths(U) if lengths is None else np.minimum(lengths / np.sqrt(keep), 1.0)
+    touched, places = np.unique(Y.indices, return_inverse=True)
+    touched = touched.astype(np.intp)
+    # The rows of Y, compressed, are the columns of its transpose.
+    of_labels = scipy.sparse.csc_array((Y.data.astype(float), places, Y.indptr), shape=(len(touched), Y.shape[0]))
+    root = np.sqrt(state.scale)
+    more = of_labels @ np.column_stack([U / state.scale, np.full(len(U), 1.0 / state.scale), lengths / root])
+    k = U.shape[1]
+    sums, counts = (
+        _added(VersionedRows.of(table), touched, part)
+        for table, part in ((state.sums, more[:, :k]), (state.counts, more[:, k:]))
+    )
+    recent = np.concatenate([state.recent, Y.indices[Y.data > 0]])[-_n_recent(Y.shape[1]) :].astype(np.intp)
+    return _ordered(state._replace(sums=sums, counts=counts, recent=recent), touched)
+
+
+def _n_recent(n_labels: int) -> int:
+    """Return how many occurrences of labels are remembered."""
+    return _RECENT_WITH_POSTINGS if postings.are_kept(n_labels) else _RECENT
+
+
+def _added(table: VersionedRows, places: IntArray, more: FloatArray) -> Any:
+    """Add to some rows of a table."""
+    before = table.rows(places)
+    return table.replaced(places, (before + more).astype(np.float32), before)
+
+
+def _ordered(state: State, touched: IntArray) -> State:
+    """Keep labels apart that have been counted; make the order anew where these have become many."""
+    apart = _distinct(np.concatenate([state.apart, touched]))
+    if len(apart) <= max(_FEW_APART, len(state.order) // _SHARE_APART):
+        return state._replace(apart=apart)
+    counts, is_apart = VersionedRows.of(state.counts), np.zeros(len(state.counts), bool)
+    is_apart[apart] = True
+    # The others have faded alike, and are in order still.
+    others = state.order[~is_apart[state.order]]
+    apart = apart[_by_bound(counts.rows(apart))]
+    falling, new = (-bounds(counts.rows(labels)) for labels in (others, apart))
+    order = np.insert(others, np.searchsorted(falling, new, side="right"), apart)
+    return state._replace(order=order, apart=np.zeros(0, np.intp))
+
+
+def _distinct(labels: IntArray) -> IntArray:
+    """Sort labels, each once: faster than `numpy.unique` where they are few."""
+    rising = np.sort(labels)
+    return rising[np.diff(rising, prepend=-1) > 0]
+
+
+def bounds(counts: Array) -> Array:
+    """Compute bounds of labels from their counts, (L, 2), but for the root of the scale."""
+    return np.minimum(np.sqrt(counts[:, 0]), counts[:, 1])
+
+
+def _by_bound(counts: Array) -> IntArray:
+    """Sort the labels that have occurred by falling bound."""
+    counted = np.flatnonzero(counts[:, 0] > 0)
+    return np.asarray(counted[np.argsort(-bounds(counts[counted]), kind="stable")])
+
+
+def forget(state: State, keep: float) -> State:
+    """Forget all but a share of the past."""
+    if keep == 1.0:
+        return state
+    faded = state._replace(
+        gram=state.gram * keep, total=state.total * keep, rows=state.rows * keep, scale=state.scale * keep
+    )
+    if faded.scale >= _LEAST_SCALE:
+        return faded
+    factors = np.float32(faded.scale), np.sqrt([faded.scale**2, faded.scale]).astype(np.float32)
+    sums, counts = (
+        VersionedRows.taking(np.asarray(table) * factor)
+        for table, factor in zip((faded.sums, faded.counts), factors, strict=True)
+    )
+    return faded._replace(scale=1.0, sums=sums, counts=counts)  # type: ignore[arg-type]
+
+
+def grow(state: State, n_labels: int) -> State:
+    """Add labels that have not occurred."""
+    tables: Any = [VersionedRows.of(table).grown(n_labels) for table in (state.sums, state.counts)]
+    return state._replace(sums=tables[0], counts=tables[1])
+
+
+def reordered(state: State, labels: IntArray) -> State:
+    """Put labels in another order; the new first is the old ``labels[0]``."""
+    if np.array_equal(labels, np.arange(len(labels))):
+        return state
+    places = np.argsort(labels)
+    tables: Any = [VersionedRows.taking(VersionedRows.of(table).rows(labels)) for table in (state.sums, state.counts)]
+    return state._replace(
+        sums=tables[0],
+        counts=tables[1],
+        order=places[state.order],
+        apart=np.sort(places[state.apart]),
+        recent=places[state.recent],
+    )
+
+
+def added(one: State, other: State, kept: float) -> State:
+    """Add the sums of two decoders of the same labels and codes, and keep a share of them."""
+    tables: Any = [
+        VersionedRows.taking(
+            (np.asarray(a) * (kept * one.scale) ** power + np.asarray(b) * (kept * other.scale) ** power).astype(
+                np.float32
+            )
+        )
+        for a, b, power in ((one.sums, other.sums, 1.0), (one.counts, other.counts, np.array([1.0, 0.5])))
+    ]
+    half = _n_recent(len(one.counts)) // 2
+    return State(
+        kept * (one.gram + other.gram),
+        kept * (one.total + other.total),
+        kept * (one.rows + other.rows),
+        1.0,
+        tables[0],
+        tables[1],
+        _by_bound(np.asarray(tables[1])),
+        np.zeros(0, np.intp),
+        np.concatenate([one.recent[-half:], other.recent[-half:]]),
+    )
+
+
+def from_predictions(U: FloatArray, blocks: Any, n_labels: int, rows: float, noise: float = 0.0) -> State:
+    """Make a decoder of the scores that another model gives to some rows, as if there were ``rows`` of them.
+
+    ``blocks`` yields the first row and the scores, clipped to [0, 1], of some rows at a time. Codes are taken to be as
+    uncertain as if a share ``noise`` of their variance were added.
+    """
+    weight = rows / len(U)
+    gram = weight * (U.T @ U) + np.diag(noise * rows * U.var(axis=0))
+    made = init(0, U.shape[1])._replace(gram=gram, total=weight * U.sum(axis=0), rows=rows)
+    counted = np.hstack([U, np.ones((len(U), 1)), _solved(made).lengths(U)[:, None]]).astype(np.float32)
+    found = np.zeros((n_labels, counted.shape[1]), np.float32)
+    for first, scores in blocks:
+        found += scores.T @ counted[first : first + len(scores)]
+    found *= np.float32(weight)
+    return _with_tables(made, found[:, :-2], found[:, -2:])
+
+
+def _with_tables(state: State, sums: Array, counts: Array) -> State:
+    """Put other sums and counts in the place of those of a state that has not learned rows yet."""
+    tables: Any = [VersionedRows.taking(part.astype(np.float32)) for part in (sums, counts)]
+    order = _by_bound(counts)
+    # Those that occur most are candidates as if they had occurred recently.
+    recent = order[: _n_recent(len(counts))][::-1]
+    return state._replace(sums=tables[0], counts=tables[1], order=order, recent=recent)
+
+
+def with_means(state: State, means: FloatArray) -> State:
+    """Add constants to the scores of labels, so that their means over all rows are others, as far as bounds hold."""
+    solved, before = _solved(state), state.scale * np.asarray(state.counts)[:, 0].astype(float)
+    centred = state.scale * np.asarray(state.sums) - before[:, None] * solved.mean
+    # A count bounds the squared length of what is known of a label, of which this is the part beside the count.
+    length = np.einsum("ij,ij->i", centred @ solved.inverse, centred)
+    least = np.maximum(length / np.maximum(1.0 - before / solved.rows, 0.1), _LEAST_COUNT * before)
+    after = np.clip(means * solved.rows, np.minimum(least, before), np.maximum(before, 0.5 * solved.rows))
+    counts = np.asarray(state.counts)
+    counts[:, 0] = after / state.scale
+    # As if rows of the mean code had come, or gone.
+    counts[:, 1] += np.abs(after - before) / np.sqrt(solved.rows * state.scale)
+    return _with_tables(state, (centred + after[:, None] * solved.mean) / state.scale, counts)
+
+
+def from_frequencies(codes: AnyMatrix, frequencies: FloatArray) -> State:
+    """Make a decoder of labels of which nothing is known but how often they occur, as if each came alone."""
+    rows = frequencies.sum()
+    of_labels = scipy.sparse.csr_array(codes.multiply(frequencies[:, None]))
+    gram = np.asarray((codes.T @ of_labels).todense())
+    made = init(0, codes.shape[1])._replace(
+        gram=gram, total=np.asarray(of_labels.sum(axis=0)).ravel(), rows=float(rows)
+    )
+    return _with_tables(made, of_labels.toarray(), np.stack([frequencies, np.sqrt(frequencies)], axis=1))
+
+
+class _Solved(NamedTuple):
+    """The inverse of the codes' covariance times the rows, the mean code, and the rows."""
+
+    inverse: FloatArray
+    mean: FloatArray
+    rows: float
+
+    def lengths(self, U: FloatArray) -> FloatArray:
+        """Compute the lengths of rows, an intercept beside their codes."""
+        apart = U - self.mean
+        squares = np.einsum("ij,ij->i", apart @ self.inverse, apart)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) + 1.0 / self.rows))
+
+
+def _solved(state: State) -> _Solved:
+    """Invert the codes' covariance."""
+    n, k = max(state.rows, 1e-300), len(state.total)
+    mean = state.total / n
+    centred = state.gram - np.outer(mean, state.total)
+    ridge = _RIDGE * max(float(np.trace(state.gram)), 0.0) / k + _LEAST_RIDGE
+    return _Solved(np.asarray(np.linalg.inv(centred + ridge * np.eye(k)), float), mean, n)
+
+
+def derive(state: State, *, n_head: int = HEAD, compiled: bool = False) -> Derived:
+    """Invert the codes' covariance, sort the labels that are kept apart, and collect the first of each list."""
+    sums, counts = VersionedRows.of(state.sums), VersionedRows.of(state.counts)
+    pool = _distinct(state.recent)
+    listed = np.zeros(counts.shape[0], bool)
+    listed[pool] = True
+    apart = state.apart[~listed[state.apart]]
+    listed[apart] = True
+    pool, apart = (labels[np.argsort(-bounds(counts.rows(labels)), kind="stable")] for labels in (pool, apart))
+    parts = (_part_of(sums, counts, labels) for labels in (pool, apart[:n_head]))
+    solved = *_solved(state), state.scale, sums, counts
+    derived = Derived(*solved, next(parts), (apart, state.order), n_head, (next(parts),), listed, compiled)
+    return derived._replace(heads=(*derived.heads, derived.part_of(1, slice(n_head))))
+
+
+def _part_of(sums: VersionedRows, counts: VersionedRows, labels: IntArray) -> Part:
+    """Collect what is known of some labels."""
+    of_labels = counts.rows(labels)
+    return Part(labels, bounds(of_labels), np.hstack([sums.rows(labels), of_labels[:, :1]]))
+
+
+def queries(derived: Derived, U: FloatArray) -> Queries:
+    """Prepare rows by their predicted codes."""
+    apart = U - derived.mean
+    weights = apart @ derived.inverse
+    lengths = np.sqrt(np.maximum(np.einsum("ij,ij->i", weights, apart), 0.0) + 1.0 / derived.rows)
+    shifts = derived.scale * (1.0 / derived.rows - weights @ derived.mean)
+    scaled = derived.scale * weights
+    return Queries(scaled.astype(np.float32), shifts.astype(np.float32), lengths)
+
+
+def coefficients(derived: Derived, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Write the scores of some labels as ``û β + c``: β, (k, L), and c, (L,)."""
+    counts = derived.scale * derived.counts.rows(labels)[:, 0].astype(float)
+    centred = derived.scale * derived.sums.rows(labels) - counts[:, None] * derived.mean
+    beta = derived.inverse @ centred.T
+    return beta, counts / derived.rows - derived.mean @ beta
+
+
+def some_scores(derived: Derived, asked: Queries, labels: IntArray) -> Array:
+    """Compute the scores of some labels for all rows, (n, L)."""
+    scores = asked.weights @ derived.sums.rows(labels).T
+    scores += asked.shifts[:, None] * derived.counts.rows(labels)[:, 0]
+    return scores
+
+
+def all_scores(derived: Derived, asked: Queries) -> Array:
+    """Compute the scores of all labels, (n, l)."""
+    n_labels = derived.sums.shape[0]
+    scores = np.empty((len(asked.weights), n_labels), np.float32)
+    size = max(1, _CELLS // asked.weights.shape[1])
+    for first in range(0, n_labels, size):
+        labels = np.arange(first, min(first + size, n_labels))
+        scores[:, labels] = some_scores(derived, asked, labels)
+    return scores
+
+
+def pair_scores(derived: Derived, asked: Queries, rows: IntArray, labels: IntArray) -> Array:
+    """Compute the scores of single pairs of a row and a label."""
+    scores = np.empty(len(rows), np.float32)
+    size = max(1, _CELLS // asked.weights.shape[1])
+    for first in range(0, len(rows), size):
+        here = slice(first, first + size)
+        sums, counts = derived.sums.rows(labels[here]), derived.counts.rows(labels[here])[:, 0]
+        scores[here] = np.einsum("ij,ij->i", asked.weights[rows[here]], sums) + asked.shifts[rows[here]] * counts
+    return scores

@@ -1,0 +1,1 @@
+"""Naive Bayes for all pseudo labels at once."""

@@ -1,0 +1,171 @@
+"""Nominal features in naive Bayes: counts of values, and the log odds they give.
+
+The probability of a value is Laplace's ``(count + 1) / (n_c + V)``. The denominators cancel between a value and the
+first one, so the log odds of all features are linear in the indicators of the values, and a batch costs one product.
+Counts are kept for the rows in which a pseudo label is 1, and for all rows; class 0 is the difference.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from labelrace.learners import design as columns
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+# Numbers worked on at once: intermediate results of this size stay in the processor's cache.
+_BLOCK = 1 << 15
+# Pseudo labels that are few.
+_FEW = 32
+# Ratios multiplied before a logarithm is taken. Counts up to 10⁹ cannot overflow: (10⁹)³² < 10³⁰⁸.
+_PRODUCT = 32
+
+
+class Counts(NamedTuple):
+    """How often each value but the first of every feature occurred."""
+
+    ones: Annotated[FloatArray, "i t", ">=0"]  # rows with the value in which the pseudo label is 1
+    total: Annotated[FloatArray, "i", ">=0"]  # rows with the value
+    # Rows in which the feature is missing and, in the last column, all such rows; None if nothing is missing.
+    missing: Annotated[FloatArray | None, "j t+1", ">=0"]
+
+
+class LogOdds(NamedTuple):
+    """Log odds as a linear function of the indicators."""
+
+    n_values: IntArray  # (J,): values of each feature
+    weights: FloatArray  # (M, k): what a value adds, compared with the first value
+    constant: FloatArray  # (k,): the log odds of a row that has the first value everywhere
+    # What the above was derived from: rows with missing values need each feature's part of the constant.
+    counts: Counts
+    rows: FloatArray
+
+
+def init(n_values: IntArray, n_components: int) -> Counts:
+    """Make the counts of features with the given numbers of values."""
+    n_indicators = int((n_values - 1).sum())
+    return Counts(np.zeros((n_indicators, n_components)), np.zeros(n_indicators), None)
+
+
+def grow(counts: Counts, n_values: IntArray, wider: IntArray) -> Counts:
+    """Make room for values that had not occurred before."""
+    moved = np.arange(len(counts.total)) + np.repeat(_starts(wider) - _starts(n_values), n_values - 1)
+    empty = init(wider, counts.ones.shape[1])
+    empty.ones[moved] = counts.ones
+    empty.total[moved] = counts.total
+    return empty._replace(missing=counts.missing)
+
+
+def grow_components(counts: Counts, n_new: int) -> Counts:
+    """Add pseudo labels that were 0 in all rows."""
+    ones = np.hstack([counts.ones, np.zeros((len(counts.ones), n_new))])
+    missing = None if counts.missing is None else columns.before_last(counts.missing, n_new)
+    return Counts(ones, counts.total, missing)
+
+
+def grow_features(counts: Counts, n_values: IntArray) -> Counts:
+    """Add features, behind the others, that had their first value in all rows."""
+    n_indicators = int((n_values - 1).sum())
+    missing = None if counts.missing is None else columns.pad_rows(counts.missing, len(n_values))
+    ones, total = (columns.pad_rows(array, n_indicators) for array in (counts.ones, counts.total))
+    return Counts(ones, total, missing)
+
+
+def _starts(n_values: IntArray) -> IntArray:
+    """Find the first indicator of each feature."""
+    return np.cumsum(n_values - 1) - (n_values - 1)
+
+
+def update(counts: Counts, codes: AnyMatrix, n_values: IntArray, H: AnyMatrix) -> Counts:
+    """Count the rows of a batch with their 0/1 pseudo labels."""
+    absent = columns.missing(codes)
+    present = columns.indicators(codes if absent is None else columns.without(codes, absent), n_values)
+    ones = counts.ones + columns.dense(present.T @ H)
+    total = counts.total + present.sum(axis=0)
+    return Counts(ones, total, columns.add_missing(counts.missing, absent, H))
+
+
+def merge(one: Counts, other: Counts) -> Counts:
+    """Add counts of the same values."""
+    missing = columns.add_or_none(one.missing, other.missing)
+    return Counts(one.ones + other.ones, one.total + other.total, missing)
+
+
+def reordered(counts: Counts, indicators: IntArray, features: IntArray, targets: IntArray) -> Counts:
+    """Put indicators, features and targets, behind which is the column of all rows, in another order."""
+    missing = None if counts.missing is None else counts.missing[np.ix_(features, targets)]
+    return Counts(counts.ones[np.ix_(indicators, targets[:-1])], counts.total[indicators], missing)
+
+
+def log_odds(counts: Counts, n_values: IntArray, rows: FloatArray) -> LogOdds:
+    """Derive the log odds; ``rows`` counts the rows of each pseudo label and, last, all rows."""
+    if counts.missing is None and (n_values == 2).all():
+        weights, constant = _binary(counts, rows)
+        return LogOdds(n_values, weights, constant, counts, rows)
+    owner = np.repeat(np.arange(len(n_values)), n_values - 1)
+    ones, zeros = counts.ones, counts.total[:, None] - counts.ones
+    first_ones, first_zeros, _, _ = _first_values(counts, n_values, rows)
+    weights = np.log((ones + 1) * (first_zeros[owner] + 1) / ((zeros + 1) * (first_ones[owner] + 1)))
+    constant = _first_log_odds(counts, n_values, rows).sum(axis=0)
+    return LogOdds(n_values, weights, constant, counts, rows)
+
+
+def _binary(counts: Counts, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Derive weights and constant of complete binary features, the case that must be fast.
+
+    With ``a, b`` the counts of value 1 and ``p, q`` those of value 0 in the two classes, each plus one, the weights
+    are ``log(aq/bp)`` and the constant sums ``log(p/q)``, up to the denominators: logarithms of products, as
+    logarithms are what costs.
+    """
+    n_components = len(rows) - 1
+    # Long rows are what NumPy is fast on: few pseudo labels go first, many go last.
+    few = n_components < _FEW
+    axis, column = (1, np.s_[:, None]) if few else (0, np.s_[None, :])
+    ones, zeros = rows[:-1][column], (rows[-1] - rows[:-1])[column]
+    weights = np.empty(counts.ones.shape)
+    constant = len(counts.total) * np.log((zeros + 2) / (ones + 2)).ravel()
+    size = max(1, _BLOCK // n_components)
+    for start in range(0, len(weights), size):
+        block = slice(start, start + size)
+        a = np.add(counts.ones[block].T if few else counts.ones[block], 1.0, order="C")
+        b = (counts.total[block] if few else counts.total[block, None]) + 2.0 - a
+        ratio = ones + 2.0 - a
+        ratio /= zeros + 2.0 - b
+        a /= b
+        a /= ratio
+        np.log(a, out=a)
+        weights[block] = a.T if few else a
+        products = np.multiply.reduceat(ratio, np.arange(0, ratio.shape[axis], _PRODUCT), axis=axis)
+        constant += np.log(products).sum(axis=axis)
+    return weights, constant
+
+
+def _first_values(
+    counts: Counts, n_values: IntArray, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Count the first value of each feature in class 1 and class 0, and the rows of either in which it is present."""
+    present = rows[None, :] if counts.missing is None else rows - counts.missing
+    ones_rows, zeros_rows = present[:, :-1], present[:, -1:] - present[:, :-1]
+    starts = _starts(n_values)
+    ones = np.add.reduceat(counts.ones, starts, axis=0)
+    zeros = np.add.reduceat(counts.total, starts)[:, None] - ones
+    return ones_rows - ones, zeros_rows - zeros, ones_rows, zeros_rows
+
+
+def _first_log_odds(counts: Counts, n_values: IntArray, rows: FloatArray) -> FloatArray:
+    """Compute what the first value of each feature contributes, (J, k)."""
+    ones, zeros, ones_rows, zeros_rows = _first_values(counts, n_values, rows)
+    V = n_values[:, None]
+    return np.log((ones + 1) * (zeros_rows + V) / ((zeros + 1) * (ones_rows + V)))
+
+
+def predict(odds: LogOdds, codes: AnyMatrix) -> FloatArray:
+    """Add up the log odds of all features; what is missing adds nothing."""
+    absent = columns.missing(codes)
+    present = codes if absent is None else columns.without(codes, absent)
+    result = columns.indicators(present, odds.n_values) @ odds.weights
+    result += odds.constant
+    if absent is not None:
+        result -= absent @ _first_log_odds(odds.counts, odds.n_values, odds.rows)
+    return result

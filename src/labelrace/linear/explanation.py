@@ -1,0 +1,144 @@
+"""Why a label got its score: the parts of a linear model's sum.
+
+A score is the intercept, plus what each feature adds, plus, on dense data, what the random features add together.
+Read the other way, where labels are compressed, it is the sum over pseudo labels of their predicted value times the
+decoder's entry, plus a constant and what the table of pairs of features and labels adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.base.fitted import Fitted
+from labelrace.base.schema import Schema
+from labelrace.extreme import decoder as code_decoder
+from labelrace.extreme import table as residual_table
+from labelrace.learners import design as columns
+from labelrace.linear import rls
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of a label's score.
+
+    Attributes
+    ----------
+    label : str or int
+        Name of the label, or its index where labels have no names.
+    score : float
+        The score before it is adjusted; about the label's probability.
+    adjustment : float
+        What is added to the score for the decision, which is positive where the label is predicted: less a share of the
+        row's best score, the label's offset and the threshold.
+    intercept : float
+        What the score would be if every feature were at its mean, or zero in sparse data.
+    features : tuple of (name, float)
+        The features that carried most, and what each adds.
+    other_features : float
+        What all other features add.
+    random_features : float
+        What the random features add; 0 for sparse data.
+    pseudo_labels : tuple of (int, float)
+        The pseudo labels that carried most: predicted value times the decoder's entry.
+    """
+
+    label: Any
+    score: float
+    adjustment: float
+    intercept: float
+    features: tuple[tuple[Any, float], ...]
+    other_features: float
+    random_features: float
+    pseudo_labels: tuple[tuple[int, float], ...]
+
+
+class _Decoder(NamedTuple):
+    """The scores of some labels as ``û β + c + z W``: β, (k, L), c, (L,), and W, (F, L), of the non-zeros of ``z``."""
+
+    beta: FloatArray
+    constants: FloatArray
+    weights: FloatArray
+
+
+def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[Explanation]:
+    """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
+    algorithm, derived = fitted.algorithm, fitted.derived
+    predicted = algorithm.predict(derived, X)[0]
+    wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.places_of(labels), np.intp)
+    z = columns.dense(algorithm.bank.transform(derived.learners, X))[0]
+    decoder = None
+    if derived.compressed is not None:
+        inner = derived.compressed
+        weights = residual_table.weights_of(inner.table, np.flatnonzero(z), wanted).astype(float)
+        decoder = _Decoder(*code_decoder.coefficients(inner.decoder, wanted), weights)
+    decisions = algorithm.scores(derived, X)[0]
+    return _parts(fitted.schema, derived.learners, decoder, z, decisions, wanted, n_features)
+
+
+def _parts(
+    schema: Schema,
+    learners: rls.Derived,
+    decoder: _Decoder | None,
+    z: FloatArray,
+    decisions: FloatArray,
+    labels: IntArray,
+    n_features: int,
+) -> list[Explanation]:
+    """Take the scores apart; ``z`` is what the learners make of the row.
+
+    ``decoder`` is of these labels, or None where labels are their own pseudo labels; ``decisions`` are the scores of
+    all labels, adjusted.
+    """
+    n_values = learners.scaling.n_values
+    weights = np.asarray(learners.weights)
+    values = z @ weights + learners.intercepts
+    # Features come first, then random features; the columns that are zero, of sparse data nearly all, add nothing.
+    used = np.flatnonzero(z)
+    n_of_features = int(np.searchsorted(used, columns.width(n_values)))
+    explained = []
+    for place, label in enumerate(labels):
+        beta = np.eye(1, len(values), label)[0] if decoder is None else decoder.beta[:, place]
+        constant = 0.0 if decoder is None else float(decoder.constants[place])
+        further = np.zeros(len(used)) if decoder is None else z[used] * decoder.weights[:, place]
+        added, pseudo = z[used] * (weights[used] @ beta) + further, values * beta
+        score = float(pseudo.sum() + further.sum()) + constant
+        of_features, of_random = np.split(added, [n_of_features])
+        largest = _largest(of_features, n_features)
+        named = ((_column_name(schema.feature_names, n_values, int(used[i])), float(added[i])) for i in largest)
+        explained.append(
+            Explanation(
+                label=schema.names_of([label])[0],
+                score=score,
+                adjustment=float(decisions[label]) - score,
+                intercept=float(learners.intercepts @ beta) + constant,
+                features=tuple(named),
+                other_features=float(of_features.sum() - of_features[largest].sum()),
+                random_features=float(of_random.sum()),
+                pseudo_labels=tuple((int(i), float(pseudo[i])) for i in _largest(pseudo, n_features)),
+            )
+        )
+    return explained
+
+
+def _largest(amounts: FloatArray, n: int) -> IntArray:
+    """Find the largest amounts by size, without those that are zero."""
+    order = np.argsort(-np.abs(amounts), kind="stable")[:n]
+    return order[amounts[order] != 0]
+
+
+def _column_name(names: Array | None, n_values: IntArray, column: int) -> Any:
+    """Name a column of the design: the feature by name or index, a nominal one of several values with the value."""
+    numeric, nominal = np.flatnonzero(n_values == 0), np.flatnonzero(n_values)
+    if column < len(numeric):
+        feature, value = int(numeric[column]), None
+    else:
+        ends = np.cumsum(n_values[nominal] - 1)
+        place = int(np.searchsorted(ends, column - len(numeric), side="right"))
+        feature = int(nominal[place])
+        value = column - len(numeric) - int(ends[place]) + int(n_values[feature])
+    name = feature if names is None else names[feature]
+    return name if n_values[feature] in (0, 2) else f"{name}={value}"

@@ -1,0 +1,399 @@
+"""How linear learners scale ``X``: columns of comparable size, and random features on dense data.
+
+*Sparse data*, such as words. Values are damped, ``sign(x) log(1 + |x|)``, so that the tenth occurrence of a word adds
+less than the first, and each row is scaled to length one: long texts teach no more than short ones. Cost is
+``O(nnz)``.
+
+*Dense data*, such as measurements. Columns are standardised by running moments, clipped at five standard deviations
+and divided by the root of their number, so that the length of a row is near one here, too. Random features follow: the
+absolute values of the row along random directions. With them a linear model also fits a label that goes with extremes
+(Rahimi and Recht, "Weighted sums of random kitchen sinks", 2008).
+
+The first rows decide which of the two it is: arrays that are mostly zeros are sparse data, in whatever form they are
+stored. Rows of nothing but zeros tell nothing. Data that turns out to be dense later is told by `has_become_dense`.
+A missing value (NaN) counts as the mean, or as zero in sparse data.
+
+*Moments are robust.* Of the first rows, values far beyond the spread of the others are clipped; later ones, values
+beyond ten standard deviations. A column that has been constant, such as that of a sensor that starts late, has moments
+from the first row on that differs. And where the last few hundred rows of a column vary ten times less than what is
+known of it, what is known is wrong, and theirs are taken (`revised`).
+
+The result has the dtype of the random directions, also where there are none. Single precision takes half the memory
+and half the time; its error of 1e-7 is small beside the noise of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base.linalg import as_rows, with_values
+from labelrace.exceptions import DivergenceError
+from labelrace.learners import design as columns
+from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+
+# Share of non-zeros up to which data is sparse, and from which data that was sparse is so no more.
+_SPARSE, _DENSE = 0.3, 0.5
+# Standard deviations at which a dense column is clipped.
+CLIP = 5.0
+# Standard deviations beyond which a value is an outlier, and factor by which a column in another unit differs.
+OUTLIER = 10.0
+# Deviations from which a value among the first rows is an outlier, and share of the values that do not count in them.
+_FIRST_OUTLIER, _TRIMMED = 30.0, 0.05
+# Rows from which the variance of a column can be told, and which recent ones are compared with what is known.
+MIN_ROWS, _RECENT_ROWS = 50, 256.0
+# A column is constant where it deviates from its mean by no more than this share of it.
+CONSTANT = 1e-9
+MEAN_ABSOLUTE = float(np.sqrt(2.0 / np.pi))
+
+
+class ScalingState(NamedTuple):
+    """How columns are scaled."""
+
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # Rows that the moments of each column of the design come from, forgotten ones less. Empty for sparse data, as are
+    # the next ones.
+    rows: Annotated[FloatArray, "M|0", ">=0"]
+    # Running mean, and sum of squared deviations.
+    mean: Annotated[FloatArray, "M|0", "with rows"]
+    square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
+    # Rows since columns were last compared with what is known of them; of sparse data, those that are not empty.
+    recent_rows: Annotated[float, ">=0"]
+    # Their moments.
+    recent_mean: Annotated[FloatArray, "M|0", "with rows"]
+    recent_square: Annotated[FloatArray, "M|0", ">=0", "with rows"]
+    recent_filled: Annotated[float, ">=0"]  # their non-zeros, of sparse data
+    # Directions of the random features, in single or double precision. Empty for sparse data.
+    directions: Annotated[Array, "M r|0 r", "float", "with rows"]
+    length: Annotated[float, ">=0", "with rows"]  # root of the number of columns at the start; 0 for sparse data
+
+
+def init(n_values: IntArray, dtype: type[np.floating] = np.float64) -> ScalingState:
+    """Make the state before the first row, which treats features as sparse."""
+    return _empty(n_values, np.zeros((0, 0), dtype))
+
+
+def _empty(n_values: IntArray, directions: Array) -> ScalingState:
+    m = len(directions)
+    none = np.zeros(m)
+    return ScalingState(n_values, none, none, none, 0.0, none, none, 0.0, directions, float(np.sqrt(m)))
+
+
+def start(
+    X: AnyMatrix,
+    n_values: IntArray,
+    n_random_features: int,
+    rng: np.random.Generator,
+    dtype: type[np.floating] = np.float64,
+) -> ScalingState:
+    """Decide by the first rows whether data is sparse or dense; their moments are left to `update`."""
+    if is_sparse(X):
+        return init(n_values, dtype)
+    return _empty(n_values, rng.normal(size=(columns.width(n_values), n_random_features)).astype(dtype))
+
+
+def is_sparse(X: AnyMatrix) -> bool:
+    """Tell whether rows are mostly zeros, in whatever form they are stored; rows of nothing else do not count."""
+    n_rows, n_filled = _filled(X)
+    return n_filled <= _SPARSE * n_rows * X.shape[1]
+
+
+def _filled(X: AnyMatrix) -> tuple[int, int]:
+    """Count the rows that hold anything, and their non-zeros; explicitly stored zeros are zeros."""
+    if scipy.sparse.issparse(X):
+        X = X if X.format == "csr" else scipy.sparse.csr_array(X)
+        if np.count_nonzero(X.data) < X.nnz:
+            X = X.copy()
+            X.eliminate_zeros()
+        return int(np.count_nonzero(X.indptr[1:] > X.indptr[:-1])), X.nnz
+    counts = np.count_nonzero(X, axis=1)
+    return int(np.count_nonzero(counts)), int(counts.sum())
+
+
+def has_become_dense(state: ScalingState) -> bool:
+    """Tell whether data that was taken for sparse is mostly filled now."""
+    n_cells = state.recent_rows * len(state.n_values)
+    return not state.length and state.recent_rows >= _RECENT_ROWS and state.recent_filled > _DENSE * n_cells
+
+
+def n_columns(state: ScalingState) -> int:
+    """Count the columns that `transform` makes."""
+    return columns.width(state.n_values) + state.directions.shape[1]
+
+
+def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> ScalingState:
+    """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
+    if not state.length:
+        return counted(state, *_filled(X))
+    X = columns.dense(columns.design(X, state.n_values))
+    is_first = not state.rows.any()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, squares = _moments(X)
+        if np.isnan(mean).any():
+            # Missing values count as the mean so far, and so change nothing.
+            X = np.where(np.isnan(X), np.where(state.rows > 0, state.mean, _known_means(X)), X)
+            mean, squares = _moments(X)
+        state = _with_recent(state, len(X), mean, squares)
+        if is_first:
+            X = _without_first_outliers(X)
+            mean, squares = _moments(X)
+        else:
+            most = np.where(state.rows >= MIN_ROWS, OUTLIER**2 * state.square / np.maximum(state.rows, 1.0), 0.0)
+            if ((np.maximum(squares / len(X), (mean - state.mean) ** 2) > most) & (most > 0)).any():
+                # Outliers are clipped: one of them must not shrink all other values for thousands of rows.
+                mean, squares = _moments(_clipped(X, state.mean, np.sqrt(most)))
+        added = _joined(state.rows * forgetting, state.mean, state.square * forgetting, len(X), mean, squares)
+        rows, mean, square = _started(state, X, added)
+    check_finite(float(square.sum()))
+    return state._replace(rows=rows, mean=mean, square=square)
+
+
+def check_finite(squares: float) -> None:
+    """Refuse a sum of squares that has overflowed."""
+    if not isfinite(squares):
+        raise DivergenceError("X holds values so large that sums of their squares overflow: scale them down.")
+
+
+def _joined(
+    before: Any, mean: FloatArray, square: FloatArray, n: Any, batch_mean: FloatArray, batch_square: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Join the moments of two parts about their common mean (Chan, Golub and LeVeque, 1979)."""
+    rows, step = before + n, batch_mean - mean
+    return rows + np.zeros_like(mean), mean + step * (n / rows), square + batch_square + step**2 * (before * n / rows)
+
+
+def _with_recent(state: ScalingState, n: int, mean: FloatArray, squares: FloatArray) -> ScalingState:
+    """Add a batch's moments to those of recent rows."""
+    _, mean, square = _joined(state.recent_rows, state.recent_mean, state.recent_square, n, mean, squares)
+    return state._replace(recent_rows=state.recent_rows + n, recent_mean=mean, recent_square=square)
+
+
+def counted(state: ScalingState, n_rows: int, n_filled: int) -> ScalingState:
+    """Count the rows of sparse data that hold anything, and their non-zeros, among recent ones."""
+    n_values, rows, mean, square, recent_rows, recent_mean, recent_square, recent_filled, directions, length = state
+    if recent_rows >= _RECENT_ROWS:
+        recent_rows = recent_filled = 0.0
+    recent_rows, recent_filled = recent_rows + n_rows, recent_filled + n_filled
+    # Not by `_replace`, which takes several times as long, for every row that comes alone.
+    return ScalingState(
+        n_values, rows, mean, square, recent_rows, recent_mean, recent_square, recent_filled, directions, length
+    )
+
+
+def _without_first_outliers(X: FloatArray) -> FloatArray:
+    """Leave out empty rows, of which there may be some before data comes, and clip what is far beyond the others."""
+    filled = X.any(axis=1)
+    X = X[filled] if filled.any() else X
+    middle = np.median(X, axis=0)
+    apart = np.abs(X - middle)
+    n_kept = len(X) - max(1, int(_TRIMMED * len(X)))
+    if n_kept < 2:
+        return X
+    kept = np.partition(apart, n_kept - 1, axis=0)[:n_kept]
+    spread = np.sqrt(np.einsum("ij,ij->j", kept, kept) / n_kept)
+    is_far = (apart > _FIRST_OUTLIER * spread) & (spread > 0) & np.isfinite(spread)
+    return np.where(is_far, np.clip(X, middle - OUTLIER * spread, middle + OUTLIER * spread), X)
+
+
+def _started(
+    state: ScalingState, X: FloatArray, added: tuple[FloatArray, FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Begin the moments of columns that have been constant with their first row that differs."""
+    least = CONSTANT * np.abs(state.mean)
+    constant = np.flatnonzero((state.rows >= MIN_ROWS) & (state.square <= least**2 * state.rows))
+    if len(constant):
+        values = X[:, constant]
+        since = np.logical_or.accumulate(np.abs(values - state.mean[constant]) > least[constant], axis=0)
+        starts = since.any(axis=0)
+        constant, since, values = constant[starts], since[:, starts], values[:, starts]
+        n = since.sum(axis=0)
+        mean = np.where(since, values, 0.0).sum(axis=0) / n
+        square = np.square(np.where(since, values - mean, 0.0)).sum(axis=0)
+        for known, own in zip(added, (n, mean, square), strict=True):
+            known[constant] = own
+    return added
+
+
+def revised(state: ScalingState) -> ScalingState:
+    """Take the moments of recent rows, if there are enough, for columns that they say to be ten times as narrow.
+
+    What is known of such a column was wrong, or is no more: as long as it is kept, the column is next to nothing.
+    """
+    if not state.length or state.recent_rows < _RECENT_ROWS:
+        return state
+    none, recent_mean, variance = np.zeros_like(state.mean), state.recent_mean, state.recent_square / state.recent_rows
+    is_known = np.sqrt(variance) > CONSTANT * np.abs(recent_mean)
+    is_wrong = is_known & (state.square > OUTLIER**2 * variance * state.rows)
+    state = state._replace(recent_rows=0.0, recent_mean=none, recent_square=none)
+    if not is_wrong.any():
+        return state
+    return state._replace(
+        rows=np.where(is_wrong, _RECENT_ROWS, state.rows),
+        mean=np.where(is_wrong, recent_mean, state.mean),
+        square=np.where(is_wrong, variance * _RECENT_ROWS, state.square),
+    )
+
+
+def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute the columns' means, and the sums of squared deviations from them."""
+    if len(X) == 1:
+        return X[0], np.zeros(X.shape[1])
+    mean = X.mean(axis=0)
+    apart = X - mean
+    return mean, np.einsum("ij,ij->j", apart, apart)
+
+
+def _clipped(X: FloatArray, mean: FloatArray, most: FloatArray) -> FloatArray:
+    """Clip what is too far from the mean, in columns that have varied."""
+    most = np.where(most > 0, most, np.inf)
+    return np.clip(X, mean - most, mean + most)
+
+
+def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
+    """Take the moments of a batch for columns whose unit has changed: shifted far, or ten times as wide or narrow."""
+    if not state.length or X.shape[0] < MIN_ROWS:
+        return state
+    X = columns.dense(columns.design(X, state.n_values))
+    X = np.where(np.isnan(X), _known_means(X), X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, squares = _moments(X)
+        variance, known = squares / len(X), state.square / np.maximum(state.rows, 1.0)
+        is_other = np.maximum(variance, known) > OUTLIER**2 * np.minimum(variance, known)
+        is_other |= (mean - state.mean) ** 2 > OUTLIER**2 * known
+    is_other &= (variance > 0) & np.isfinite(variance)
+    square = np.where(is_other, variance, known) * state.rows
+    return state._replace(mean=np.where(is_other, mean, state.mean), square=square)
+
+
+def _known_means(X: FloatArray) -> FloatArray:
+    """Compute the columns' means of what is not missing; 0 where all is."""
+    known = ~np.isnan(X)
+    return np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+
+
+def scale(state: ScalingState) -> FloatArray:
+    """Compute what the columns' deviations from their means are divided by."""
+    spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
+    # A constant column becomes zero.
+    return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
+
+
+def transform(state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None) -> AnyMatrix:
+    """Compute the columns that learners use; ``scales`` is the state's `scale`, if it has been computed already."""
+    if not state.length:
+        return _unit_rows(X, state.n_values, state.directions.dtype)
+    return _standardised(state, columns.design(X, state.n_values), scale(state) if scales is None else scales)
+
+
+def transform_row(
+    state: ScalingState, X: AnyMatrix, scales: FloatArray | None = None
+) -> tuple[Array, IntArray | slice]:
+    """Do as `transform` for one row of numeric features, without making a matrix: its values, and their columns."""
+    if state.length:
+        return _standardised(state, X, scale(state) if scales is None else scales)[0], slice(None)
+    values, places = stored(X)
+    values = _damped(values)
+    length = float(values @ values) ** 0.5
+    # A row whose squares underflow to zero is not scaled.
+    return (values * (1.0 / length if length > 0 else 1.0)).astype(state.directions.dtype), places
+
+
+def stored(X: AnyMatrix) -> tuple[FloatArray, IntArray]:
+    """Take the values of one row that are not zero, and their columns."""
+    if type(X) is scipy.sparse.csr_array or scipy.sparse.issparse(X):
+        return X.data, X.indices
+    places = np.flatnonzero(X[0])
+    return X[0, places], places
+
+
+def _damped(values: FloatArray) -> FloatArray:
+    """Damp values, so that the tenth occurrence adds less than the first; what is missing is zero."""
+    damped = np.copysign(np.log1p(np.abs(values)), values)
+    return np.nan_to_num(damped, nan=0.0) if np.isnan(damped.sum()) else damped
+
+
+def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> FloatArray:
+    """Standardise dense columns and append the random features."""
+    n_random = state.directions.shape[1]
+    # Single rows take this way, too: it makes few calls, and none of slow ones such as np.clip. The two parts are
+    # separate arrays until the end, as NumPy is several times slower on a part of the columns of an array.
+    Z = columns.dense(X) - state.mean
+    # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
+    Z /= scales
+    most = CLIP / state.length
+    np.minimum(Z, most, out=Z)
+    np.maximum(Z, -most, out=Z)
+    Z = Z.astype(state.directions.dtype, copy=False)
+    # One NaN makes the sum NaN, which differs from itself.
+    if (total := np.add.reduce(Z, axis=None)) != total:
+        Z[np.isnan(Z)] = 0.0
+    if not n_random:
+        return Z
+    random = Z @ state.directions
+    np.abs(random, out=random)
+    # Less the mean of a normal variable's absolute value; all together about as long as the row.
+    random -= MEAN_ABSOLUTE
+    random *= n_random**-0.5
+    return np.concatenate([Z, random], axis=1)
+
+
+def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -> AnyMatrix:
+    """Damp the values of sparse rows and scale the rows to length one."""
+    sparse = as_rows(columns.design(X, n_values))
+    data = sparse.data
+    if not columns.all_nominal(n_values):
+        data = _damped(data)
+    counts = np.diff(sparse.indptr)
+    filled = np.flatnonzero(counts)
+    lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
+    # Rows whose squares underflow to zero are not scaled.
+    data = data / np.repeat(np.where(lengths > 0, lengths, 1.0), counts[filled])
+    scaled = with_values(sparse, data.astype(dtype, copy=False))
+    # Known of the rows given, and slow to find out again.
+    scaled.has_canonical_format = sparse.has_canonical_format
+    return scaled
+
+
+def _with_moments(state: ScalingState, change: Callable[[FloatArray, float], FloatArray]) -> ScalingState:
+    """Change the moments of dense columns, given what new ones have: they were zero for as long as others are known."""
+    parts = (state.rows, state.mean, state.square, state.recent_mean, state.recent_square)
+    fills = (state.rows.max(initial=0.0), 0.0, 0.0, 0.0, 0.0)
+    rows, mean, square, recent_mean, recent_square = map(change, parts, fills)
+    return state._replace(rows=rows, mean=mean, square=square, recent_mean=recent_mean, recent_square=recent_square)
+
+
+def reset(state: ScalingState, features: IntArray) -> ScalingState:
+    """Forget the moments of numeric features."""
+    if not state.length:
+        return state
+    is_reset = np.isin(np.arange(len(state.rows)), features)
+    return _with_moments(state, lambda part, fill: np.where(is_reset, fill, part))
+
+
+def reordered(state: ScalingState, design: IntArray) -> ScalingState:
+    """Put the columns of dense data in another order; what features they come from is left to the caller."""
+    return _with_moments(state, lambda part, _: part[design])._replace(directions=state.directions[design])
+
+
+def grow(state: ScalingState, n_values: IntArray, rng: np.random.Generator) -> ScalingState:
+    """Add features that were zero in all rows so far; the columns of the others keep their values.
+
+    Numeric features come before nominal ones in the design, so new columns may lie between known ones.
+    """
+    if not state.length:
+        return state._replace(n_values=n_values)
+    kept = columns.places(state.n_values, n_values)
+    m = columns.width(n_values)
+    directions = rng.normal(size=(m, state.directions.shape[1])).astype(state.directions.dtype)
+    directions[kept] = state.directions
+
+    def widened(part: FloatArray, fill: float) -> FloatArray:
+        array = np.full(m, fill)
+        array[kept] = part
+        return array
+
+    return _with_moments(state, widened)._replace(n_values=n_values, directions=directions)

@@ -1,0 +1,1 @@
+"""Models that learned different rows, joined."""

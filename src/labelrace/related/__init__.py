@@ -1,0 +1,1 @@
+"""The related work and the baselines: one method, one file."""

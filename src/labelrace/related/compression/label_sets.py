@@ -1,0 +1,102 @@
+"""Distinct label sets with their counts: what methods need that look at label sets, not at single labels.
+
+Up to a number of sets the table is exact, additive and independent of the order of rows. Beyond it, the count of the
+first set that has no room is taken off all of them and what is left is kept (Misra and Gries); a count is then too low
+by at most ``rows / capacity``, and tables still add.
+
+References
+----------
+Agarwal, P., Cormode, G., Huang, Z., Phillips, J., Wei, Z. and Yi, K.: Mergeable summaries. PODS (2012).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from labelrace.base import draws, missing_labels
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+
+class LabelSets(NamedTuple):
+    """The table."""
+
+    # A hash of each set: the sum of 64 random bits a label. Rising.
+    keys: Annotated[NDArray[np.int64], "_d"]
+    counts: Annotated[FloatArray, "_d", ">=0"]  # rows with the set
+    ends: Annotated[IntArray, "_d", "ends _z"]  # where each set ends in ``labels``
+    labels: Annotated[IntArray, "_z", "<l", "sets ends"]  # the sets' labels, one set after the other
+
+
+def empty() -> LabelSets:
+    """Make a table without sets."""
+    return LabelSets(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
+
+
+def of_rows(Y: AnyMatrix) -> LabelSets:
+    """Make the table of the rows of a matrix of 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sets = of_rows(np.array([[1, 0, 1], [0, 0, 0], [1, 0, 1]]))
+    >>> sorted(zip(matrix(sets, 3).sum(axis=1).tolist(), sets.counts.tolist()))
+    [(0.0, 1.0), (2.0, 2.0)]
+    """
+    Y = missing_labels.without_zeros(Y)
+    words = (draws.uniform(0, Y.shape[1], 1)[:, 0] * 2.0**52).astype(np.int64) * np.int64(0x5851F42D4C957F2D)
+    with np.errstate(over="ignore"):
+        keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words
+    order = Y.sorted_indices()
+    rows = LabelSets(keys, np.ones(Y.shape[0]), order.indptr[1:].astype(np.intp), order.indices.astype(np.intp))
+    return _joined([rows])
+
+
+def add(sets: LabelSets, Y: AnyMatrix, capacity: int) -> LabelSets:
+    """Count the label sets of a batch."""
+    return merge(sets, of_rows(Y), capacity)
+
+
+def merge(one: LabelSets, other: LabelSets, capacity: int) -> LabelSets:
+    """Add two tables."""
+    joined = _joined([one, other])
+    if len(joined.keys) <= capacity:
+        return joined
+    counts = joined.counts - np.partition(joined.counts, -capacity - 1)[-capacity - 1]
+    return _taken(joined._replace(counts=counts), np.flatnonzero(counts > 0))
+
+
+def scaled(sets: LabelSets, factor: float) -> LabelSets:
+    """Let all counts count for less."""
+    return sets._replace(counts=sets.counts * factor)
+
+
+def matrix(sets: LabelSets, n_labels: int) -> AnyMatrix:
+    """Make a matrix of the sets, a row each, (d, l)."""
+    indptr = np.concatenate([[0], sets.ends])
+    return scipy.sparse.csr_array((np.ones(len(sets.labels)), sets.labels, indptr), shape=(len(sets.keys), n_labels))
+
+
+def _joined(parts: list[LabelSets]) -> LabelSets:
+    """Put tables one behind the other and add the counts of equal sets."""
+    starts = np.cumsum([0, *(len(part.labels) for part in parts)])
+    together = LabelSets(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.ends + start for part, start in zip(parts, starts, strict=False)]),
+        np.concatenate([part.labels for part in parts]),
+    )
+    _, first, which = np.unique(together.keys, return_index=True, return_inverse=True)
+    counts = np.bincount(which, weights=together.counts, minlength=len(first)).astype(float)
+    return _taken(together, first)._replace(counts=counts)
+
+
+def _taken(sets: LabelSets, chosen: IntArray) -> LabelSets:
+    """Take some of the sets."""
+    lengths = np.diff(sets.ends, prepend=0)[chosen]
+    ends = np.cumsum(lengths)
+    places = np.repeat(sets.ends[chosen] - ends, lengths) + np.arange(lengths.sum())
+    return LabelSets(sets.keys[chosen], sets.counts[chosen], ends, sets.labels[places])

@@ -1,0 +1,1 @@
+"""Linear models for each label, by others' rules of learning."""

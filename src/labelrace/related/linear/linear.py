@@ -1,0 +1,242 @@
+"""What linear models that learn row by row have in common: AROW and AdaGrad, for all labels at once.
+
+Each label has weights and, for each weight, a second number that grows with what was learned: how sure the model is of
+it, or how large its gradients were. A row changes the weights of the features that it has, for all labels by the same
+few products. Features are scaled as `race` scales them (`labelrace.linear.scaling`), without random features; there is
+an intercept, a feature that is always 1. Label sets are chosen as `race` chooses them (`labelrace.decisions.monitor`),
+from the scores that rows had before they were learned.
+
+Cost: a row ``nnz(x) l``, to learn and to predict; the state ``2 m l``. Online; new labels and features start from
+nothing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base import missing_labels, threads
+from labelrace.base.algorithm import Algorithm
+from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.schema import Schema
+from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import thresholds
+from labelrace.decisions.monitor import Decision, Watch
+from labelrace.exceptions import DivergenceError
+from labelrace.learners import design as columns
+from labelrace.linear import blocks as products
+from labelrace.linear import scaling
+from labelrace.linear.scaling import ScalingState
+from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+
+class State(NamedTuple):
+    """Weights, what was gained for each of them, and what monitored rows have shown."""
+
+    scaling: ScalingState  # how columns are scaled
+    # Of sparse data, `VersionedRows`.
+    weights: Annotated[Array, "M+r l", "float"]
+    gained: Annotated[Array, "M+r l", "float"]
+    # The same for the feature that is always 1.
+    intercepts: Annotated[FloatArray, "l"]
+    intercept_gained: Annotated[FloatArray, "l"]
+    rows: Annotated[float, ">=0"]  # rows learned so far
+    watch: Annotated[Watch, "o=l"]  # what rows have shown before they were learned
+
+
+class Derived(NamedTuple):
+    """What predicting needs."""
+
+    scaling: ScalingState
+    scales: FloatArray
+    weights: Array
+    intercepts: FloatArray
+    decision: Decision
+
+
+class LinearAlgorithm(Algorithm[State]):
+    """Linear models of all labels: a subclass is a step, and what turns its scores into numbers around [0, 1]."""
+
+    state_type = State
+    learns_missing_labels: ClassVar[bool] = True
+    skips_missing: ClassVar[bool] = True  # a missing value counts as the mean, or as zero in sparse data
+
+    @abstractmethod
+    def step(
+        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, gained: Array
+    ) -> tuple[Array, Array]:
+        """Compute what is to be added to the weights and to what they gained, (t, l), by a row.
+
+        ``x`` are the ``t`` features that it has, ``y`` its labels, NaN where not known, and ``score`` what the model
+        says of them.
+        """
+
+    @abstractmethod
+    def likely(self, scores: FloatArray) -> FloatArray:
+        """Turn scores into numbers around [0, 1]: 1/2 where the model cannot tell."""
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make the state of a model that has seen nothing; the first batch decides which columns it has."""
+        return self._zeros(scaling.init(schema.n_values), schema.n_labels)
+
+    def _zeros(self, scaled: ScalingState, n_labels: int) -> State:
+        """Make the state of a model with zero weights on given columns."""
+        m = scaling.n_columns(scaled)
+        weights, gained = (self._kept(scaled, np.zeros((m, n_labels))) for _ in range(2))
+        none = np.zeros(n_labels)
+        return State(scaled, weights, gained, none, none, 0.0, monitoring.begin(n_labels))
+
+    @staticmethod
+    def _kept(scaled: ScalingState, array: Array) -> Any:
+        """Put an array that nobody else has into a table, where data is sparse."""
+        return array if scaled.length else VersionedRows.taking(array)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Learn a batch, row by row; rows without a known label are left out."""
+        X, Y = missing_labels.leave_out(X, Y)
+        if Y.shape[0] == 0:
+            return state
+        is_first = state.rows == 0
+        n_values = columns.widest_values(state.scaling.n_values, X)
+        if is_first:
+            scaled = scaling.start(X, n_values, 0, np.random.default_rng(0))
+            state = self._zeros(scaling.update(scaled, X), Y.shape[1])
+        elif n_values is not state.scaling.n_values:
+            state = self._widened(state, n_values)
+        labels = np.asarray(columns.dense(Y), dtype=float)
+        with threads.limited(len(labels)):
+            state, scores, some = self._learned(state, scaling.transform(state.scaling, X), labels)
+        add = monitoring.add_together if is_first else monitoring.add
+        watch = add(state.watch, self.likely(scores), labels[some])
+        scaled = state.scaling if is_first else scaling.update(state.scaling, X)
+        return state._replace(scaling=scaled, rows=state.rows + len(labels), watch=watch)
+
+    def _learned(self, state: State, Z: AnyMatrix, Y: FloatArray) -> tuple[State, FloatArray, IntArray]:
+        """Learn rows on a copy of what they touch; return also the scores that some of them had before."""
+        Z, touched = products.without_empty_columns(Z)
+        before = [rows_of(array, touched) for array in (state.weights, state.gained)]
+        weights = np.vstack([before[0], state.intercepts])
+        gained = np.vstack([before[1], state.intercept_gained])
+        some = np.arange(len(Y))[monitoring.sample(Y.shape)]
+        if state.rows == 0:
+            # Of a model that has learned nothing, or next to nothing, scores say nothing.
+            some = some[some >= len(Y) // 4]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._learn_rows(weights, gained, columns.with_ones(Z), Y, set(some.tolist()))
+            if not np.isfinite(weights.sum() + gained.sum()):
+                raise DivergenceError("The weights have overflowed: scale X down, or learn more slowly.")
+        learned = state._replace(
+            weights=replaced_rows(state.weights, touched, weights[:-1], before[0]),
+            gained=replaced_rows(state.gained, touched, gained[:-1], before[1]),
+            intercepts=weights[-1].copy(),
+            intercept_gained=gained[-1].copy(),
+        )
+        return learned, scores, some
+
+    def _learn_rows(self, weights: Array, gained: Array, Z: AnyMatrix, Y: FloatArray, some: set[int]) -> FloatArray:
+        """Write what rows teach into the arrays: one after the other, as each begins where the last one ended."""
+        is_sparse, scores = scipy.sparse.issparse(Z), []
+        for row, y in enumerate(Y):
+            places: Any = slice(None)
+            if is_sparse:
+                here = slice(Z.indptr[row], Z.indptr[row + 1])
+                x, places = Z.data[here], Z.indices[here]
+            else:
+                x = Z[row]
+            w, g = weights[places], gained[places]
+            score = x @ w
+            if row in some:
+                scores.append(score)
+            change, gain = self.step(x, y, score, w, g)
+            weights[places] = w + change
+            gained[places] = g + gain
+        return np.array(scores)
+
+    def derive(self, state: State) -> Derived:
+        """Read the thresholds off what was counted."""
+        decision = monitoring.decide(state.watch, "cardinality")
+        return Derived(state.scaling, scaling.scale(state.scaling), state.weights, state.intercepts, decision)
+
+    def _adjusted(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        Z = scaling.transform(derived.scaling, X, derived.scales)
+        with threads.limited(Z.shape[0]):
+            raw = product_of(Z, derived.weights) + derived.intercepts
+        return thresholds.adjusted(self.likely(raw), derived.decision.offsets)
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the adjusted scores; the threshold is at zero."""
+        return self._adjusted(derived, X) - derived.decision.rule.threshold
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Choose as many labels as there were recently."""
+        return thresholds.choose(derived.decision.rule, self._adjusted(derived, X))
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Estimate probabilities by how often labels with such scores were present recently."""
+        return thresholds.probabilities(derived.decision.rule, self._adjusted(derived, X))
+
+    def scores_and_probabilities(self, derived: Derived, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
+        """Compute the adjusted scores once for both."""
+        rule, adjusted = derived.decision.rule, self._adjusted(derived, X)
+        return adjusted - rule.threshold, thresholds.probabilities(rule, adjusted)
+
+    def grow_labels(self, state: State, n_labels: int) -> State:
+        """Add labels of which nothing is known."""
+        n_new = n_labels - len(state.intercepts)
+        wider = [np.pad(np.asarray(array), ((0, 0), (0, n_new))) for array in (state.weights, state.gained)]
+        return state._replace(
+            weights=self._kept(state.scaling, wider[0]),
+            gained=self._kept(state.scaling, wider[1]),
+            intercepts=np.pad(state.intercepts, (0, n_new)),
+            intercept_gained=np.pad(state.intercept_gained, (0, n_new)),
+            watch=monitoring.grow(state.watch, n_labels),
+        )
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far."""
+        return self._widened(state, columns.appended(state.scaling.n_values, n_values))
+
+    def _widened(self, state: State, n_values: IntArray) -> State:
+        """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
+        before = state.scaling
+        scaled = scaling.grow(before, n_values, np.random.default_rng(0))
+        m, kept = scaling.n_columns(scaled), columns.places(before.n_values, n_values)
+
+        def with_new(array: Any) -> Any:
+            if not scaled.length and columns.all_numeric(n_values):
+                return VersionedRows.of(array).grown(m)
+            rows = np.zeros((m, len(state.intercepts)))
+            rows[kept] = np.asarray(array)
+            return self._kept(scaled, rows)
+
+        return state._replace(scaling=scaled, weights=with_new(state.weights), gained=with_new(state.gained))
+
+    def reset_features(self, state: State, features: IntArray) -> State:
+        """Forget what was learned of features, if all are numeric."""
+        if not columns.all_numeric(state.scaling.n_values):
+            return state
+        zeros = np.zeros((len(features), len(state.intercepts)))
+        return state._replace(
+            scaling=scaling.reset(state.scaling, features),
+            weights=with_rows(state.weights, features, zeros),
+            gained=with_rows(state.gained, features, zeros),
+        )
+
+
+class LinearClassifier(OnlineClassifier):
+    """What their classes have in common.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The adjusted score above which a label is predicted; `decision_function` has it subtracted.
+    """
+
+    @property
+    def threshold_(self) -> float:
+        """The adjusted score above which a label is predicted."""
+        return float(self._checked_fitted().derived.decision.rule.threshold)

@@ -1,0 +1,1 @@
+"""Nearest neighbours in windows of recent rows."""

@@ -1,0 +1,260 @@
+"""Deep RBM features: binary relevance on the hidden units of stacked restricted Boltzmann machines.
+
+This compresses features, not labels. Each machine learns to reproduce its inputs through a few hidden units, by one
+step of contrastive divergence without sampling: with a bias unit 0 that is 1 in both layers,
+
+    z = σ(x W),  x' = σ(z Wᵀ),  z' = σ(x' W),
+    Δ = rate / B · ((xᵀz - x'ᵀz') / b - cost · W),   W ← W + Δ + momentum · Δ_before,
+
+for B minibatches of b rows, with a weight cost of .0002 times the rate. The next machine has these hidden units for
+inputs. The first batch trains the machines; then they stay, as learners cannot follow features that move. Features are
+scaled to [0, 1] by their range in the first batch; what is constant there, or comes later, is left out. Training costs
+``epochs · n · m · h``, a later batch ``nnz(X) · h`` and what the learners cost.
+
+References
+----------
+Read, J. and Perez-Cruz, F.: Deep learning for multi-label classification. arXiv:1502.05988 (2014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from labelrace.base import parameters
+from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.schema import Schema
+from labelrace.decisions.thresholds import soft_clip
+from labelrace.learners import design as columns
+from labelrace.learners.adapter import as_bank
+from labelrace.learners.bank import Bank, BankAlgorithm
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+_MOMENTUM = 0.1
+_DECAY = 0.0002
+_SPREAD = 0.2
+# Log odds beyond which probabilities are no longer told apart: hidden units can be nearly constant.
+_SURE = 30.0
+# Inputs that vary by less are constant.
+_NARROWEST = 1e-100
+
+
+class State(NamedTuple):
+    """The machines and the learners on top of them."""
+
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    rows: Annotated[float, ">=0"]  # rows learned; the machines are untrained where there are none
+    # What is subtracted from inputs, and what they are divided by; inputs of width 0 are left out.
+    low: Annotated[FloatArray, "M"]
+    width: Annotated[FloatArray, "M", ">=0"]
+    first: Annotated[FloatArray, "M+1 h+1"]  # weights of the first machine; unit 0 is the bias
+    deeper: Annotated[FloatArray, "_d h+1 h+1"]  # weights of the others
+    learners: Annotated[Any, "own h", "t=l"]  # the bank's state
+
+
+class Derived(NamedTuple):
+    """What predicting needs: the machines, the first one's scaling multiplied out, and the learners."""
+
+    n_values: IntArray
+    weights: FloatArray
+    constant: FloatArray
+    deeper: FloatArray
+    learners: Any
+
+
+@dataclass(frozen=True)
+class RBMFeatures(BankAlgorithm[State]):
+    """The algorithm."""
+
+    bank: Bank[Any]  # the learners
+    # Hidden units of each machine, and machines.
+    n_hidden: int
+    n_layers: int
+    rate: float  # learning rate
+    # Rows of a minibatch, and times that the first batch is gone through.
+    minibatch: int
+    epochs: int
+
+    state_type = State
+    unmergeable = "each has hidden units of its own, from its first batch"
+    skips_missing: ClassVar[bool] = False  # machines take no missing value, whatever the learners do
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Draw the machines, without bias."""
+        m, units = columns.width(schema.n_values), self.n_hidden + 1
+        deeper = _SPREAD * rng.standard_normal((self.n_layers - 1, units, units))
+        # Last, and a row for each input: whatever inputs come behind them, these are the same.
+        first = _SPREAD * rng.standard_normal((m + 1, units))
+        for weights in (first, *deeper):
+            weights[0] = weights[:, 0] = 0.0
+        learners = self.bank.init(np.zeros(self.n_hidden, dtype=np.intp), schema.n_labels)
+        return State(schema.n_values, 0.0, np.zeros(m), np.ones(m), first, deeper, learners)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
+        """Train the machines by the first batch; learn every batch."""
+        if state.rows == 0:
+            state, derived = self._trained(state, X), None
+        features = self._features(self._machines(state) if derived is None else derived, X)
+        targets = Y if self.bank.task == "classification" else 2.0 * Y
+        return state._replace(
+            rows=state.rows + X.shape[0], learners=self.bank.update(state.learners, features, targets)
+        )
+
+    def _trained(self, state: State, X: AnyMatrix) -> State:
+        """Train one machine after the other."""
+        inputs = columns.dense(columns.design(X, state.n_values))
+        low = inputs.min(axis=0)
+        width = inputs.max(axis=0) - low
+        # The inverse of less would be infinite.
+        width = np.where(width > _NARROWEST, width, 0.0)
+        varies = np.flatnonzero(width > 0)
+        inputs = (inputs[:, varies] - low[varies]) / width[varies]
+        units = np.append(0, varies + 1)
+        layers = [trained(state.first[units], inputs, self.rate, self.minibatch, self.epochs)]
+        for weights in state.deeper:
+            inputs = hidden(layers[-1], inputs)
+            layers.append(trained(weights, inputs, self.rate, self.minibatch, self.epochs))
+        first = np.zeros_like(state.first)
+        first[units] = layers[0]
+        deeper = np.stack(layers[1:]) if len(layers) > 1 else state.deeper
+        return state._replace(low=low, width=width, first=first, deeper=deeper)
+
+    def _machines(self, state: State) -> Derived:
+        """Multiply the scaling into the first machine's weights, so that sparse rows stay sparse."""
+        inverse = np.divide(1.0, state.width, out=np.zeros_like(state.width), where=state.width > 0)
+        weights = state.first[1:, 1:] * inverse[:, None]
+        constant = state.first[0, 1:] - state.low @ weights
+        return Derived(state.n_values, weights, constant, state.deeper, None)
+
+    def _features(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        features: FloatArray = expit(columns.design(X, derived.n_values) @ derived.weights + derived.constant)
+        for weights in derived.deeper:
+            features = hidden(weights, features)
+        return features
+
+    def derive(self, state: State) -> Derived:
+        """Compute what predicting needs."""
+        return self._machines(state)._replace(learners=self.bank.derive(state.learners))
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute the log odds, or values, of all labels."""
+        predicted = self.bank.predict(derived.learners, self._features(derived, X))
+        return np.clip(predicted, -_SURE, _SURE) if self.bank.task == "classification" else predicted - 1.0
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Turn log odds into probabilities; map the values of regressors, -1 to 1, into (0, 1)."""
+        scores = self.scores(derived, X)
+        return expit(scores) if self.bank.task == "classification" else soft_clip((scores + 1.0) / 2.0)
+
+    def why_no_new_labels(self) -> str | None:
+        """Return why labels cannot be added: where learners cannot."""
+        return self.bank.why_no_new_components()
+
+    def grow_labels(self, state: State, n_labels: int) -> State:
+        """Add labels, with learners that have always seen them absent."""
+        return state._replace(learners=self.bank.grow_components(state.learners, n_labels))
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features cannot be added: they can."""
+        return None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far: as they were constant in the first batch, machines do not look at them."""
+        n_values = columns.appended(state.n_values, n_values)
+        places, m = columns.places(state.n_values, n_values), columns.width(n_values)
+        low, width, first = np.zeros(m), np.zeros(m), np.zeros((m + 1, state.first.shape[1]))
+        low[places], width[places] = state.low, state.width
+        first[np.append(0, places + 1)] = state.first
+        return state._replace(n_values=n_values, low=low, width=width, first=first)
+
+
+def hidden(weights: FloatArray, X: FloatArray) -> FloatArray:
+    """Compute the hidden units of rows, without the bias."""
+    result: FloatArray = expit(X @ weights[1:, 1:] + weights[0, 1:])
+    return result
+
+
+def trained(weights: FloatArray, X: FloatArray, rate: float, minibatch: int, epochs: int) -> FloatArray:
+    """Train a machine on rows in [0, 1], in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.eye(2), 20, axis=0)
+    >>> start = 0.2 * np.random.default_rng(0).standard_normal((3, 4))
+    >>> found = trained(start, X, rate=1.0, minibatch=40, epochs=2000)
+    >>> units = np.column_stack([np.ones(40), hidden(found, X)])
+    >>> bool(np.abs(1 / (1 + np.exp(-units @ found[1:].T)) - X).mean() < 0.1)
+    True
+    """
+    rows = np.column_stack([np.ones(len(X)), X])
+    starts = range(0, len(X), minibatch)
+    before = np.zeros_like(weights)
+    for _ in range(epochs):
+        for start in starts:
+            x = rows[start : start + minibatch]
+            z = _with_bias(x @ weights)
+            again = _with_bias(z @ weights.T)
+            gradient = (x.T @ z - again.T @ _with_bias(again @ weights)) / len(x)
+            step = rate / len(starts) * (gradient - _DECAY * rate * weights)
+            weights, before = weights + step + _MOMENTUM * before, step
+    return weights
+
+
+def _with_bias(inputs: FloatArray) -> FloatArray:
+    units: FloatArray = expit(inputs)
+    units[:, 0] = 1.0
+    return units
+
+
+class RBMClassifier(OnlineClassifier):
+    """Binary relevance on deep RBM features: hidden units of stacked restricted Boltzmann machines.
+
+    Parameters
+    ----------
+    n_hidden : int, default=10
+        Hidden units of each machine.
+    n_layers : int, default=2
+        Number of machines, one on the hidden units of the other.
+    learner : str, bank or estimator, default="auto"
+        The learners on the hidden units: "auto", "naive_bayes", "sgd", "ridge", "rls", a bank of `labelrace.learners`,
+        or an estimator with ``partial_fit``. "auto" is naive Bayes.
+    rate : float, default=0.1
+        Learning rate of the machines.
+    minibatch : int, default=10
+        Rows of a minibatch.
+    epochs : int, default=100
+        Times that the machines go through the first batch.
+    random_state : int, Generator, RandomState or None, default=None
+        What the machines' weights are drawn from.
+
+    See Also
+    --------
+    BinaryRelevanceClassifier : The same learners on the features themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import RBMClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]] * 10)
+    >>> RBMClassifier(random_state=0).fit(X, X).predict([[1.0, 0.0]])
+    array([[1., 0.]])
+    """
+
+    n_hidden: int = 10
+    n_layers: int = 2
+    learner: Any = "auto"
+    rate: float = 0.1
+    minibatch: int = 10
+    epochs: int = 100
+    random_state: Any = None
+
+    def _algorithm(self, seed: int) -> RBMFeatures:
+        for name in ("n_hidden", "n_layers", "minibatch", "epochs"):
+            parameters.check_whole(name, getattr(self, name), 1)
+        parameters.check_number("rate", self.rate, 0, open_low=True)
+        sizes = int(self.n_hidden), int(self.n_layers), float(self.rate), int(self.minibatch), int(self.epochs)
+        return RBMFeatures(as_bank(self.learner), *sizes)

@@ -1,0 +1,320 @@
+"""iSOUP-Tree: a Hoeffding tree that regresses onto 0 and 1 for all labels at once.
+
+A leaf keeps the rows of each label below every cut point of every feature (`learners.cuts`). After every so many rows
+the merit of a cut is the mean over labels of the share of variance that it removes, 0 for a label unless both sides
+have 5 % of the rows. The best feature is split if the second best's merit is smaller by more than Hoeffding's bound
+allows for, or the bound is small. A label is present if its mean in the leaf is at least one half.
+
+Leaves predict the mean, or with *linear* leaves each label by the mean or by a linear model (`learners.leaf_linear`),
+whichever has had the smaller absolute error in recent rows; children go on from their parent's. (The published
+perceptron divides its weights by their sum after every step, so that it can never say much; this one does not.)
+
+What differs from MOA's program: a label that is constant in a leaf has merit 0 (there it is 0/0, which ranks as best),
+and what a child inherits from the split is kept apart, for predicting (there it enters the right branch twice).
+`ISOUPTreeClassifier.moa` has both as MOA does.
+
+A row costs ``m · (51 + |y|)``, an attempt ``51 · m · l``, predicting the depth of the tree. The state is ``leaves · m ·
+c · l`` numbers for c cut points, at most 51: as many as a feature has values, if these are few.
+
+References
+----------
+Osojnik, A., Panov, P. and Džeroski, S.: Multi-label classification via multi-target regression on data streams. Machine
+Learning 106 (2017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+
+from labelrace.base import parameters
+from labelrace.base.algorithm import Algorithm
+from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.schema import Schema
+from labelrace.decisions.thresholds import soft_clip
+from labelrace.learners import design as columns
+from labelrace.related.trees import cuts as cut_points
+from labelrace.related.trees import leaf_linear, tree
+from labelrace.related.trees.cuts import Cuts
+from labelrace.related.trees.leaf_linear import Inputs, Linear
+from labelrace.related.trees.tree import AT_MOST, Growing, Shape, Split
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+# Each side of a cut must have this share of the rows.
+_LEAST_SHARE = 0.05
+
+
+class Leaf(NamedTuple):
+    """A leaf; in a state, all leaves, stacked."""
+
+    # Rows since the leaf began, and those with each label.
+    rows: Annotated[FloatArray, ""]
+    sums: Annotated[FloatArray, "l"]
+    # The same of the rows that the split gave it.
+    old_rows: Annotated[FloatArray, ""]
+    old_sums: Annotated[FloatArray, "l"]
+    cuts: Cuts  # the rows since the leaf began, by feature and value
+    linear: Linear  # the linear model; of no features, if leaves have none
+
+
+class State(NamedTuple):
+    """The tree."""
+
+    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    # The nodes, and the leaves among them.
+    shape: Annotated[Shape, "T=1"]
+    leaves: Annotated[Leaf, "stacked L"]
+    inputs: Inputs  # statistics of the features, for linear models
+
+
+class Derived(NamedTuple):
+    """The nodes, each leaf's means, (L, l), and their linear models."""
+
+    shape: Shape
+    means: FloatArray
+    linear: Linear
+    inputs: Inputs
+
+
+@dataclass(frozen=True)
+class ISOUPTree(Algorithm[State]):
+    """The algorithm."""
+
+    grace: int  # rows of a leaf between two attempts to split it
+    delta: float  # probability with which a split may be the wrong one
+    tau: float  # a bound from which on features count as equal
+    linear: bool  # whether leaves have linear models
+    as_moa: bool  # whether constant labels and inherited rows count as in MOA's program
+
+    state_type = State
+    unmergeable = "each tree has splits of its own"
+
+    def init(self, schema: Schema, rng: np.random.Generator) -> State:
+        """Make a tree of one leaf that has seen nothing."""
+        m, n_labels = schema.n_features, schema.n_labels
+        leaf = _new_leaf(m, np.zeros(()), np.zeros(n_labels), leaf_linear.empty(m if self.linear else -1, n_labels))
+        inputs = Inputs(np.zeros(()), np.zeros(m), np.zeros(m))
+        return State(schema.n_values, tree.single(), tree.stacked([leaf]), inputs)
+
+    def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
+        """Learn a batch."""
+        Y = scipy.sparse.csr_array(Y)
+        growing = Growing(state.shape, tree.separate(state.leaves))
+        inputs = leaf_linear.inputs(state.inputs, X) if self.linear else state.inputs
+        Z = leaf_linear.standardised(inputs, X) if self.linear else None
+        growing.learn(growing.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, growing, _Batch(X, Y, Z)))
+        room = max(leaf.cuts.at.shape[1] for leaf in growing.leaves)
+        leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in growing.leaves]
+        return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves), inputs)
+
+    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
+        """Learn the rows of a leaf until it splits; return those that are left for its children."""
+        place = growing.child[node]
+        while len(rows):
+            leaf: Leaf = growing.leaves[place]
+            stop = self.grace - int(leaf.rows) % self.grace
+            part, rows = rows[:stop], rows[stop:]
+            labels = batch.Y[part]
+            if batch.Z is not None:
+                linear = leaf_linear.learned(leaf.linear, _mean(leaf), batch.Z[part], labels)
+                leaf = leaf._replace(linear=linear)
+            cuts = cut_points.update(leaf.cuts, columns.dense(batch.X[part]), labels)
+            leaf = leaf._replace(rows=leaf.rows + len(part), sums=leaf.sums + labels.sum(axis=0), cuts=cuts)
+            growing.leaves[place] = leaf
+            split = self._chosen(leaf) if len(part) == stop else None
+            if split is not None:
+                m = batch.X.shape[1]
+                children = [_new_leaf(m, held, sums, leaf.linear) for held, sums in split.branches]
+                growing.split(node, split, children)
+                break
+        return rows
+
+    def _chosen(self, leaf: Leaf) -> Split | None:
+        """Choose the split to be made; None if it is too early to say."""
+        merit, cut = self._merits(leaf)
+        order = np.argsort(merit, kind="stable")
+        feature = int(order[-1])
+        best, second = merit[feature], merit[order[-2]] if len(order) > 1 else 0.0
+        epsilon = tree.bound(1.0, float(leaf.rows), self.delta)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            is_better = bool(second / best < 1.0 - epsilon)
+        if not (is_better or epsilon < self.tau) or (not self.as_moa and not best > 0):
+            return None
+        place = int(cut[feature])
+        left = leaf.cuts.rows[feature, : place + 1].sum(), leaf.cuts.sums[feature, : place + 1].sum(axis=0)
+        total = self._total(leaf)
+        branches = [left, (total[0] - left[0], total[1] - left[1])]
+        return Split(AT_MOST, feature, float(leaf.cuts.at[feature, place]), float(best), branches)
+
+    def _total(self, leaf: Leaf) -> tuple[FloatArray, FloatArray]:
+        """Return the rows, and those with each label, that a split divides."""
+        if self.as_moa:
+            return leaf.rows + leaf.old_rows, leaf.sums + leaf.old_sums
+        return leaf.rows, leaf.sums
+
+    def _merits(self, leaf: Leaf) -> tuple[FloatArray, IntArray]:
+        """Compute the merit of each feature's best cut, the lowest of equals, and which one it is."""
+        rows, sums = self._total(leaf)
+        below = np.cumsum(leaf.cuts.rows[:, :-1], axis=1)
+        above = rows - below
+        sums_below = np.cumsum(leaf.cuts.sums[:, :-1], axis=1)
+        whole = _variance(rows, sums)
+        parts = below[:, :, None] * _variance(below[:, :, None], sums_below)
+        parts += above[:, :, None] * _variance(above[:, :, None], sums - sums_below)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            removed = 1.0 - parts / rows / whole
+        if not self.as_moa:
+            removed[:, :, ~(whole > 0)] = 0.0
+        enough = (below >= _LEAST_SHARE * rows) & (above >= _LEAST_SHARE * rows)
+        merit = np.where(enough[:, :, None], removed, 0.0).mean(axis=2)
+        merit = np.where(np.isfinite(leaf.cuts.at), merit, -np.inf)
+        # NaN, of MOA's constant labels, is never larger than another merit; but it stays if it comes first.
+        best = np.where(np.isnan(merit), -np.inf, merit).argmax(axis=1)
+        best = np.where(np.isnan(merit[:, 0]), 0, best)
+        return merit[np.arange(len(merit)), best], best
+
+    def derive(self, state: State) -> Derived:
+        """Compute the leaves' means."""
+        means = np.stack([_mean(leaf) for leaf in tree.separate(state.leaves)])
+        return Derived(state.shape, means, state.leaves.linear, state.inputs)
+
+    def _values(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Compute what the leaves that rows reach say, about 0 to 1."""
+        leaf = derived.shape.child[tree.route(derived.shape, X, int(derived.shape.roots[0]))]
+        result = derived.means[leaf]
+        if self.linear:
+            Z, models = leaf_linear.standardised(derived.inputs, X), tree.separate(derived.linear)
+            for place in np.unique(leaf):
+                rows = leaf == place
+                result[rows] = leaf_linear.values(models[place], derived.means[place], Z[rows])
+        return result
+
+    def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Stretch the leaves' values to -1 to 1, so that 0 is even odds."""
+        return 2.0 * self._values(derived, X) - 1.0
+
+    def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
+        """Mark the labels of at least one half."""
+        return self._values(derived, X) >= 0.5
+
+    def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
+        """Bring the leaves' values into (0, 1)."""
+        return soft_clip(self._values(derived, X))
+
+    def grow_labels(self, state: State, n_labels: int) -> State:
+        """Add labels that were absent so far: they have merit 0 everywhere, which leaves the best split the best."""
+        new = n_labels - state.leaves.sums.shape[1]
+
+        def grown(leaf: Leaf) -> Leaf:
+            return leaf._replace(
+                sums=np.pad(leaf.sums, (0, new)),
+                old_sums=np.pad(leaf.old_sums, (0, new)),
+                cuts=cut_points.grow_labels(leaf.cuts, new),
+                linear=leaf_linear.grow_labels(leaf.linear, new),
+            )
+
+        return state._replace(leaves=tree.changed(state.leaves, grown))
+
+    def why_no_new_labels(self) -> str | None:
+        """Return why labels cannot be added: as in MOA, a constant label makes all splits arbitrary."""
+        return "in MOA's form a label that is constant makes splits arbitrary" if self.as_moa else None
+
+    def why_no_new_features(self) -> str | None:
+        """Return why features cannot be added: as in MOA, splits may be worth less than nothing."""
+        return "in MOA's form a feature that is constant can be the best one" if self.as_moa else None
+
+    def grow_features(self, state: State, n_values: IntArray) -> State:
+        """Add features that were 0 so far."""
+        m, new = len(n_values), len(n_values) - len(state.n_values)
+
+        def grown(leaf: Leaf) -> Leaf:
+            cuts = cut_points.grow_features(leaf.cuts, m, float(leaf.rows), leaf.sums)
+            return leaf._replace(
+                cuts=cuts, linear=leaf_linear.grow_features(leaf.linear, m) if self.linear else leaf.linear
+            )
+
+        inputs = Inputs(state.inputs.rows, np.pad(state.inputs.mean, (0, new)), np.pad(state.inputs.spread, (0, new)))
+        return State(columns.appended(state.n_values, n_values), state.shape, tree.changed(state.leaves, grown), inputs)
+
+
+class _Batch(NamedTuple):
+    """A batch, and its features as linear models see them; None if there are none."""
+
+    X: AnyMatrix
+    Y: AnyMatrix
+    Z: FloatArray | None
+
+
+def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, linear: Linear) -> Leaf:
+    """Make a leaf that begins with what a split gives it, and with its parent's model."""
+    cuts = cut_points.empty(n_features, len(sums))
+    return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, linear)
+
+
+def _mean(leaf: Leaf) -> FloatArray:
+    """Compute the share of a leaf's rows that have each label."""
+    return (leaf.sums + leaf.old_sums) / max(float(leaf.rows + leaf.old_rows), 1.0)
+
+
+def _variance(rows: FloatArray, sums: FloatArray) -> FloatArray:
+    """Compute the variance of 0 and 1 with so many ones, with n - 1; 0 of less than two rows."""
+    spread = sums - sums * sums / np.maximum(rows, 1.0)
+    return np.where(rows > 1, spread / np.where(rows > 1, rows - 1.0, 1.0), 0.0)
+
+
+class ISOUPTreeClassifier(OnlineClassifier):
+    """iSOUP-Tree: a Hoeffding tree that splits where the labels' variances fall most.
+
+    Parameters
+    ----------
+    leaf : {"mean", "linear"}, default="mean"
+        What leaves predict: each label's mean, or by a linear model where that has had the smaller error.
+    grace_period : int, default=200
+        Rows of a leaf between two attempts to split it.
+    delta : float, default=1e-7
+        Probability with which a split may be the wrong one.
+    tau : float, default=0.05
+        Bound from which on features count as equally good, and the best is taken.
+    constant_labels : {"no_merit", "moa"}, default="no_merit"
+        What a label counts that is constant in a leaf: nothing, or as in MOA's program, where what children inherit is
+        not kept apart, either.
+    categorical_features : mask, indices, names or None, default=None
+        Features that hold codes 0, 1, 2, … of nominal values; they are compared as numbers.
+
+    See Also
+    --------
+    MLHTClassifier : A tree that splits by the entropy of the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelrace import ISOUPTreeClassifier
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> model = ISOUPTreeClassifier(tau=0.1).fit(X, X > 0.5)
+    >>> model.predict([[0.9, 0.2]])
+    array([[ True, False]])
+    """
+
+    leaf: Literal["mean", "linear"] = "mean"
+    grace_period: int = 200
+    delta: float = 1e-7
+    tau: float = 0.05
+    constant_labels: Literal["no_merit", "moa"] = "no_merit"
+
+    @classmethod
+    def moa(cls, **others: Any) -> Self:
+        """Make the tree as MOA has it with mean leaves."""
+        return cls(**{"constant_labels": "moa", **others})
+
+    def _algorithm(self, seed: int) -> ISOUPTree:
+        parameters.check_choice("leaf", self.leaf, ("mean", "linear"))
+        parameters.check_whole("grace_period", self.grace_period, 1)
+        parameters.check_number("delta", self.delta, 0, 1, open_low=True)
+        parameters.check_number("tau", self.tau, 0)
+        parameters.check_choice("constant_labels", self.constant_labels, ("no_merit", "moa"))
+        linear, as_moa = self.leaf == "linear", self.constant_labels == "moa"
+        return ISOUPTree(int(self.grace_period), float(self.delta), float(self.tau), linear, as_moa)

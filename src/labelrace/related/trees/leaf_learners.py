@@ -1,0 +1,272 @@
+"""What the leaves of a multi-label Hoeffding tree predict by: the most frequent label set, or naive Bayes.
+
+Leaves that take label sets for classes are in `models.pruned_sets`.
+
+A leaf learner is a frozen dataclass of pure functions. Its state is a NamedTuple of arrays of all leaves, stacked;
+while a batch is learned each leaf has its own part, which children copy by sharing it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit
+
+from labelrace.learners import design as columns
+from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
+from labelrace.related.neighbours import neighbours
+from labelrace.related.neighbours.neighbours import Rows
+from labelrace.related.trees import tree
+from labelrace.related.trees.label_statistics import Leaf
+from labelrace.typing import AnyMatrix, FloatArray, IntArray
+
+# Log odds beyond which probabilities are no longer told apart.
+_SURE = 30.0
+
+
+class LeafLearner(ABC):
+    """What a tree asks of its leaves' learners."""
+
+    state_type: ClassVar[Any]
+
+    @abstractmethod
+    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Any:
+        """Make the state of leaves that have seen nothing."""
+
+    @abstractmethod
+    def unpacked(self, state: Any, n_values: IntArray, Y: AnyMatrix) -> tuple[Any, list[Any]]:
+        """Return what leaves share while a batch is learned, and each leaf's part; ``n_values`` is then the tree's."""
+
+    @abstractmethod
+    def packed(self, shared: Any, parts: list[Any]) -> Any:
+        """Make a state of the leaves' parts."""
+
+    @abstractmethod
+    def fresh(self, shared: Any) -> Any:
+        """Make the part of a leaf that has seen nothing."""
+
+    @abstractmethod
+    def learned(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> Any:
+        """Learn rows of a leaf; ``leaf`` is what it had before, ``places`` are the rows in the batch."""
+
+    @abstractmethod
+    def derive(self, state: Any, leaves: list[Any]) -> Any:
+        """Compute what predicting needs."""
+
+    def scores(self, derived: Any, leaf: int, X: AnyMatrix) -> FloatArray:
+        """Compute the scores of rows that reached a leaf, by default the same for all; positive ones are predicted."""
+        return np.tile(derived[leaf], (X.shape[0], 1))
+
+    @abstractmethod
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Turn scores into probabilities."""
+
+    def votes(self, scores: FloatArray) -> FloatArray:
+        """Turn scores into what a tree of an ensemble says, 0 to 1: by default probabilities."""
+        return self.probabilities(scores)
+
+    def grow_labels(self, state: Any, n_labels: int) -> Any:
+        """Add labels that were absent so far, where these matter."""
+        return state
+
+    def grow_features(self, state: Any, n_values: IntArray) -> Any:
+        """Add features that were 0 so far, where these matter."""
+        return state
+
+
+class Majority(NamedTuple):
+    """Label sets, and how often each leaf saw them."""
+
+    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
+    n_labels: Annotated[float, "=l"]  # number of labels
+    seen: Annotated[FloatArray, "L S", ">=0"]  # rows of each leaf with each label set
+    leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none
+    began: Annotated[FloatArray, "L"]  # whether the leaf, or one that it comes from, has had a row
+
+
+class LabelSets(NamedTuple):
+    """The distinct label sets, and which one each row of a batch has."""
+
+    n_values: IntArray
+    sets: AnyMatrix
+    of_row: IntArray
+
+
+class SetLeaves(LeafLearner):
+    """Leaves that predict a label set: a score is a label's share of rows, less one where the set does not have it."""
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Map scores, -1 to 1, to 0 to 1: labels of the set come before the others, both by their shares."""
+        return (scores + 1.0) / 2.0
+
+    def votes(self, scores: FloatArray) -> FloatArray:
+        """Vote for the labels of the set."""
+        return (scores > 0).astype(float)
+
+
+@dataclass(frozen=True)
+class MajorityLeaves(SetLeaves):
+    """Predict the most frequent label set; another takes the lead when it becomes strictly more frequent."""
+
+    # Whether the very first row is lost and a set leads from its second row on, as in MOA's default leaves, which are
+    # MEKA's.
+    as_meka: bool = False
+
+    state_type = Majority
+
+    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Majority:
+        """Make leaves that have seen nothing."""
+        none = neighbours.stored(scipy.sparse.csr_array((0, n_labels)))
+        leader = np.full(n_leaves, -1)
+        return Majority(none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
+
+    def unpacked(self, state: Majority, n_values: IntArray, Y: AnyMatrix) -> tuple[LabelSets, list[Any]]:
+        """Find the label sets of a batch, new ones behind those that are known."""
+        known = neighbours.as_matrix(state.sets, Y.shape[1])
+        both = scipy.sparse.vstack([known, Y], format="csr")
+        both.sort_indices()
+        places: dict[bytes, int] = {}
+        of_row = np.array(
+            [
+                places.setdefault(both.indices[start:stop].tobytes(), len(places))
+                for start, stop in zip(both.indptr[:-1], both.indptr[1:], strict=True)
+            ],
+            dtype=np.intp,
+        )
+        _, first = np.unique(of_row, return_index=True)
+        shared = LabelSets(n_values, both[first], of_row[known.shape[0] :])
+        room = len(first) - state.seen.shape[1]
+        leaves = zip(state.seen, state.leader, state.began, strict=True)
+        return shared, [(np.pad(seen, (0, room)), int(leader), float(began)) for seen, leader, began in leaves]
+
+    def packed(self, shared: LabelSets, parts: list[Any]) -> Majority:
+        """Stack the leaves."""
+        seen, leader, began = zip(*parts, strict=True)
+        return Majority(
+            neighbours.stored(shared.sets),
+            float(shared.sets.shape[1]),
+            np.stack(seen),
+            np.array(leader, dtype=np.intp),
+            np.array(began),
+        )
+
+    def fresh(self, shared: LabelSets) -> Any:
+        """Make a leaf that has seen nothing."""
+        return np.zeros(shared.sets.shape[0]), -1, 0.0
+
+    def learned(self, part: Any, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: LabelSets) -> Any:
+        """Count label sets, row by row, as the lead depends on their order."""
+        seen, leader, began = part
+        counts = seen.tolist()
+        for place in shared.of_row[places[1:] if self.as_meka and not began else places].tolist():
+            counts[place] += 1.0
+            if counts[place] > (counts[leader] if leader >= 0 else float(self.as_meka)):
+                leader = place
+        return np.array(counts), leader, 1.0
+
+    def derive(self, state: Majority, leaves: list[Any]) -> FloatArray:
+        """Compute each leaf's scores: a label's share of rows, less one where the leading set does not have it."""
+        sets = columns.dense(neighbours.as_matrix(state.sets, int(state.n_labels)))
+        share = (state.seen @ sets + 1.0) / (state.seen.sum(axis=1)[:, None] + 2.0)
+        has = np.vstack([sets, np.zeros((1, sets.shape[1]))])[state.leader]
+        return share + has - 1.0
+
+    def grow_labels(self, state: Majority, n_labels: int) -> Majority:
+        """Add labels that no set has."""
+        return state._replace(n_labels=float(n_labels))
+
+
+class Bayes(NamedTuple):
+    """Naive Bayes for each label in every leaf, and how it has done."""
+
+    learners: Annotated[NaiveBayesState, "t=l", "stacked L"]  # sums, of all leaves, stacked
+    # Rows for which the label's share, and naive Bayes, were right about each label before they learned it.
+    right: Annotated[FloatArray, "L 2 l"]
+
+
+class _Derived(NamedTuple):
+    learners: list[Any]
+    use_bayes: Any
+    prior: FloatArray
+
+
+@dataclass(frozen=True)
+class BayesLeaves(LeafLearner):
+    """Predict each label by naive Bayes, or by its share of rows where that has been right at least as often."""
+
+    bank: ClassVar[NaiveBayes] = NaiveBayes()
+
+    state_type = Bayes
+
+    def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Bayes:
+        """Make leaves that have seen nothing."""
+        return tree.stacked([Bayes(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves)
+
+    def unpacked(self, state: Bayes, n_values: IntArray, Y: AnyMatrix) -> tuple[Bayes, list[Any]]:
+        """Take the leaves apart, with room for new nominal values."""
+        parts = tree.separate(state)
+        empty = Bayes(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
+        if (n_values > state.learners.n_values).any():
+            parts = [part._replace(learners=self.bank.merge(part.learners, empty.learners)) for part in parts]
+        return empty, parts
+
+    def packed(self, shared: Bayes, parts: list[Any]) -> Bayes:
+        """Stack the leaves."""
+        packed: Bayes = tree.stacked(parts)
+        return packed
+
+    def fresh(self, shared: Bayes) -> Bayes:
+        """Make a leaf that has seen nothing."""
+        return shared
+
+    def learned(self, part: Bayes, leaf: Leaf, X: AnyMatrix, Y: AnyMatrix, places: IntArray, shared: Any) -> Bayes:
+        """Judge both ways to predict by the rows, then learn them."""
+        right = part.right
+        if part.learners.rows[-1] > 0:
+            truth = columns.dense(Y) > 0
+            by_share = np.broadcast_to(2.0 * leaf.mass > leaf.rows, truth.shape)
+            by_bayes = self.bank.predict(self.bank.derive(part.learners), X) > 0
+            right = right + np.stack([(said == truth).sum(axis=0) for said in (by_share, by_bayes)])
+        return Bayes(self.bank.update(part.learners, X, Y), right)
+
+    def derive(self, state: Bayes, leaves: list[Any]) -> _Derived:
+        """Derive naive Bayes, and the log odds of the shares."""
+        learners = [self.bank.derive(part.learners) for part in tree.separate(state)]
+        prior = np.stack([np.log((leaf.mass + 1.0) / np.maximum(leaf.rows - leaf.mass + 1.0, 1.0)) for leaf in leaves])
+        return _Derived(learners, state.right[:, 1] > state.right[:, 0], prior)
+
+    def scores(self, derived: _Derived, leaf: int, X: AnyMatrix) -> FloatArray:
+        """Compute log odds, each label's by what predicts it better."""
+        use, prior = derived.use_bayes[leaf], derived.prior[leaf]
+        if not use.any():
+            return np.tile(prior, (X.shape[0], 1))
+        odds = np.clip(self.bank.predict(derived.learners[leaf], X), -_SURE, _SURE)
+        scores: FloatArray = np.where(use, odds, prior)
+        return scores
+
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """Turn log odds into probabilities."""
+        result: FloatArray = expit(scores)
+        return result
+
+    def grow_labels(self, state: Bayes, n_labels: int) -> Bayes:
+        """Add labels that were absent so far; both ways to predict were right about them."""
+        new = n_labels - state.right.shape[2]
+
+        def grown(part: Bayes) -> Bayes:
+            learners = self.bank.grow_components(part.learners, n_labels)
+            return Bayes(learners, np.pad(part.right, ((0, 0), (0, new))))
+
+        return tree.changed(state, grown)
+
+    def grow_features(self, state: Bayes, n_values: IntArray) -> Bayes:
+        """Add features that were 0 so far."""
+
+        def grown(part: Bayes) -> Bayes:
+            return part._replace(learners=self.bank.grow_features(part.learners, n_values))
+
+        return tree.changed(state, grown)

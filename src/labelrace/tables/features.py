@@ -1,0 +1,400 @@
+"""Tables as one sparse matrix, online: `TableFeatures`, a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+
+from labelrace.base import parameters
+from labelrace.base.parameters import shown
+from labelrace.base.signature import DeclaredParameters
+from labelrace.exceptions import MergeError
+from labelrace.tables import vocabulary
+from labelrace.tables.blocks import (
+    Block,
+    Moments,
+    add_moments,
+    block_of,
+    encoded,
+    finished,
+    merged_moments,
+    moments_since,
+    refuse_contradiction,
+)
+from labelrace.tables.cells import Cells, Table, read_table
+from labelrace.tables.kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.vocabulary import Keys, Vocabulary
+from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
+
+
+class FeatureState(NamedTuple):
+    """Everything that was learned about the columns of a table."""
+
+    columns: tuple[Column, ...]  # the kind of each column, in the order of the first table
+    moments: dict[str, Moments]  # those of the columns of numbers, by name
+    vocabulary: Vocabulary  # the columns of the matrix that words and values have
+
+
+def since(start: FeatureState, end: FeatureState) -> FeatureState:
+    """Return what was learned since a start, as a state that holds differences of counts."""
+    moments = {
+        name: moments_since(start.moments.get(name, Moments()), moments) for name, moments in end.moments.items()
+    }
+    return FeatureState(end.columns, moments, vocabulary.since(start.vocabulary, end.vocabulary))
+
+
+def merged(one: FeatureState, other: FeatureState) -> tuple[FeatureState, IntArray]:
+    """Merge two states, with words by name; return the result and the new columns of the other's words.
+
+    Raises
+    ------
+    MergeError
+        If a column is of different kinds.
+    """
+    known = {column.name: column for column in one.columns}
+    for column in other.columns:
+        before = known.setdefault(column.name, column)
+        if before.kind == "empty":
+            known[column.name] = column
+        elif column.kind not in ("empty", before.kind):
+            raise MergeError(
+                f"The tables cannot be merged: the column {column.name!r} is {before} in one and {column} in the "
+                "other; say what it is (text=, category=, …), or let both start from one model."
+            )
+    moments = {
+        name: merged_moments(one.moments.get(name, Moments()), other.moments.get(name, Moments()))
+        for name in {**one.moments, **other.moments}
+    }
+    words, places = vocabulary.merged(one.vocabulary, other.vocabulary)
+    return FeatureState(tuple(known.values()), moments, words), places
+
+
+class ColumnParameters(DeclaredParameters):
+    """What can be said of the columns of a table: parameters of `TableFeatures` and of the tagger.
+
+    Parameters
+    ----------
+    text, category, number, date, id, drop : str or list of str, default=None
+        Columns of these kinds, instead of the detected ones; ``id`` and ``drop`` are left out.
+    min_rows : int, default=None
+        In how many rows a word must have been to be learned; a larger number takes less memory. By default 3 for words
+        of long texts, and 1 for words of short texts, such as titles, and for values of categories and lists.
+    max_features : int, default=262144
+        Maximum number of words and values, each a column of the matrix; those that have not been seen for long are
+        replaced by new ones.
+    encoders : dict of callables by column, default=None
+        Own encoders for text columns: from a list of texts to an array with a row for each. They are not saved with a
+        tagger: give them to `labelrace.load` again.
+    encoders_only : bool, default=False
+        Whether columns with an encoder are represented by it alone, without their words.
+    """
+
+    text: Any = None
+    category: Any = None
+    number: Any = None
+    date: Any = None
+    id: Any = None
+    drop: Any = None
+    min_rows: int | None = None
+    max_features: int = 2**18
+    encoders: Mapping[str, Any] | None = None
+    encoders_only: bool = False
+
+
+class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn tables into sparse matrices, batch by batch, without a first pass over the data.
+
+    The kind of each column is detected from the first batch: text, category, number, date, boolean, list of values, or
+    identifier, which is left out. The words of each text column are features of their own: ``1 + log`` of the count,
+    times the square root of the inverse document frequency in the rows before, scaled to length one. The matrix gets
+    more columns as words and values appear; if there are too many, those of words that have not been seen for long are
+    reused.
+
+    Later tables may have their columns in another order, lack some or have additional ones; cells may be empty or hold
+    new values.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        The kind of each column.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     {"id": 1, "body": "The oven is too hot", "product": "oven"},
+    ...     {"id": 2, "body": "The toaster does not heat", "product": "toaster"},
+    ... ]
+    >>> features = TableFeatures(min_rows=1).fit(rows)
+    >>> [(column.name, str(column)) for column in features.columns_]
+    [('id', 'identifier, left out'), ('body', 'text'), ('product', 'category')]
+    >>> X = features.transform([{"body": "A hot oven", "product": "grill"}])
+    >>> features.get_feature_names_out()[X.indices].tolist()
+    ['body: oven', 'body: hot']
+    """
+
+    _state: FeatureState = field(init=False)
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a table, and forget everything learned before.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, list of dicts, dict of columns or (n, m) array
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        self._state, _, _ = self.learned(None, X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a further table; see `fit`."""
+        self._state, _, _ = self.learned(getattr(self, "_state", None), X)
+        return self
+
+    def partial_fit_transform(self, X: Any, y: Any = None) -> SparseMatrix:
+        """Learn from a further table and return its matrix, with words weighted by the rows before it."""
+        self._state, matrix, _ = self.learned(getattr(self, "_state", None), X)
+        return matrix
+
+    def learned(self, state: FeatureState | None, X: Any) -> tuple[FeatureState, SparseMatrix, IntArray]:
+        """Return the state after a table, its matrix, and the columns that were taken from other words.
+
+        Nothing is assigned: the caller does that with `restore` when nothing else can fail.
+        """
+        if self.min_rows is not None:
+            parameters.check_whole("min_rows", self.min_rows, 1)
+        parameters.check_whole("max_features", self.max_features, 1)
+        table = self._checked_table(X, state)
+        if state is None:
+            state = self._begun(table)
+        columns = tuple(
+            column_of(column.name, _cells(table, column)) if column.kind == "empty" else column
+            for column in state.columns
+        )
+        moments = {
+            name: add_moments(state.moments.get(name, Moments()), table.columns[name])
+            for name in (column.name for column in columns if column.kind == "number")
+            if name in table.columns
+        }
+        # Numbers are scaled by the moments before, or by their own in the first batch.
+        scales = {name: old if (old := state.moments.get(name, Moments())).n else new for name, new in moments.items()}
+        by_encoders = self._encoded(columns, table)
+        blocks = self._blocks(columns, scales, table, by_encoders)
+        columns = tuple(
+            column._replace(width=by_encoders[column.name].matrix.shape[1]) if column.name in by_encoders else column
+            for column in columns
+        )
+        found = _keys(blocks, self.min_rows)
+        known, places, reused = vocabulary.learn(state.vocabulary, found, table.n_rows, self.max_features)
+        matrix = _assembled(blocks, known, places, found.rows, table.n_rows)
+        return FeatureState(columns, {**state.moments, **moments}, known), matrix, reused
+
+    def _begun(self, table: Table) -> FeatureState:
+        """Detect the kinds of the columns of a first table."""
+        lists = {name: getattr(self, name) for name in KINDS_BY_PARAMETER}
+        given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
+        if unknown := sorted(given.keys() - table.columns.keys()):
+            raise ValueError(
+                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: {shown(table.columns, 20)}."
+            )
+        kinds = {**KINDS_BY_PARAMETER, "encoders": "text"}
+        columns = [column_of(name, cells, kinds.get(given.get(name, ""))) for name, cells in table.columns.items()]
+        return FeatureState(tuple(columns), {}, vocabulary.empty())
+
+    # --- Transforming -------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> SparseMatrix:
+        """Turn a table into a matrix.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table, list of dicts, dict of columns or (n, m) array
+            Unknown words and values are left out.
+
+        Returns
+        -------
+        (n, m) sparse array in compressed rows
+        """
+        state = self.state
+        table = self._checked_table(X, state)
+        blocks = self._blocks(state.columns, state.moments, table, self._encoded(state.columns, table))
+        places = vocabulary.find(state.vocabulary, _keys(blocks, 1).hashes)
+        return _assembled(blocks, state.vocabulary, places, None, table.n_rows)
+
+    def _encoded(self, columns: tuple[Column, ...], table: Table) -> dict[str, Block]:
+        """Return the blocks of the columns that have an encoder."""
+        encoders = self.encoders or {}
+        return {
+            column.name: encoded(column, _cells(table, column), encoders[column.name])
+            for column in columns
+            if column.name in encoders and column.kind not in LEFT_OUT
+        }
+
+    def _blocks(
+        self,
+        columns: tuple[Column, ...],
+        moments: Mapping[str, Moments],
+        table: Table,
+        by_encoders: Mapping[str, Block],
+    ) -> list[Block]:
+        """Return the blocks of a table's columns, in the order of the known columns."""
+        self._tell_of_other_columns(columns, table)
+        blocks = []
+        for column in columns:
+            cells = _cells(table, column)
+            if column.kind in LEFT_OUT:
+                continue
+            if column.name in by_encoders:
+                blocks.append(by_encoders[column.name])
+            if column.name not in by_encoders or not self.encoders_only:
+                block, wrong = block_of(column, cells, moments.get(column.name, Moments()))
+                if wrong:
+                    refuse_contradiction(column, cells, wrong)
+                    self._say(
+                        f"The column {column.name!r} holds {column}, but in some cells something else, which counts as "
+                        "missing."
+                    )
+                blocks.append(block)
+        return blocks
+
+    def _tell_of_other_columns(self, columns: tuple[Column, ...], table: Table) -> None:
+        known = {column.name: column for column in columns}
+        used = [name for name, column in known.items() if column.kind not in LEFT_OUT]
+        if used and not any(name in table.columns for name in used):
+            raise ValueError(
+                f"X must have some of the columns that were learned, {shown(used)}, got {shown(table.columns)}: give "
+                "them their names."
+            )
+        new, gone = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
+        if new:
+            self._say(f"Columns that are new are ignored: {shown(new)}.")
+        if gone:
+            self._say(f"Columns are not there, and their cells count as missing: {shown(gone)}.")
+
+    def _say(self, text: str) -> None:
+        """Warn, once for each text."""
+        said: set[str] = self.__dict__.setdefault("_said", set())
+        if text not in said:
+            said.add(text)
+            warnings.warn(text, UserWarning, stacklevel=2)
+
+    def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
+        if scipy.sparse.issparse(X):
+            raise TypeError("X must be a table with columns of values, got a sparse matrix: it has no text to read.")
+        table = read_table(X)
+        n_columns = len(table.columns)
+        for what, count in (("sample", table.n_rows), ("feature", n_columns)):
+            if count == 0:
+                raise ValueError(
+                    f"X must have rows and columns, got 0 {what}(s) (shape=({table.n_rows}, {n_columns})) while a "
+                    "minimum of 1 is required."
+                )
+        if state is not None and not table.has_names and n_columns != len(state.columns):
+            raise ValueError(
+                f"X has {n_columns} features, but {type(self).__name__} is expecting {len(state.columns)} features as "
+                "input: only columns with names may come and go."
+            )
+        return table
+
+    # --- What was learned ---------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> FeatureState:
+        """Everything that was learned, as a value."""
+        if "_state" not in self.__dict__:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._state
+
+    def restore(self, state: FeatureState) -> Self:
+        """Take over a state."""
+        self._state = state
+        return self
+
+    @property
+    def columns_(self) -> tuple[Column, ...]:
+        """The kind of each column."""
+        return self.state.columns
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table."""
+        return len(self.columns_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns of the table."""
+        return np.array([column.name for column in self.columns_], dtype=object)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Name the columns of the matrix: ``column: word``, ``column=value``, or the column itself."""
+        return np.array(self.state.vocabulary.names or ["nothing"], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _cells(table: Table, column: Column) -> Cells:
+    """Return the cells of a column; all are missing if the table lacks it."""
+    return table.columns.get(column.name, [None] * table.n_rows)
+
+
+def _keys(blocks: list[Block], min_rows: int | None) -> Keys:
+    """Return the words and values of all blocks."""
+    if not blocks:
+        return Keys(np.zeros(0, np.uint64), [], np.zeros(0), np.zeros(0))
+    rows = [np.bincount(block.matrix.indices, minlength=len(block.names)).astype(float) for block in blocks]
+    return Keys(
+        np.concatenate([block.hashes for block in blocks]),
+        [name for block in blocks for name in block.names],
+        np.concatenate(rows),
+        np.concatenate([np.full(len(block.names), float(min_rows or block.min_rows)) for block in blocks]),
+    )
+
+
+def _assembled(
+    blocks: list[Block], known: Vocabulary, places: IntArray, learned: FloatArray | None, n_rows: int
+) -> SparseMatrix:
+    """Assemble the blocks to a matrix, with their columns at the given places.
+
+    Words are weighted by the rows that the vocabulary knows, but for those of the batch itself if it has `learned`
+    these, which is how many rows each word of the batch is in.
+    """
+    width = max(1, len(known.rows))
+    if not blocks:
+        return scipy.sparse.csr_array((n_rows, width))
+    counted = np.append(known.rows, 0.0)[places] - (0.0 if learned is None else learned)
+    before, n_before = np.where(places >= 0, counted, 0.0), known.n_rows - (0 if learned is None else n_rows)
+    parts, start = [], 0
+    for block in blocks:
+        here = slice(start, start + len(block.names))
+        start = here.stop
+        parts.append(finished(block, places[here], before[here], n_before))
+    joined = scipy.sparse.hstack(parts, format="csr")
+    arrays = joined.data, places[joined.indices].astype(np.int32), joined.indptr.astype(np.int32)
+    matrix = scipy.sparse.csr_array(arrays, shape=(n_rows, width))
+    matrix.sum_duplicates()
+    return matrix

@@ -1,0 +1,239 @@
+"""The kind of a column, detected from its first cells: text, category, number, date, boolean, list or identifier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelrace.tables.cells import Cells, as_dates, as_numbers, as_texts, filled, parse_date, parse_list
+from labelrace.tables.text import MOST_CHARACTERS, looks_like_html
+
+# Kinds of columns that are not part of the matrix, and all kinds; `labelrace.tables.blocks` has what becomes of them.
+LEFT_OUT = ("identifier", "dropped", "empty")
+KINDS = ("text", "category", "number", "date", "boolean", "list", *LEFT_OUT)
+# The parameters of `labelrace.tables.features.ColumnParameters` that name columns, and the kinds of these columns.
+KINDS_BY_PARAMETER = {
+    "text": "text",
+    "category": "category",
+    "number": "number",
+    "date": "date",
+    "id": "identifier",
+    "drop": "dropped",
+}
+
+# Names of identifiers: `id`, `user_id`, `Order No`, `userId`, `id_of_user`; but not `paid` or `idle`.
+_ID_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(id|ids|uid|uuid|guid|key|number|no|nr|#)$)|(?<=[a-z])(Id|ID)$|^(?i:id)([_\s.-]|$)|^id(?=[A-Z])"
+)
+_CODE = re.compile(r"^[^\s,;|<>\u3040-\u30ff\u3400-\u9fff]{1,64}$")
+_TRUTHS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+_DATE_LIKE = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*$")
+DATE_PATTERNS = (
+    "iso",
+    *(
+        f"{day}{time}"
+        for day in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d")
+        for time in ("", " %H:%M", " %H:%M:%S")
+    ),
+)
+_SEPARATORS = (";", "|", ",", "\t")
+# Number of cells from which the kind of a column is detected.
+_SAMPLE = 1000
+# Share of the cells that must be of a kind; the others count as errors in the data.
+_MOST = 0.95
+# Number of cells from which distinct values show that a column is unique.
+_ENOUGH = 20
+# Share of distinct values from which a column is nearly unique.
+_UNIQUE = 0.9
+# Mean number of words up to which texts are short.
+_SHORT = 20
+
+
+class Column(NamedTuple):
+    """The kind of a column and how its cells are read."""
+
+    name: str
+    kind: str  # one of `KINDS`
+    is_html: bool = False  # whether a text is HTML, which is stripped
+    pattern: str = "iso"  # format of dates: "iso", or one of `datetime.strptime`
+    has_time: bool = False  # whether dates have a time of day
+    separator: str | None = None  # what separates the values of a list that is written as text
+    is_short: bool = False  # whether texts have few words, as titles do
+    width: int = 0  # how many numbers the user's encoder gives for a text; 0 without an encoder
+
+    def __str__(self) -> str:
+        if self.kind == "text" and self.is_html:
+            return "text (HTML, stripped)"
+        if self.kind == "list" and self.separator:
+            return f"list (separated by {self.separator!r})"
+        what = {"identifier": "identifier, left out", "dropped": "left out", "empty": "empty so far"}
+        return what.get(self.kind, self.kind)
+
+
+def check_overrides(given: Mapping[str, Any]) -> dict[str, str]:
+    """Turn lists of columns for each kind into the kind of each column.
+
+    Examples
+    --------
+    >>> check_overrides({"text": ["body"], "category": "product", "number": None})
+    {'body': 'text', 'product': 'category'}
+    """
+    kinds: dict[str, str] = {}
+    for kind, names in given.items():
+        if names is None:
+            continue
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+            raise ValueError(f"{kind} must be the name of a column or a list of such names, got {names!r}.")
+        for name in listed:
+            if kinds.get(name, kind) != kind:
+                raise ValueError(f"The column {name!r} must be of one kind, got {kinds[name]} and {kind}.")
+            kinds[name] = kind
+    return kinds
+
+
+def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
+    """Detect the kind of a column from its first cells, unless the user gives it, and how the cells are read.
+
+    Examples
+    --------
+    >>> str(column_of("body", ["<p>It is too crisp.</p>", "<p>How long, and how hot?</p>"]))
+    'text (HTML, stripped)'
+    >>> column_of("price", ["1.50", "", "3"]).kind, column_of("ticket", [f"T-{i}" for i in range(30)]).kind
+    ('number', 'identifier')
+    """
+    # The first cells that are not missing, without the end of long texts.
+    sample: Cells = filled(cells)[:_SAMPLE]
+    if isinstance(sample, list):
+        sample = [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in sample]
+    found = kind or _kind(name, sample)
+    column = Column(name, found)
+    if found == "text":
+        texts = as_texts(sample)
+        n_words = sum(len(text.split()) for text in texts)
+        return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
+    if found == "date":
+        pattern = _date_pattern(sample) or "iso"
+        dates, _ = as_dates(sample, pattern)
+        days = dates.astype("datetime64[D]")
+        return column._replace(
+            pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
+        )
+    if found == "list":
+        return column._replace(separator=find_separator(sample))
+    return column
+
+
+def _kind(name: str, cells: Cells) -> str:
+    """Detect the kind of cells, none of them missing."""
+    if not len(cells):
+        return "empty"
+    if isinstance(cells, np.ndarray):
+        return "date" if cells.dtype.kind == "M" else _number_kind(name, cells)
+    types = {type(cell) for cell in cells}
+    if all(issubclass(one, (list, tuple, set, frozenset, np.ndarray)) for one in types):
+        return "list"
+    if types == {bool}:
+        return "boolean"
+    texts = as_texts(cells)
+    if {text.strip().lower() for text in texts} in (*_TRUTHS, *({one} for pair in _TRUTHS[:2] for one in pair)):
+        return "boolean"
+    if all(issubclass(one, date) for one in types) or _date_pattern(cells) is not None:
+        return "date"
+    numbers, wrong = as_numbers(cells)
+    has_codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in texts)
+    if len(wrong) <= (1 - _MOST) * len(cells) and not has_codes:
+        return _number_kind(name, numbers[~np.isnan(numbers)])
+    if _share(parse_list(text) is not None for text in texts) >= _MOST:
+        return "list"
+    return _text_kind(name, texts)
+
+
+def _number_kind(name: str, numbers: Any) -> str:
+    """Distinguish numbers, identifiers and codes that are written as numbers."""
+    if not len(numbers):
+        return "empty"
+    is_whole = bool((numbers == np.rint(numbers)).all())
+    n_distinct = len(np.unique(numbers))
+    is_unique = n_distinct >= max(2, _UNIQUE * len(numbers))
+    if is_whole and _ID_NAME.search(name):
+        # Those that come again and again, such as the number of an agent, tell something.
+        return "identifier" if is_unique else "category"
+    # Whole numbers that increase or decrease with the rows.
+    steps = np.diff(numbers)
+    if is_whole and len(numbers) >= _ENOUGH and is_unique and ((steps > 0).all() or (steps < 0).all()):
+        return "identifier"
+    return "number"
+
+
+def _text_kind(name: str, texts: list[str]) -> str:
+    """Distinguish texts, categories, lists and identifiers."""
+    n, n_distinct = len(texts), len(set(texts))
+    n_words = sum(len(text.split()) for text in texts) / n
+    are_codes = _share(_CODE.match(text) is not None and "://" not in text for text in texts) >= _MOST
+    is_unique = n_distinct >= max(2, _UNIQUE * n)
+    if are_codes and is_unique:
+        # Few rows do not show whether values are unique, but identifiers have digits.
+        has_digits = _share(any(sign.isdigit() for sign in text) for text in texts) >= _MOST
+        if n >= _ENOUGH or has_digits or _ID_NAME.search(name):
+            return "identifier"
+    separator = find_separator(texts)
+    if separator in (";", "|") and n_words <= 3 + 3 * sum(text.count(separator) for text in texts) / n:
+        return "list"
+    if n_words >= 3 and (n_distinct > 0.05 * n or n < _ENOUGH):
+        return "text"
+    if n_words >= 1.5 and n_distinct > 0.5 * n and n >= _ENOUGH:
+        return "text"
+    # Long texts without spaces, as in some scripts.
+    if sum(map(len, texts)) / n > 40 and n_distinct > 0.5 * n:
+        return "text"
+    return "category"
+
+
+def _date_pattern(cells: Cells) -> str | None:
+    """Detect the format of dates; None if the cells are not dates."""
+    if isinstance(cells, np.ndarray):
+        return "iso" if cells.dtype.kind == "M" else None
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    if not texts or len(texts) < len(cells):
+        return None
+    if _share(_DATE_LIKE.match(text) is not None for text in texts) < _MOST:
+        return None
+    fits = {pattern: _share(parse_date(text, pattern) is not None for text in texts) for pattern in DATE_PATTERNS}
+    best = max(fits, key=lambda pattern: fits[pattern])
+    return best if fits[best] >= _MOST else None
+
+
+def find_separator(cells: Cells) -> str | None:
+    """Detect the separator of cells that are lists written as text; None if there is none.
+
+    Semicolons, bars, commas and tabs always separate. Spaces do only if there are fewer distinct words than distinct
+    cells, or if words are written with hyphens, as tags are.
+
+    Examples
+    --------
+    >>> find_separator(["a;b", "b"]), find_separator(["oven cooking-time", "eggs"]), find_separator(["login issue"])
+    (';', ' ', None)
+    """
+    texts = [text for text in as_texts(cells) if text.strip() and parse_list(text) is None]
+    if not texts:
+        return None
+    with_separator = {one: sum(one in text for text in texts) for one in _SEPARATORS}
+    best = max(_SEPARATORS, key=lambda one: with_separator[one])
+    if with_separator[best]:
+        return best
+    wholes = {" ".join(text.split()) for text in texts}
+    words = {word for text in wholes for word in text.split()}
+    if not any(" " in text for text in wholes):
+        return None
+    are_joined = any("-" in word.strip("-") or "_" in word.strip("_") for word in words)
+    return " " if len(words) < len(wholes) or are_joined else None
+
+
+def _share(flags: Any) -> float:
+    listed = list(flags)
+    return sum(listed) / len(listed)

@@ -1,0 +1,223 @@
+"""What a tagger has learned, as values, which predict and explain tags, count rows, and rename and merge tags."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, TypeAlias
+
+from labelrace.tables import TableFeatures
+from labelrace.tables.features import FeatureState
+from labelrace.typing import SparseMatrix
+
+# The tags of each row; None if the row has none.
+TagSets: TypeAlias = list[set[str] | None]
+
+# A row without tags may mean that its tags are not known, or that no tag applies.
+UNTAGGED = ("unknown", "none")
+# Number of tags to explain if none is predicted.
+_EXPLAINED = 3
+
+
+class TagCounts(NamedTuple):
+    """How often a tag occurred, and how well it was predicted before its rows were learned."""
+
+    rows: int = 0  # learned rows that have the tag
+    tested: int = 0  # of the rows that were predicted before they were learned, those that have the tag
+    predicted: int = 0  # of these rows, those for which it was predicted
+    right: int = 0  # of these rows, those for which it was predicted correctly
+
+    def f1(self) -> float:
+        """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
+        return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
+
+    def plus(self, other: TagCounts) -> TagCounts:
+        """Return the sum of both."""
+        return TagCounts(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class TagNames(NamedTuple):
+    """The tags that are no longer used, and what replaces them."""
+
+    aliases: Mapping[str, str] = {}  # the current names of tags that were renamed or merged into another one
+    retired: frozenset[str] = frozenset()  # tags that are ignored
+
+    def current(self, tags: Iterable[str]) -> set[str]:
+        """Return the current names of tags.
+
+        Examples
+        --------
+        >>> sorted(TagNames({"ovens": "oven"}, frozenset({"old"})).current({"ovens", "egg", "old"}))
+        ['egg', 'oven']
+        """
+        return {self.aliases.get(tag, tag) for tag in tags} - self.retired
+
+    def tagged(self, tags: TagSets, untagged: str) -> tuple[list[int], list[set[str]]]:
+        """Return the rows whose tags are known, and their tags; ``untagged`` says what rows without tags mean."""
+        rows = [row for row, names in enumerate(tags) if names is not None or untagged == "none"]
+        return rows, [self.current(tags[row] or ()) for row in rows]
+
+    def of_likely(self, row: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        """Return tags with their current names; merged tags have the largest of their probabilities."""
+        if not self.aliases and not self.retired:
+            return row
+        best: dict[str, float] = {}
+        for label, likely in row:
+            for tag in self.current([label]):
+                best.setdefault(tag, likely)
+        return list(best.items())
+
+    def with_alias(self, old: str, new: str) -> TagNames:
+        """Return the names after a tag, and all that were merged into it, were replaced by another one."""
+        aliases = {name: new if target == old else target for name, target in self.aliases.items() if name != new}
+        return TagNames({**aliases, old: new}, self.retired - {new})
+
+
+class TaggerState(NamedTuple):
+    """Everything a tagger has learned apart from its model."""
+
+    features: FeatureState  # the kinds of the columns, and the words
+    separator: str | None  # what separates tags that are written as one text; None if it is not known yet
+    names: TagNames = TagNames()  # the tags that were renamed, merged and retired
+    counts: Mapping[str, TagCounts] = {}
+    n_rows: int = 0  # rows learned
+    n_tested: int = 0  # rows predicted before they were learned
+    sum_f1: float = 0.0  # sum of the F measures of these rows
+
+    def tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
+        """Count how well rows were predicted, and return the new state."""
+        counts = dict(self.counts)
+        for one, two in zip(true, predicted, strict=True):
+            for tag in one | two:
+                added = TagCounts(0, tag in one, tag in two, tag in one and tag in two)
+                counts[tag] = counts.get(tag, TagCounts()).plus(added)
+        sum_f1 = self.sum_f1 + sum(f1(one, two) for one, two in zip(true, predicted, strict=True))
+        return self._replace(counts=counts, n_tested=self.n_tested + len(true), sum_f1=sum_f1)
+
+    def learned(self, true: Sequence[set[str]]) -> TaggerState:
+        """Count the tags of rows that were learned, and return the new state."""
+        counts = dict(self.counts)
+        for tags in true:
+            for tag in tags:
+                counts[tag] = counts.get(tag, TagCounts()).plus(TagCounts(1))
+        return self._replace(counts=counts, n_rows=self.n_rows + len(true))
+
+    def quality(self) -> dict[str, float]:
+        """Return the number of rows that were tested, their example F and their micro F."""
+        if not self.n_tested:
+            return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
+        micro_f1 = reduce(TagCounts.plus, self.counts.values(), TagCounts()).f1()
+        return {"rows": self.n_tested, "example_f1": self.sum_f1 / self.n_tested, "micro_f1": micro_f1}
+
+    def checked_tags(self, tags: Iterable[str]) -> list[str]:
+        """Return the tags as a list; raise ValueError if one is not known."""
+        is_list = isinstance(tags, Iterable) and not isinstance(tags, str)
+        listed = list(dict.fromkeys(tag if isinstance(tag, str) else repr(tag) for tag in tags)) if is_list else []
+        unknown = [tag for tag in listed if tag not in self.counts]
+        if unknown or not listed:
+            raise ValueError(f"tags must be a list of tags that the tagger knows, got {(unknown or tags)!r:.80}.")
+        return listed
+
+    def renamed(self, names: Mapping[str, str]) -> TaggerState:
+        """Return the state with new names for tags."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+            raise ValueError(f"names must be a dict from old to new name, got {names!r:.80}.")
+        unknown = [old for old in names if old not in self.counts]
+        if unknown:
+            raise ValueError(f"names must be of tags that the tagger knows, got {unknown[0]!r}.")
+        taken = [new for new in names.values() if new in self.counts or list(names.values()).count(new) > 1]
+        if taken:
+            raise ValueError(f"names must be new, got {taken[0]!r}, which is a tag: use merge_labels to join them.")
+        changed, counts = self.names, dict(self.counts)
+        for old, new in names.items():
+            changed = changed.with_alias(old, new)
+            counts[new] = counts.pop(old)
+        return self._replace(names=changed, counts=counts)
+
+    def merged(self, tags: Iterable[str], into: str) -> TaggerState:
+        """Return the state with tags merged into another one."""
+        changed, counts = self.names, dict(self.counts)
+        for tag in tags:
+            if tag != into:
+                changed = changed.with_alias(tag, into)
+                counts[into] = counts[into].plus(counts.pop(tag))
+        return self._replace(names=changed, counts=counts)
+
+    def without(self, tags: Iterable[str]) -> TaggerState:
+        """Return the state without some tags, which are ignored from now on."""
+        retired = set(tags)
+        counts = {tag: count for tag, count in self.counts.items() if tag not in retired}
+        return self._replace(names=self.names._replace(retired=self.names.retired | retired), counts=counts)
+
+
+class Known(NamedTuple):
+    """Everything a tagger has learned, as one value: the state and the model, which are never modified.
+
+    ``features`` is the transformer of tables with the features of that state.
+    """
+
+    state: TaggerState
+    model: Any
+    features: TableFeatures
+
+    def predict(self, rows: SparseMatrix) -> list[set[str]]:
+        """Predict tags, with their current names."""
+        return [self.state.names.current(tags) for tags in self.model.predict_labels(rows)]
+
+    def predict_top(self, rows: SparseMatrix, k: int) -> list[list[tuple[str, float]]]:
+        """Return the most likely tags of each row with their probabilities."""
+        names = self.state.names
+        n_more = len(names.aliases) + len(names.retired)
+        return [names.of_likely(row)[:k] for row in self.model.predict_top(rows, k + n_more)]
+
+    def predict_scored(self, rows: SparseMatrix) -> list[dict[str, float]]:
+        """Predict tags with their probabilities, most likely first."""
+        predicted, n_tags = self.model.predict_labels(rows), len(self.model.label_names_)
+        k = max([1, *map(len, predicted)])
+        likely = self.model.predict_top(rows, k)
+        # Tags have thresholds of their own, so a predicted one may be less likely than one that is not predicted.
+        while k < n_tags and any(tags - dict(row).keys() for tags, row in zip(predicted, likely, strict=True)):
+            k = min(2 * k, n_tags)
+            likely = self.model.predict_top(rows, k)
+        pairs = ([pair for pair in row if pair[0] in tags] for tags, row in zip(predicted, likely, strict=True))
+        return [dict(self.state.names.of_likely(row)) for row in pairs]
+
+    def explain(
+        self, row: SparseMatrix, tags: Iterable[str] | None, n_words: int
+    ) -> dict[str, list[tuple[str, float]]]:
+        """Return the words and values that contribute to tags: the given, else the predicted, else the most likely."""
+        own_labels = list(self.model.label_names_)
+        if tags is None:
+            tags = sorted(self.predict(row)[0]) or [tag for tag, _ in self.predict_top(row, _EXPLAINED)[0]]
+        names, words = self.state.names, self.state.features.vocabulary.names
+        explained = {}
+        for tag in tags:
+            labels = [label for label in own_labels if names.current([label]) == {tag}]
+            if not labels:
+                raise ValueError(f"tags must be tags that the tagger knows, got {tag!r}.")
+            told = max(self.model.explain(row, labels, n_words), key=lambda one: one.score)
+            explained[tag] = [(words[column], amount) for column, amount in told.features]
+        return explained
+
+    def renamed(self, names: Mapping[str, str]) -> Known:
+        """Rename tags, also in the model."""
+        changed, model = self.state.renamed(names), copy.copy(self.model)
+        # Tags that others were merged into may have no label in the model.
+        labels = set(model.label_names_)
+        model.rename_labels({old: new for old, new in names.items() if old in labels})
+        return self._replace(state=changed, model=model)
+
+    def joined(self, tags: Iterable[str], into: str) -> Known:
+        """Merge tags into one: one of them, another tag, or a new name."""
+        listed = self.state.checked_tags(tags)
+        if not isinstance(into, str):
+            raise ValueError(f"into must be the name of a tag, got {into!r:.80}.")
+        known = self if into in self.state.counts else self.renamed({listed[0]: into})
+        here = [tag for tag in listed if tag in known.state.counts]
+        return known._replace(state=known.state.merged(here, into))
+
+
+def f1(true: set[str], predicted: set[str]) -> float:
+    """Compute the F measure of one row; 1 if there are no tags and none was predicted."""
+    return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0

@@ -1,0 +1,128 @@
+"""Labels that the rarest features of a row offer, against lists kept in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import labelrace
+from labelrace.extreme import postings
+from labelrace.linear.versioned import VersionedRows
+
+M, N_LABELS = 12, 3000
+
+
+def batch(rng, n):
+    Z = scipy.sparse.csr_array((rng.random((n, M)) < 0.5) * rng.random((n, M)))
+    Y = scipy.sparse.lil_array((n, N_LABELS))
+    for row in range(n):
+        for label in rng.integers(0, 30, rng.integers(0, 4)):
+            Y[row, label] = 1.0
+    return Z, Y.tocsr()
+
+
+def updated(table, Z, gained, Y):
+    of_entries = postings.gained_by_entry(VersionedRows.taking(np.stack([gained, gained], axis=1)), Z)
+    return postings.update(table, Z, np.zeros(M, int), of_entries, Y)
+
+
+def by_rarity(Z, row, gained):
+    features = Z.indices[Z.indptr[row] : Z.indptr[row + 1]]
+    return sorted(features.tolist(), key=lambda feature: (gained[feature], feature))
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 7), min_size=1, max_size=4))
+def test_lists_are_those_of_plain_python(seed, sizes):
+    rng = np.random.default_rng(seed)
+    table, lists = postings.init(), {feature: [] for feature in range(M)}
+    for n in sizes:
+        gained = rng.integers(0, 5, M).astype(float)
+        Z, Y = batch(rng, n)
+        table = updated(table, Z, gained, Y)
+        for row in range(n):
+            labels = Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()
+            for feature in by_rarity(Z, row, gained)[:8]:
+                lists[feature] = (labels + lists[feature])[: postings.DEPTH]
+    expected = [lists[feature] + [-1] * (postings.DEPTH - len(lists[feature])) for feature in range(M)]
+    np.testing.assert_array_equal(np.asarray(table) - 1, expected)
+    gained = rng.integers(0, 5, M).astype(float)
+    Z, _ = batch(rng, 5)
+    found = postings.offered(table, Z, gained[Z.indices])
+    for row in range(5):
+        known = [feature for feature in by_rarity(Z, row, gained) if gained[feature] > 0][:4]
+        wanted = [expected[feature][place] for place in range(postings.DEPTH) for feature in known]
+        assert [label for label in found[row] if label >= 0] == [label for label in wanted if label >= 0]
+
+
+def test_the_first_different_labels():
+    labels = np.array([[4, 4, -1, 2, 4, 9], [1, 2, 3, 1, 2, 3]])
+    np.testing.assert_array_equal(
+        np.take_along_axis(labels, postings.first_distinct(labels, 3), 1), [[4, 2, 9], [1, 2, 3]]
+    )
+
+
+def test_another_order_and_features_that_stand_for_others():
+    rng = np.random.default_rng(0)
+    Z, Y = batch(rng, 20)
+    table = updated(postings.init(), Z, np.ones(M), Y)
+    labels, features = rng.permutation(N_LABELS), rng.permutation(M)
+    back = np.argsort(labels)
+    moved = np.asarray(postings.reordered(table, labels, features))
+    expected = np.where(np.asarray(table) > 0, back[np.asarray(table) - 1] + 1, 0)[features]
+    np.testing.assert_array_equal(moved, expected)
+    np.testing.assert_array_equal(np.asarray(postings.reset(table, np.array([3])))[3], 0)
+
+
+def test_two_models_offer_labels_by_turns():
+    """Also where one of them has met fewer features, or none."""
+    lists = np.zeros((3, postings.DEPTH), np.int32)
+    lists[0, :3], lists[1, :1] = [4, 2, 9], [7]
+    other = np.zeros((4, postings.DEPTH), np.int32)
+    other[0], other[3, :2] = np.arange(11, 11 + postings.DEPTH), [5, 6]
+    joint = np.asarray(postings.merged(lists, VersionedRows.of(other)))
+    assert joint[:2].tolist() == [[4, 11, 2, 12, 9, 13, 14, 15], [7, 0, 0, 0, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(joint[2:], other[2:])
+    np.testing.assert_array_equal(postings.merged(postings.init(), lists), lists)
+
+
+def test_few_labels_and_dense_rows_keep_nothing():
+    Z, Y = batch(np.random.default_rng(0), 5)
+    assert len(updated(postings.init(), Z.toarray(), np.ones(M), Y)) == 0
+    assert len(updated(postings.init(), Z, np.ones(M), Y[:, :2000])) == 0
+
+
+def stream(n, seed):
+    """Rows of common words, and of one rare word that names the label."""
+    rng = np.random.default_rng(seed)
+    named = rng.integers(0, 2500, n)
+    words = np.column_stack([2500 + rng.integers(0, 60, (n, 6)), named])
+    X = scipy.sparse.csr_array((np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, 7)), shape=(n, 2560))
+    X.sum_duplicates()
+    return X, scipy.sparse.csr_array((np.ones(n), named, np.arange(n + 1)), shape=(n, 2500))
+
+
+def test_a_label_that_was_seen_once_with_its_word_is_found():
+    X, Y = stream(6000, 0)
+    model = labelrace.HashedRACEClassifier(max_memory="3MB", random_state=0)
+    for start in range(0, 6000, 500):
+        model.partial_fit(X[start : start + 500], Y[start : start + 500])
+    x, y = stream(400, 1)
+    top = model.predict_top(x, 5)
+    hits = np.mean([label in {name for name, _ in row} for label, row in zip(y.indices, top, strict=True)])
+    # Nine in ten of the labels were seen before; the decoder alone, of 16 codes, finds fewer of them.
+    assert hits > 0.8
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_model_with_postings_is_saved_whole(tmp_path, rows):
+    X, Y = stream(1500, 2)
+    model = labelrace.HashedRACEClassifier(max_memory="3MB", random_state=0).partial_fit(X[:1000], Y[:1000])
+    model.save(tmp_path / "m")
+    loaded = labelrace.load(tmp_path / "m")
+    for one in (model, loaded):
+        one.partial_fit(X[1000:], Y[1000:])
+    assert len(model._fitted.state.postings) == 2560
+    assert model.predict_top(X[:rows], 5) == loaded.predict_top(X[:rows], 5)

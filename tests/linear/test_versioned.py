@@ -1,0 +1,277 @@
+"""Rows as values: every version stays what it was, whoever goes on from it, also after failures and interrupts."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelrace.linear import versioned as versioned_rows
+from labelrace.linear.versioned import VersionedRows, changed_both, read_all
+
+
+def assert_is(one, array):
+    np.testing.assert_array_equal(np.asarray(one), array)
+    places = np.array([len(array) - 1, 0, 1])
+    np.testing.assert_array_equal(one.rows(places), array[places])
+    Z = scipy.sparse.csr_array(np.arange(2.0 * len(array)).reshape(2, -1) % 3)
+    np.testing.assert_allclose(one.times(Z), Z @ array)
+    np.testing.assert_array_equal(one[1:, 0], array[1:, 0])
+    assert one.shape == array.shape
+    assert len(one) == len(array)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30))
+def test_every_version_stays_what_it_was(seed, n_steps):
+    """Rows are replaced and added, from the newest version or from any."""
+    rng = np.random.default_rng(seed)
+    versions = [(VersionedRows.of(np.zeros((4, 2))), np.zeros((4, 2)))]
+    for _ in range(n_steps):
+        one, array = versions[-1 if rng.random() < 0.7 else rng.integers(len(versions))]
+        if rng.random() < 0.3:
+            n_rows = len(array) + int(rng.integers(1, 6))
+            versions.append((one.grown(n_rows), np.pad(array, ((0, n_rows - len(array)), (0, 0)))))
+            continue
+        places = np.flatnonzero(rng.random(len(array)) < 0.4)
+        rows, changed = rng.normal(size=(len(places), 2)), array.copy()
+        changed[places] = rows
+        versions.append((one.replaced(places, rows), changed))
+    for one, array in versions:
+        assert_is(one, array)
+
+
+def test_nothing_is_copied_that_does_not_change():
+    one = VersionedRows.of(np.zeros((1000, 3)))
+    other = one.replaced(np.array([7]), np.ones((1, 3)))
+    assert other._store is one._store
+    assert one.grown(1500)._store is not one._store
+    grown = other.grown(1100)
+    assert grown.grown(2000)._store is grown._store
+
+
+def test_a_version_that_stays_in_use_keeps_no_more_than_the_table_is_large():
+    """Nor does it take longer and longer to read."""
+    rng, n = np.random.default_rng(0), 2000
+    first = newest = VersionedRows.of(np.zeros((n, 4)))
+    tracemalloc.start()
+    try:
+        for _ in range(1000):
+            places = np.sort(rng.choice(n, size=20, replace=False))
+            newest = newest.replaced(places, rng.normal(size=(20, 4)))
+        assert tracemalloc.get_traced_memory()[0] < 5 * newest.nbytes
+    finally:
+        tracemalloc.stop()
+    assert len(first._since(first._store.newest())) < 20
+    assert_is(first, np.zeros((n, 4)))
+    # Where no older version is in use, nothing is copied.
+    store, last = newest._store, newest.rows(np.arange(n))
+    for _ in range(1000):
+        newest = newest.replaced(np.arange(20), np.ones((20, 4)))
+    last[:20] = 1.0
+    assert newest._store is store
+    assert_is(newest, last)
+
+
+def test_the_array_given_is_not_kept():
+    array = np.zeros((3, 2))
+    one = VersionedRows.of(array)
+    one.replaced(np.array([1]), np.ones((1, 2)))
+    array[:] = 5.0
+    assert_is(one, np.zeros((3, 2)))
+    assert VersionedRows.of(one) is one
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies(twin_of):
+    old = VersionedRows.of(np.zeros((3, 2)))
+    new = old.replaced(np.array([1]), np.ones((1, 2)))
+    for one in (old, new):
+        twin, before = twin_of(one), np.asarray(one)
+        assert_is(twin, before)
+        twin.replaced(np.array([0]), np.ones((1, 2)))
+        assert_is(one, before)
+
+
+class Interrupted(BaseException):
+    """What is thrown in."""
+
+
+def interrupted_at(place, function):
+    """Call a function and throw at the given line event within the module; tell whether it came so far."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if frame.f_code.co_filename != versioned_rows.__file__:
+            return None
+        if event == "line":
+            count += 1
+            if count == place:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_line_changes_nothing():
+    place = 0
+    while True:
+        place += 1
+        first = VersionedRows.of(np.arange(8.0).reshape(4, 2))
+        second = first.replaced(np.array([0, 2]), np.full((2, 2), 7.0))
+        arrays = np.asarray(first), np.asarray(second)
+        if not interrupted_at(place, lambda one=second: one.replaced(np.array([1, 2]), np.full((2, 2), 9.0))):
+            break
+        for one, array in zip((first, second), arrays, strict=True):
+            assert_is(one, array)
+        third, expected = second.replaced(np.array([3]), np.full((1, 2), 5.0)), arrays[1].copy()
+        expected[3] = 5.0
+        assert_is(third, expected)
+        assert_is(second, arrays[1])
+    assert place > 10
+
+
+def test_a_write_that_fails_half_way_is_undone():
+    one = VersionedRows.of(np.arange(8.0).reshape(4, 2))
+    array = np.asarray(one)
+    with pytest.raises(ValueError, match="shape"):
+        one.replaced(np.array([1, 2]), np.ones((2, 3)))
+    assert_is(one, array)
+    # As an interrupt leaves it that comes while another is dealt with.
+    old = one._version
+    old.places, old.rows = np.array([1]), array[[1]]
+    one._store.status = (old, (old.places, old.rows, np.ones(1, bool)))
+    one._store.array[1] = 100.0
+    assert_is(one, array)
+
+
+def test_readers_see_one_version_or_the_other():
+    """All rows of a version hold its number; readers hold on to a version while others are made."""
+    newest, wrong, stop = [VersionedRows.of(np.zeros((2000, 4)))], [], threading.Event()
+    Z = scipy.sparse.csr_array(np.ones((1, 2000)))
+
+    def read():
+        while not stop.is_set():
+            one = newest[0]
+            seen = (one.rows(np.arange(2000)), one.times(Z) / 2000, np.asarray(one))
+            wrong.extend(part for part in seen if np.ptp(part) != 0.0)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 150):
+        newest[0] = newest[0].replaced(np.arange(2000), np.full((2000, 4), float(number)))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_parts_are_all_rows(monkeypatch):
+    monkeypatch.setattr(versioned_rows, "_PART_BYTES", 48)
+    array = np.arange(14.0).reshape(7, 2)
+    one = VersionedRows.of(array)
+    one.replaced(np.array([0, 5]), np.ones((2, 2)))
+    parts = list(one.parts())
+    assert len(parts) == 3
+    np.testing.assert_array_equal(np.concatenate(parts), array)
+    assert one.nbytes == array.nbytes
+
+
+def test_columns_in_one_piece():
+    """Rows are exchanged as pieces of memory, in whatever order an array came."""
+    array = np.asfortranarray(np.arange(12.0).reshape(4, 3))
+    one = VersionedRows.taking(array.copy(order="F"))
+    other = one.replaced(np.array([1, 3]), np.asfortranarray(np.arange(6.0).reshape(2, 3) - 9))
+    expected = array.copy()
+    expected[[1, 3]] = np.arange(6.0).reshape(2, 3) - 9
+    assert_is(other, expected)
+    assert_is(one, array)
+
+
+@pytest.mark.parametrize("fails_at", [None, "copying", "changing"])
+def test_two_tables_are_changed_together_or_not_at_all(fails_at):
+    one, other = VersionedRows.of(np.arange(8.0).reshape(4, 2)), VersionedRows.of(np.arange(4.0).reshape(4, 1))
+    arrays, places = (np.asarray(one), np.asarray(other)), np.array([2, 0])
+
+    def change(first, second, kept, other_kept, has_begun, step):
+        if fails_at == "copying":
+            # What is to be kept is not there yet.
+            raise KeyError
+        kept[:], other_kept[:] = first[places], second[places]
+        has_begun[0] = True
+        first[places] += step
+        if fails_at == "changing":
+            raise KeyError
+        second[places] += 2.0 * step
+        return "done"
+
+    if fails_at:
+        with pytest.raises(KeyError):
+            changed_both(one, other, places, change, (1.0,))
+    else:
+        expected = arrays[0].copy(), arrays[1].copy()
+        expected[0][places] += 1.0
+        expected[1][places] += 2.0
+        # The second time the array of neither holds the version: the ways part.
+        for _ in range(2):
+            *changed, answer = changed_both(one, other, places, change, (1.0,))
+            assert answer == "done"
+            for found, like in zip(changed, expected, strict=True):
+                assert_is(found, like)
+    assert_is(one, arrays[0])
+    assert_is(other, arrays[1])
+
+
+def test_two_tables_that_a_function_leaves_alone_are_returned():
+    one, other = VersionedRows.of(np.ones((4, 2))), VersionedRows.of(np.ones((4, 1)))
+    assert changed_both(one, other, np.array([1]), lambda *_: "refused", ()) == (one, other, "refused")
+    assert_is(one.replaced(np.array([0]), np.zeros((1, 2))), np.vstack([np.zeros((1, 2)), np.ones((3, 2))]))
+
+
+def test_tables_and_arrays_are_read_together():
+    arrays = [np.arange(6.0).reshape(3, 2), np.ones((4, 1)), np.zeros((2, 2))]
+    tables = [VersionedRows.of(arrays[0]), arrays[1], VersionedRows.of(arrays[2])]
+
+    def read(*given):
+        return [np.array(part) for part in given[:-1]], given[-1]
+
+    found, rest = read_all(tables, read, "rest")
+    assert rest == "rest"
+    for one, other in zip(found, arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+    newer = tables[2].replaced(np.array([1]), np.array([[5.0, 6.0]]))
+    assert read_all(tables, read, "rest") is None
+    np.testing.assert_array_equal(read_all([newer], read, "rest")[0][0], [[0.0, 0.0], [5.0, 6.0]])
+
+
+def test_who_reads_tables_together_leaves_no_lock_behind():
+    tables = [VersionedRows.of(np.zeros((2, 2))), VersionedRows.of(np.zeros((2, 2)))]
+
+    def fail(*arrays):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_all(tables, fail)
+    found = []
+    other = threading.Thread(target=lambda: found.append(read_all(tables, lambda *arrays: len(arrays))), daemon=True)
+    other.start()
+    other.join(10)
+    assert found == [2]

@@ -1,0 +1,353 @@
+"""Nearest neighbours and stacks against versions written straight from the definitions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
+from labelrace.learners.naive_bayes.bank import NaiveBayes
+from labelrace.related.neighbours import neighbours
+from labelrace.related.neighbours.mwc import NOWHERE
+from labelrace.related.neighbours.neighbour_lists import NeighbourLists
+from labelrace.related.relevance import BinaryRelevanceClassifier
+
+
+def stream(seed=0, n=90, m=4, n_labels=5, batch=30, whole=False):
+    """Make batches; features that are few whole numbers, of a range of 4, have many ties that rounding leaves alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m))
+    Y = (X @ rng.normal(size=(m, n_labels)) + 0.5 * rng.normal(size=(n, n_labels)) > 0.5).astype(float)
+    if whole:
+        X = np.clip((1.5 * X).round() + 2.0, 0.0, 4.0)
+        X[0], X[1] = 0.0, 4.0
+    return [(X[start : start + batch], Y[start : start + batch]) for start in range(0, n, batch)]
+
+
+def order_by_distance(P, x):
+    """Sort rows by their distance from one, the newest first among equals."""
+    squares = [((row - x) ** 2).sum() for row in P]
+    return sorted(range(len(P)), key=lambda i: (squares[i], -i))
+
+
+def scaled(X, first):
+    low, high = first.min(axis=0), first.max(axis=0)
+    return np.where(high > low, (X - low) / np.where(high > low, high - low, 1.0), 0.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_nearest_rows(sparse, whole, newest_first):
+    rng = np.random.default_rng(1)
+    P, Q = rng.normal(size=(40, 6)), rng.normal(size=(9, 6))
+    if whole:
+        P, Q = P.round(), Q.round()
+    # Equal rows, at which products may round differently.
+    P[20:] = P[:20]
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    found = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
+    for i, x in enumerate(Q):
+        exact = ((P - x) ** 2).sum(axis=1)
+        sign = -1 if newest_first else 1
+        expected = sorted(range(40), key=lambda j, exact=exact, sign=sign: (exact[j], sign * j))[:7]
+        assert found[i].tolist() == sorted(expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e60])
+@pytest.mark.parametrize("odd", ["nothing", "far", "outlier", "whole"])
+@pytest.mark.parametrize("among_themselves", [False, True])
+def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themselves):
+    """Distances from the rows' own copies differ in the eighth digit; far from the origin few digits are left."""
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(400, 5))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    Q = rng.normal(size=(10, 5)).round(2)
+    P = np.repeat(Q, 40, axis=0) + directions * (1 + 1e-7 * rng.permutation(400))[:, None]
+    if odd == "far":
+        P, Q = P + 1000.0, Q + 1000.0
+    elif odd == "outlier":
+        P[7] = 1e8
+    elif odd == "whole":
+        P, Q = (1000 * P).round(), (1000 * Q).round()
+    P, Q = scale * P, scale * Q
+    if among_themselves:
+        P = Q = P[:60]
+    found = neighbours.nearest(P, Q, 7, itself=np.arange(60) if among_themselves else None)
+    for i, x in enumerate(Q):
+        near = [j for j in order_by_distance(P, x) if j != i or not among_themselves]
+        assert found[i].tolist() == sorted(near[:7])
+
+
+def test_nearest_rows_without_itself_and_fewer_than_wanted():
+    P = np.array([[0.0], [1.0], [5.0]])
+    assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert neighbours.nearest(P, P, 1, itself=np.arange(3)).tolist() == [[1], [0], [1]]
+    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1)).shape == (1, 0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nominal_values_differ_by_one(sparse):
+    X = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.5], [0.0, 3.0, 0.25]])
+    n_values = np.array([2, 4, 0])
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    points = neighbours.points(neighbours.first_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
+    squares = neighbours.squared_distances(points, points)
+    np.testing.assert_allclose(squares, [[0, 2, 2], [2, 0, 3], [2, 3, 0]], atol=1e-12)
+
+
+def naive_mlknn(window_X, window_Y, x, k):
+    """Compute ML-kNN's probabilities row by row."""
+    n, n_labels = window_Y.shape
+    present, absent = np.zeros((n_labels, k + 1)), np.zeros((n_labels, k + 1))
+    for i in range(n):
+        near = [j for j in order_by_distance(window_X, window_X[i]) if j != i][:k]
+        for label, count in enumerate(window_Y[near].sum(axis=0).astype(int)):
+            (present if window_Y[i, label] else absent)[label, count] += 1
+    near = order_by_distance(window_X, x)[:k]
+    result = []
+    for label, count in enumerate(window_Y[near].sum(axis=0).astype(int)):
+        share = (1 + window_Y[:, label].sum()) / (2 + n)
+        one = share * (1 + present[label, count]) / (k + 1 + present[label].sum())
+        zero = (1 - share) * (1 + absent[label, count]) / (k + 1 + absent[label].sum())
+        result.append(one / (one + zero))
+    return result
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_mlknn_on_a_window(whole, sparse):
+    batches = stream(whole=whole)
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    model = MLkNNClassifier(n_neighbors=3, window=40)
+    for X, Y in batches[:2]:
+        model.partial_fit(form(X), form(Y))
+    X = scaled(np.vstack([X for X, _ in batches]), batches[0][0])
+    Y = np.vstack([Y for _, Y in batches])
+    expected = [naive_mlknn(X[20:60], Y[20:60], x, 3) for x in X[60:]]
+    np.testing.assert_allclose(model.predict_proba(form(batches[2][0])), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("n_first", [1, 20])
+def test_mlknn_of_odd_rows(odd_rows, form, n_first):
+    """With a first batch of one row no feature counts, so that all rows are equally near."""
+    X, Y = odd_rows(3)
+    points = scaled(X, X[:n_first])
+    model = MLkNNClassifier(n_neighbors=4, window=30)
+    for start, stop in pairwise([0, n_first, n_first + 1, 28, 45, 60]):
+        if start:
+            seen = slice(max(0, start - 30), start)
+            stop_at = min(start + 3, stop)
+            expected = [naive_mlknn(points[seen], Y[seen], x, 4) for x in points[start:stop_at]]
+            np.testing.assert_allclose(model.predict_proba(form(X[start:stop_at])), expected, rtol=1e-12)
+        model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("form", ["dense", "sparse", "whole", "equal"])
+def test_lists_of_neighbours_are_those_of_the_window(form, newest_first):
+    """Batches of all sizes enter and leave; whole numbers tie at every distance, of equal rows there are many."""
+    rng = np.random.default_rng(7)
+    P = rng.normal(size=(400, 3)) if form != "whole" else rng.integers(0, 3, size=(400, 3)).astype(float)
+    if form == "equal":
+        P = P[rng.integers(0, 12, size=400)]
+    keeper, size, stop = NeighbourLists(4, newest_first, 60), 60, 60
+    of = scipy.sparse.csr_array if form == "sparse" else np.asarray
+    lists = keeper.update(keeper.empty(), of(P[:60]), 60)
+    for step in [1, 1, 30, 7, 59, 12, 0, *[10] * 10, 2]:
+        stop += step
+        window = of(P[stop - size : stop])
+        lists = keeper.update(lists, window, step, step)
+        found = np.sort(keeper.nearest(lists, window), axis=1)
+        expected = neighbours.nearest(window, window, 4, newest_first=newest_first, itself=np.arange(size))
+        np.testing.assert_array_equal(found, np.sort(expected, axis=1))
+        near = lists.near
+        assert ((near >= 0) == np.isfinite(lists.distance)).all()
+
+
+def test_mlknn_is_that_of_its_window_whatever_came_before():
+    """Dense rows and then sparse ones, nominal values that come late, and batches longer than the window."""
+    rng, window = np.random.default_rng(8), 50
+    X = np.column_stack([rng.integers(0, 2, 300), rng.normal(size=(300, 2)).round(1)]).astype(float)
+    X[150:, 0] = rng.integers(0, 5, 150)
+    Y = (rng.random((300, 4)) < 0.4).astype(float)
+    for ties in ("newest", "oldest"):
+        settings = {"n_neighbors": 3, "window": window, "scale": "none", "ties": ties, "categorical_features": [0]}
+        model, stop = MLkNNClassifier(**settings), 0
+        for step in (20, 35, 10, 10, 80, 15, 10, 20, 10):
+            rows = slice(stop, stop + step)
+            stop += step
+            model.partial_fit(scipy.sparse.csr_array(X[rows]) if stop > 190 else X[rows], Y[rows])
+            near = slice(max(0, stop - window), stop)
+            fresh = MLkNNClassifier(**settings).fit(X[near], Y[near])
+            np.testing.assert_array_equal(model.predict_proba(X[240:]), fresh.predict_proba(X[240:]))
+
+
+def test_prequential_tables_do_not_see_their_own_batch():
+    (first_X, first_Y), (X, Y), _ = stream()
+    model = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
+    before = model._fitted.state.present.sum(axis=1) + model._fitted.state.absent.sum(axis=1)
+    model.partial_fit(X, Y)
+    state = model._fitted.state
+    np.testing.assert_array_equal(before, 30.0)
+    np.testing.assert_array_equal(state.present.sum(axis=1), first_Y.sum(axis=0) + Y.sum(axis=0))
+    near = order_by_distance(scaled(first_X, first_X), scaled(X[:1], first_X)[0])[:3]
+    one = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
+    tables = one._fitted.state
+    one.partial_fit(X[:1], Y[:1])
+    for label, count in enumerate(first_Y[near].sum(axis=0).astype(int)):
+        name = "present" if Y[0, label] else "absent"
+        change = getattr(one._fitted.state, name)[label] - getattr(tables, name)[label]
+        assert change.tolist() == np.eye(4)[count].tolist()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLkNNClassifier(n_neighbors=3, window=50),
+        MLkNNClassifier(n_neighbors=3, window=50, tables="prequential"),
+        MWCClassifier(n_neighbors=3, window=10),
+        MBRClassifier(),
+        MBRChunksClassifier(n_stacks=2),
+        MBRChunksClassifier(n_stacks=2, weights="static"),
+    ],
+    ids=repr,
+)
+def test_a_new_label_is_one_that_was_always_absent(model):
+    batches = stream(3)
+    late, early = model, type(model)(**model.get_params())
+    for number, (X, Y) in enumerate(batches):
+        Y = Y.copy()
+        if number < 2:
+            Y[:, 3:] = 0.0
+            late.partial_fit(X, Y[:, :3])
+        else:
+            late.partial_fit(X, Y)
+        early.partial_fit(X, Y)
+    rows = stream(4)[0][0]
+    np.testing.assert_allclose(late.decision_function(rows), early.decision_function(rows), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(late.predict(rows), early.predict(rows))
+
+
+def test_multiple_windows_by_definition():
+    batches = stream(5, n=200, batch=40, whole=True)
+    model, k, n_present, n_absent = MWCClassifier(n_neighbors=5, window=6, ratio=0.5), 5, 6, 12
+    seen_X, seen_Y, thresholds = np.zeros((0, 4)), np.zeros((0, 5)), np.full(5, 0.5)
+    for X, Y in batches:
+        points = scaled(X, batches[0][0])
+        if len(seen_X):
+            shares = np.zeros(Y.shape)
+            for label in range(5):
+                rows = [
+                    *np.flatnonzero(seen_Y[:, label] == 1)[-n_present:],
+                    *np.flatnonzero(seen_Y[:, label] == 0)[-n_absent:],
+                ]
+                rows = sorted(rows)
+                for i, x in enumerate(points):
+                    near = [rows[place] for place in order_by_distance(seen_X[rows], x)[:k]]
+                    shares[i, label] = seen_Y[near, label].mean()
+            np.testing.assert_allclose(model.decision_function(X), shares, rtol=0, atol=1e-15)
+            np.testing.assert_array_equal(model.predict(X), shares >= thresholds)
+            for label in range(5):
+                candidates = [NOWHERE, *sorted(set(shares[:, label]), reverse=True)]
+                off = [abs((shares[:, label] >= each).sum() - Y[:, label].sum()) for each in candidates]
+                thresholds[label] = candidates[int(np.argmin(off))]
+        model.partial_fit(X, Y)
+        np.testing.assert_array_equal(model._fitted.state.thresholds, thresholds)
+        seen_X, seen_Y = np.vstack([seen_X, points]), np.vstack([seen_Y, Y])
+    assert len(model._fitted.derived.labels) < len(seen_X)
+
+
+def test_fixed_thresholds_stay():
+    model = MWCClassifier(thresholds="fixed")
+    for X, Y in stream():
+        model.partial_fit(X, Y)
+    np.testing.assert_array_equal(model._fitted.state.thresholds, 0.5)
+
+
+@pytest.mark.parametrize("numeric", ["density", "binned"])
+def test_a_stack_by_definition(numeric):
+    """The second level is naive Bayes on one more binary feature for each label."""
+    batches, bank = stream(6), NaiveBayes(numeric=numeric)
+    first, model = BinaryRelevanceClassifier(learner=bank), MBRClassifier(learner=bank)
+    said, truth = [], []
+    for number, (X, Y) in enumerate(batches[:2]):
+        if number:
+            said.append(first.predict(X))
+        first.partial_fit(X, Y)
+        if not number:
+            said.append(first.predict(X))
+        truth.append(Y)
+        model.partial_fit(X, Y)
+    said, truth, rows = np.vstack(said), np.vstack(truth), batches[2][0]
+    expected = first.decision_function(rows)
+    for i, found in enumerate(first.predict(rows)):
+        for j in range(5):
+            for label, value in enumerate(found):
+                likelihood = []
+                for c in (1, 0):
+                    same = truth[:, j] == c
+                    likelihood.append(((said[same, label] == value).sum() + 1) / (same.sum() + 2))
+                expected[i, j] += np.log(likelihood[0] / likelihood[1])
+    np.testing.assert_allclose(model.decision_function(rows), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_stacks_merge_by_adding():
+    (X, Y), (X2, Y2), (rows, _) = stream(7)
+    one, other = MBRClassifier().fit(X, Y), MBRClassifier().fit(X2, Y2)
+    expected = one._fitted.state.together + other._fitted.state.together
+    merged = one.merge(other)
+    np.testing.assert_array_equal(merged._fitted.state.together, expected)
+    np.testing.assert_array_equal(merged._fitted.state.learners.rows[-1], 60.0)
+    assert np.isfinite(merged.decision_function(rows)).all()
+
+
+def test_an_old_stack_is_dropped():
+    batches = stream(8, n=120)
+    model, newest = MBRChunksClassifier(n_stacks=2), MBRChunksClassifier(n_stacks=2, weights="static")
+    for X, Y in batches:
+        model.partial_fit(X, Y)
+    for X, Y in batches[2:]:
+        newest.partial_fit(X, Y)
+    assert len(model._fitted.state.stacks.predicted) == 2
+    for one, other in zip(model._fitted.state.stacks[1:], newest._fitted.state.stacks[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_nominal_values_that_come_later(data):
+    X, Y = data
+    for model in (MBRChunksClassifier(categorical_features=[0]), MLkNNClassifier(categorical_features=[0])):
+        first = X[:, 0] < 2
+        model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (MLkNNClassifier(n_neighbors=0), "n_neighbors must be a whole number of at least 1, got 0"),
+        (MLkNNClassifier(window=0.5), "window must be a whole number"),
+        (MLkNNClassifier(tables="both"), "tables must be one of 'window', 'prequential', got 'both'"),
+        (MLkNNClassifier(ties="first"), "ties must be one of"),
+        (MWCClassifier(ratio=0), "ratio must be a number above 0, got 0"),
+        (MWCClassifier(thresholds=0.5), "thresholds must be one of"),
+        (MBRClassifier(learner="sgd"), "learner must be a NaiveBayes"),
+        (MBRChunksClassifier(n_stacks=0), "n_stacks must be a whole number"),
+        (MBRChunksClassifier(weights="none"), "weights must be one of"),
+    ],
+)
+def test_wrong_parameters(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*stream()[0])
+
+
+@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier(), MBRChunksClassifier()], ids=repr)
+def test_models_of_the_newest_rows_cannot_be_merged(model):
+    X, Y = stream()[0]
+    other = type(model)().fit(X, Y)
+    with pytest.raises(ValueError, match="either's could be newer"):
+        model.fit(X, Y).merge(other)

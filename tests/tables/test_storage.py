@@ -1,0 +1,86 @@
+"""Weights in little room: what is kept, when it is unpacked, and what a tagger saved so still knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import labelrace
+from labelrace import Tagger
+from labelrace.base import model_file
+from labelrace.exceptions import ModelFileError
+from labelrace.linear.versioned import VersionedRows
+from labelrace.streams.demo import demo_tickets
+from labelrace.tables import storage
+
+
+@pytest.fixture(scope="module")
+def weights():
+    rng = np.random.default_rng(0)
+    # Sizes over many orders of magnitude, as weights have them; a row of zeros, and a tag that never was.
+    made = (rng.normal(size=(600, 37)) * np.exp(3 * rng.normal(size=(600, 37)))).astype(np.float32)
+    made[5], made[:, 7] = 0.0, 0.0
+    return made
+
+
+def test_a_quarter_is_kept_and_the_rest_has_its_mean(weights):
+    packed = storage.pack(weights)
+    again = np.asarray(storage.table_of(packed, 37))
+    kept = np.abs(weights) >= storage._least_kept(weights)
+    assert 0.2 < kept.mean() <= 0.25
+    assert sum(part.nbytes for part in packed) < 0.8 * weights.size
+    np.testing.assert_allclose(np.where(kept, 0, again).sum(axis=1), np.where(kept, 0, weights).sum(axis=1), rtol=1e-4)
+    # A level of a root is off by half a 127th at most.
+    largest = np.abs(weights).max(axis=1, keepdims=True)
+    bound = np.sqrt(np.abs(weights) / np.where(largest > 0, largest, 1)) / 127 + 1 / 127**2
+    assert (np.abs(again - weights)[kept] <= (1.001 * bound * largest)[kept]).all()
+
+
+def test_rows_are_unpacked_when_they_are_asked_for(weights):
+    packed, asked = storage.pack(weights), []
+    whole = np.asarray(storage.table_of(packed, 37))
+
+    def fill(places):
+        asked.extend(places.tolist())
+        return whole[places]
+
+    table, plain = VersionedRows.filled_by(fill, whole.shape, np.float32), VersionedRows.of(whole)
+    Z = scipy.sparse.csr_array(([1.0, 2.0, 3.0], [3, 9, 3], [0, 2, 3]), shape=(2, 600))
+    np.testing.assert_array_equal(table.times(Z), plain.times(Z))
+    assert asked == [3, 9]
+    changed, expected = (one.grown(700).replaced(np.array([9, 20, 650]), np.ones((3, 37))) for one in (table, plain))
+    assert asked == [3, 9, 20]
+    np.testing.assert_array_equal(changed.rows(np.array([20, 21, 650])), expected.rows(np.array([20, 21, 650])))
+    np.testing.assert_array_equal(np.asarray(changed), np.asarray(expected))
+    # The version before is what it was.
+    np.testing.assert_array_equal(np.asarray(table), whole)
+    assert sorted(asked) == list(range(600))
+
+
+def test_a_tagger_saved_so_tags_as_before_and_goes_on_learning(tmp_path, monkeypatch):
+    rows = demo_tickets(1500)
+    tagger = Tagger(tags="tags", random_state=0).fit(rows[:1000])
+    tagger.save(tmp_path / "exact")
+    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
+    tagger.save(tmp_path / "packed")
+    assert (tmp_path / "packed").stat().st_size < (tmp_path / "exact").stat().st_size
+    again = labelrace.load(tmp_path / "packed")
+    assert isinstance(again.model_._fitted.state.learners.weights, VersionedRows)
+    assert again.predict_top(rows[1000:1010], 1)[0][0][0] == tagger.predict_top(rows[1000:1010], 1)[0][0][0]
+    assert again.score(rows[1000:]) == pytest.approx(tagger.score(rows[1000:]), abs=0.01)
+    for one in (tagger, again):
+        one.partial_fit(rows[1000:1250])
+    assert again.score(rows[1250:]) == pytest.approx(tagger.score(rows[1250:]), abs=0.02)
+    again.save(tmp_path / "again")
+    assert labelrace.load(tmp_path / "again").n_rows_ == 1250
+
+
+@pytest.mark.parametrize("part", ["packed.levels", "packed.is_kept", "packed.others"])
+def test_packed_weights_that_do_not_fit_are_refused(tmp_path, monkeypatch, part):
+    monkeypatch.setattr(storage, "EXACT_BYTES", 0)
+    Tagger(tags="tags", random_state=0).fit(demo_tickets(300)).save(tmp_path / "good")
+    header, tensors = model_file.read(tmp_path / "good")
+    model_file.write(tmp_path / "bad", header, tensors | {part: tensors[part][:-1]})
+    with pytest.raises(ModelFileError, match="its weights do not fit"):
+        labelrace.load(tmp_path / "bad")
