@@ -54,17 +54,6 @@ class Algorithm(ABC, Generic[S]):
     def update(self, state: S, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> S:
         """Learn a batch; ``derived``, if it is available, is what `derive` makes of the state."""
 
-    def is_compiled(self, state: S) -> bool:
-        """Tell whether loops are compiled for single rows: where there have been many, or much has been learned."""
-        return False
-
-    def learn_row(self, state: S, X: AnyMatrix, Y: FloatArray, largest: float) -> S | None:
-        """Do as `update` for one sparse row, of numbers up to the largest, whose values have not been checked.
-
-        None where there is no short way for it, or where it is not in order.
-        """
-        return None
-
     @abstractmethod
     def derive(self, state: S) -> Any:
         """Compute what predicting needs."""
@@ -90,10 +79,6 @@ class Algorithm(ABC, Generic[S]):
 
         None where that takes no less than `probabilities`.
         """
-        return None
-
-    def row_search(self, derived: Any) -> Any:
-        """Return what finds the most likely labels of one sparse row in one call; None where there is no such way."""
         return None
 
     def scores_and_probabilities(self, derived: Any, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:

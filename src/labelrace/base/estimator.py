@@ -142,8 +142,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
             return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
-        learned = before.learned_row(X, y)
-        return learned or before.learned(inputs.next_batch(X, y, before.schema, self._owner(before.algorithm)))
+        return before.learned(inputs.next_batch(X, y, before.schema, self._owner(before.algorithm)))
 
     def add_labels(self, new: int | Sequence[str]) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
@@ -309,9 +308,6 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             Best first; labels by name, or by column if they have no names.
         """
         parameters.check_whole("k", k, 1)
-        row = self._checked_fitted().top_of_row(X, k)
-        if row is not None:
-            return [row]
         fitted, rows = self._rows(X)
         return fitted.predict_top(rows, k)
 
@@ -378,7 +374,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self._checked_fitted()
-        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm, fitted.state))
+        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm))
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -456,8 +452,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             )
         return self._fitted
 
-    def _owner(self, algorithm: Algorithm[Any], state: Any = None) -> Owner:
-        return Owner(type(self).__name__, algorithm, state is not None and algorithm.is_compiled(state))
+    def _owner(self, algorithm: Algorithm[Any]) -> Owner:
+        return Owner(type(self).__name__, algorithm)
 
     def _current_algorithm(self) -> Algorithm[Any] | None:
         """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""

@@ -1,8 +1,7 @@
 """Everything a model knows, as one value: an algorithm, the schema of its columns, and its state.
 
 Whatever changes a model makes a new `Fitted`; the model then has one reference to assign. So a call that fails leaves
-it as it was, and what another thread reads is always whole. Rows that come here are checked and in order, but for
-`learned_row` and `top_of_row`, which check one row by compiled loops.
+it as it was, and what another thread reads is always whole. Rows that come here are checked and in order.
 """
 
 from __future__ import annotations
@@ -12,15 +11,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from labelrace.base import limits
-from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.linalg import sparse_marks, stacked
 from labelrace.base.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, MergeError
-from labelrace.extreme.row_search import RowSearch
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 # Errors from invalid sums, which a damaged model file may contain.
@@ -97,19 +93,6 @@ class Fitted:
         except _BEYOND_BOUNDS as error:
             raise _beyond_bounds() from error
 
-    def learned_row(self, X: Any, y: Any) -> Fitted | None:
-        """Check one row and learn it, where loops are compiled for that; None if it takes the way of a batch."""
-        algorithm, schema = self.algorithm, self.schema
-        labels = inputs.labels_of_row(y, schema)
-        if labels is None or not algorithm.is_compiled(self.state):
-            return None
-        if inputs.is_sparse_row(X, schema):
-            state = algorithm.learn_row(self.state, X, labels, inputs.LARGEST)
-            if state is not None:
-                return self.replaced(schema, state)
-        batch = inputs.checked_row(X, labels, schema, algorithm)
-        return batch and self.learned(batch)
-
     def reset(self, features: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""
         return self.replaced(self.schema, self.algorithm.reset_features(self.state, features))
@@ -147,23 +130,6 @@ class Fitted:
                 labels, likely = found
                 return self._named(labels, _finite(likely))
             return [best for block in self._blocks(rows) for best in self._most_likely(block, k)]
-
-    @cached_property
-    def _row_search(self) -> RowSearch | None:
-        """What finds the best labels of one row, where features have no names."""
-        return self.algorithm.row_search(self.derived) if self.schema.feature_names is None else None
-
-    def top_of_row(self, X: Any, k: int) -> list[tuple[Any, float]] | None:
-        """Do as `predict_top` for one row that has not been checked; None where there is no short way for it."""
-        if not scipy.sparse.issparse(X) or self._row_search is None:
-            return None
-        found = self._row_search.best(X, min(k, self.schema.n_labels))
-        if found is None:
-            return None
-        labels, likely = found
-        return list(
-            zip(labels if self.schema.label_names is None else self.schema.names_of(labels), likely, strict=True)
-        )
 
     def _most_likely(self, rows: AnyMatrix, k: int) -> list[list[tuple[Any, float]]]:
         scores, likely = self.algorithm.scores_and_probabilities(self.derived, rows)

@@ -25,8 +25,7 @@ from labelrace.base.linalg import canonical, why_malformed
 from labelrace.base.schema import Batch, Schema
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
 from labelrace.learners import design as columns
-from labelrace.linear import row_loops
-from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, Array, IntArray
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
 LARGEST = 1e100
@@ -36,14 +35,10 @@ _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
 class Owner(NamedTuple):
-    """Whose input it is: the name of the estimator, for errors, and its algorithm, for what that can take.
-
-    ``compiled`` tells that loops are compiled for single rows, which are then checked by such loops, too.
-    """
+    """Whose input it is: the name of the estimator, for errors, and its algorithm, for what that can take."""
 
     name: str
     algorithm: Algorithm[Any]
-    compiled: bool = False
 
 
 def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, categorical_features: Any = None) -> Batch:
@@ -84,29 +79,7 @@ def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
     return Batch(rows, labels.matrix, schema)
 
 
-def labels_of_row(Y: Any, schema: Schema) -> FloatArray | None:
-    """Return the labels of one row as floats, if they are an array of numbers; their values are not checked."""
-    if type(Y) is not np.ndarray or Y.shape != (1, schema.n_labels) or Y.dtype.kind not in "biuf":
-        return None
-    return np.asarray(Y, np.float64, order="C")
-
-
-def checked_row(X: Any, labels: FloatArray, schema: Schema, algorithm: Algorithm[Any]) -> Batch | None:
-    """Check one row and its labels by compiled loops; None if `next_batch` has to, step by step."""
-    if not _is_in_order(X, schema, compiled=True) or X.shape[0] != 1:
-        return None
-    is_fine = row_loops.are_labels(labels[0], algorithm.learns_missing_labels)
-    return Batch(X, labels, schema) if is_fine else None
-
-
-def is_sparse_row(X: Any, schema: Schema) -> bool:
-    """Tell whether it is one sparse row of the numbers, without names, that a model knows; values are not checked."""
-    if schema.feature_names is not None or not columns.is_sparse_row(X, len(schema.n_values)):
-        return False
-    return columns.all_numeric(schema.n_values)
-
-
-def _is_in_order(X: Any, schema: Schema, compiled: bool = False) -> bool:
+def _is_in_order(X: Any, schema: Schema) -> bool:
     """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
 
     Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
@@ -119,8 +92,6 @@ def _is_in_order(X: Any, schema: Schema, compiled: bool = False) -> bool:
         return False
     if kind is not csr_array:
         return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
-    if compiled and is_sparse_row(X, schema):
-        return row_loops.is_in_order(X.data, X.indices, X.indptr, n_features, LARGEST)
     if X.indices.dtype != _INDEX:
         return False
     if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:
@@ -130,7 +101,7 @@ def _is_in_order(X: Any, schema: Schema, compiled: bool = False) -> bool:
 
 def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
-    if _is_in_order(X, schema, owner.compiled):
+    if _is_in_order(X, schema):
         return X
     _check_sparse(X, schema.n_features)
     rows = naming.feature_dicts(X)
