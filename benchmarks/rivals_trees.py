@@ -26,7 +26,7 @@ import scipy.sparse
 from shapes import SHAPES
 
 import labelrace
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.related.neighbours import neighbours
 from labelrace.streams.dataset import Batch
 from labelrace.streams.synthetic import SyntheticStream

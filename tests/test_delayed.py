@@ -14,9 +14,9 @@ from sklearn.linear_model import SGDClassifier
 
 import labelrace
 from labelrace import DelayedLabels, OfflineRACEClassifier, RACEClassifier
+from labelrace.base.sparse import dense
 from labelrace.delayed import PendingRows
 from labelrace.exceptions import UnknownRowError
-from labelrace.learners.design import dense
 
 FEATURES = list("vwxyz")
 ONLINE = labelrace.model_names(online=True)

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from labelrace.base.registry import PUBLIC_HOMES
 
 if TYPE_CHECKING:
     from labelrace.base.registry import make_model as make_model
@@ -47,53 +50,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are imported when first used: `import labelrace` alone loads nothing heavy.
-_HOMES = {
-    "AROWClassifier": "labelrace.related.linear.arow",
-    "AdaGradClassifier": "labelrace.related.linear.adagrad",
-    "BMaDClassifier": "labelrace.related.compression.bmad",
-    "BinaryRelevanceClassifier": "labelrace.related.relevance",
-    "CPLSTClassifier": "labelrace.related.compression.cplst",
-    "CSSPClassifier": "labelrace.related.compression.cssp",
-    "ClassifierChainsClassifier": "labelrace.related.chains",
-    "CompressedLabelingClassifier": "labelrace.related.compression.cl",
-    "CompressedSensingClassifier": "labelrace.related.compression.cs",
-    "ConstantClassifier": "labelrace.related.constant",
-    "DelayedLabels": "labelrace.delayed",
-    "EaHTClassifier": "labelrace.related.trees.eaht",
-    "FaIEClassifier": "labelrace.related.compression.faie",
-    "HashedRACEClassifier": "labelrace.extreme.classifier",
-    "ISOUPTreeClassifier": "labelrace.related.trees.isoup",
-    "KCCAClassifier": "labelrace.related.compression.kcca",
-    "LabelRaceClassifier": "labelrace.linear.classifier",
-    "MANIACClassifier": "labelrace.related.compression.maniac",
-    "MBRChunksClassifier": "labelrace.related.mbr_chunks",
-    "MBRClassifier": "labelrace.related.mbr",
-    "MLHTClassifier": "labelrace.related.trees.mlht",
-    "MLkNNClassifier": "labelrace.related.neighbours.mlknn",
-    "MOPLMSClassifier": "labelrace.related.compression.moplms",
-    "MWCClassifier": "labelrace.related.neighbours.mwc",
-    "OfflineRACEClassifier": "labelrace.race.classifier",
-    "PLSTClassifier": "labelrace.related.compression.plst",
-    "RACEClassifier": "labelrace.race.classifier",
-    "RBMClassifier": "labelrace.related.rbm",
-    "RidgeClassifier": "labelrace.related.compression.ridge",
-    "Tagger": "labelrace.tables",
-    "load": "labelrace.base.state_file",
-    "load_dataset": "labelrace.streams",
-    "make_model": "labelrace.base.registry",
-    "model_names": "labelrace.base.registry",
-    "register_model": "labelrace.base.registry",
-}
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = sorted([*PUBLIC_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    # Imported when first used: `import labelrace` alone loads nothing heavy.
+    if name not in PUBLIC_HOMES:
         raise AttributeError(f"module 'labelrace' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(PUBLIC_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

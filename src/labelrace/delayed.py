@@ -21,9 +21,9 @@ import scipy.sparse
 from labelrace.base import names as naming
 from labelrace.base import parameters
 from labelrace.base.fitted import Fitted
-from labelrace.base.linalg import stacked
 from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.names import NamedRows
+from labelrace.base.sparse import stacked
 from labelrace.exceptions import UnknownRowError
 from labelrace.typing import AnyMatrix, Array, IntArray, MatrixLike, TargetLike
 

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 
 LABELS = list("abcdef")
 NAMES = labelrace.model_names()

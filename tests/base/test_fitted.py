@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Perceptron, SGDClassifier
 
 from labelrace import RACEClassifier
+from labelrace.base.sparse import dense
 from labelrace.exceptions import MergeError
-from labelrace.learners.design import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 

@@ -17,10 +17,11 @@ import labelrace
 from labelrace import BinaryRelevanceClassifier, ClassifierChainsClassifier, RACEClassifier
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.exceptions import GrowthError
 from labelrace.learners.adapter import Adapter
-from labelrace.learners.design import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD
@@ -40,7 +41,7 @@ def late(n_labels):
 
 
 def schema(n_features, n_labels):
-    return Schema(np.zeros(n_features, dtype=int), None, n_labels, None)
+    return Schema(FeatureKinds.numbers(n_features), None, n_labels, None)
 
 
 def begun(algorithm, n_features, n_labels):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.labels import check_label_matrix, first_labels, next_labels
+from labelrace.base.schema import Schema
 
 LABELS = hnp.arrays(np.int8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 1))
 # A busy machine is slow now and then.
@@ -146,9 +148,13 @@ LATER = {
 }
 
 
+def schema(n_labels, names=None):
+    return Schema(FeatureKinds.numbers(1), None, n_labels, names)
+
+
 @pytest.mark.parametrize(("Y", "names", "expected"), LATER.values(), ids=LATER)
 def test_names_of_later_labels(Y, names, expected):
-    found = next_labels(Y, 1, 2, KNOWN)
+    found = next_labels(Y, 1, schema(2, KNOWN))
     assert list(found.names) == list(names)
     np.testing.assert_array_equal(dense(found.matrix), expected)
     assert list(KNOWN) == ["a", "b"]
@@ -156,14 +162,14 @@ def test_names_of_later_labels(Y, names, expected):
 
 def test_later_labels_without_names():
     for Y in (np.eye(3), sparse.csr_array(np.eye(3))):
-        found = next_labels(Y, 3, 2, None)
+        found = next_labels(Y, 3, schema(2))
         assert found.names is None
         np.testing.assert_array_equal(dense(found.matrix), np.eye(3))
         with pytest.raises(ValueError, match="y has 3 labels, but the model has learned with 2, which have names"):
-            next_labels(Y, 3, 2, KNOWN)
+            next_labels(Y, 3, schema(2, KNOWN))
         with pytest.raises(ValueError, match="y has 3 labels, but the model has learned with 4"):
-            next_labels(Y, 3, 4, None)
+            next_labels(Y, 3, schema(4))
     with pytest.raises(ValueError, match="labels learned so far have none"):
-        next_labels([{"a"}], 1, 2, None)
+        next_labels([{"a"}], 1, schema(2))
     # Columns that have names give them to labels that have none yet.
-    assert list(next_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, 2, None).names) == list("xyz")
+    assert list(next_labels(pd.DataFrame(np.eye(3), columns=list("xyz")), 3, schema(2)).names) == list("xyz")

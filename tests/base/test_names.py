@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from labelrace.base import names as naming
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.names import NamedRows, aligned, as_array, feature_dicts, label_sets
+from labelrace.base.schema import Schema
 
 NAMES = st.text("abcdeé ", min_size=1, max_size=2)
 QUICK = settings(max_examples=60, deadline=None)
@@ -84,13 +85,13 @@ def test_labels_have_names_of_text(rows):
     known=st.lists(NAMES, unique=True, max_size=6),
     grow=st.booleans(),
     is_sparse=st.booleans(),
-    is_array=st.booleans(),
+    is_indexed=st.booleans(),
 )
-def test_aligning(names, known, grow, is_sparse, is_array):
+def test_aligning(names, known, grow, is_sparse, is_indexed):
     dense = np.arange(1.0, 1 + 2 * len(names)).reshape(2, -1)
     matrix = sparse.csr_array(dense) if is_sparse else dense.copy()
-    given = as_array(known) if is_array else known
-    found, found_names = aligned(NamedRows(matrix, names), given, grow=grow)
+    index = {name: column for column, name in enumerate(known)} if is_indexed else None
+    found, found_names = aligned(NamedRows(matrix, names), as_array(known), index, grow=grow)
     found_names = list(found_names)
     assert found_names[: len(known)] == known
     assert found_names[len(known) :] == ([name for name in names if name not in known] if grow else [])
@@ -104,21 +105,10 @@ def test_aligning(names, known, grow, is_sparse, is_array):
         np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_names_of_a_model_are_numbered_once(monkeypatch):
-    numbered = []
-    monkeypatch.setattr(naming, "_numbered", lambda names: numbered.append(1) or {n: i for i, n in enumerate(names)})
-    rows, known = NamedRows(np.array([[1.0]]), ["b"]), np.array(["a", "b"], dtype=object)
-    for _ in range(3):
-        np.testing.assert_array_equal(aligned(rows, known).matrix, [[0.0, 1.0]])
-    assert len(numbered) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        known[0] = "c"
-
-
-def test_numbers_go_when_names_go():
-    """Also, an array is not taken for another one that had its place in memory."""
-    rows, before = NamedRows(np.array([[1.0]]), ["b"]), len(naming._PLACES)
-    for names in (["a", "b"], ["b", "a"], ["c", "a", "b"]) * 5:
-        found = aligned(rows, as_array(names), grow=False).matrix
-        np.testing.assert_array_equal(found, [[float(name == "b") for name in names]])
-    assert len(naming._PLACES) == before
+def test_a_schema_numbers_its_names_once():
+    schema = Schema(FeatureKinds.numbers(2), as_array(["a", "b"]), 1, as_array(["x"]))
+    assert schema.feature_index == {"a": 0, "b": 1}
+    assert schema.feature_index is schema.feature_index
+    assert schema.label_index == {"x": 0}
+    wider = schema.replaced(label_names=as_array(["x", "y"]), n_labels=2)
+    assert wider.label_index == {"x": 0, "y": 1}

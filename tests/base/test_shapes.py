@@ -14,6 +14,7 @@ from scipy import sparse
 import labelrace
 from labelrace import RACEClassifier
 from labelrace.base import model_file
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.base.shapes import Shapes
 from labelrace.exceptions import ModelFileError
@@ -106,7 +107,7 @@ def test_numbers_that_are_not_finite(tmp_path, content):
 
 
 def shapes(n_values=(0, 3)):
-    return Shapes(Schema(np.array(n_values), None, 4, None))
+    return Shapes(Schema(FeatureKinds.of(n_values), None, 4, None))
 
 
 @pytest.mark.parametrize(

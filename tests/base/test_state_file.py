@@ -23,8 +23,8 @@ import labelrace
 from labelrace import RACEClassifier
 from labelrace.base import model_file
 from labelrace.base.categorical import CategoricalMask
+from labelrace.base.sparse import dense
 from labelrace.exceptions import LabelraceError, ModelFileError
-from labelrace.learners.design import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD

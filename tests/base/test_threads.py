@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 import labelrace
 from labelrace import RACEClassifier
-from labelrace.base import names as naming
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 6)), (RNG.random((60, 5)) < 0.3).astype(float)
@@ -152,14 +151,6 @@ def test_waiting_rows_and_several_threads():
         list(pool.map(turn, range(30)))
     assert n_rows(delayed.model) == 60 + 30 * 3
     assert set(delayed.pending_ids) == {(number, place) for number in range(30) for place in (3, 4)}
-
-
-def test_names_are_numbered_once_by_several_threads():
-    names = naming.as_array(f"feature {i}" for i in range(2000))
-    rows = naming.NamedRows(np.ones((1, 1)), ["feature 7"])
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: naming.aligned(rows, names).matrix[0, 7], range(20)))
-    assert found == [1.0] * 20
 
 
 def test_copies_have_locks_of_their_own():

@@ -15,8 +15,9 @@ import labelrace
 from labelrace import BinaryRelevanceClassifier, RACEClassifier
 from labelrace.base import validation as inputs
 from labelrace.base.categorical import CategoricalMask
+from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceWarning, GrowthError
-from labelrace.learners.design import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 
 LABELS = list("abcdef")
@@ -390,26 +391,26 @@ def test_unnamed_features_stay_unnamed(data):
 def test_numbers_of_values_of_nominal_features():
     names = np.array(["x", "y", "z"], dtype=object)
     for chosen in ([0, 2], [True, False, True], ["z", "x"], np.array(["x", "z"]), (-1, 0)):
-        assert inputs.categorical_values(chosen, 3, names).tolist() == [2, 0, 2]
-    assert inputs.categorical_values(CategoricalMask([5, 0, 1]), 3, None).tolist() == [5, 0, 2]
-    assert inputs.categorical_values(None, 3, None).tolist() == [0, 0, 0]
-    assert inputs.categorical_values("y", 3, names).tolist() == [0, 2, 0]
-    assert inputs.categorical_values(1, 3, None).tolist() == [0, 2, 0]
+        assert inputs.categorical_kinds(chosen, 3, names).n_values.tolist() == [2, 0, 2]
+    assert inputs.categorical_kinds(CategoricalMask([5, 0, 1]), 3, None).n_values.tolist() == [5, 0, 2]
+    assert inputs.categorical_kinds(None, 3, None).n_values.tolist() == [0, 0, 0]
+    assert inputs.categorical_kinds("y", 3, names).n_values.tolist() == [0, 2, 0]
+    assert inputs.categorical_kinds(1, 3, None).n_values.tolist() == [0, 2, 0]
 
 
 def test_codes():
-    n_values = np.array([2, 0, 2])
+    kinds = FeatureKinds(np.array([2, 0, 2]))
     good = np.array([[0, -1.5, 3], [np.nan, np.nan, 2.0**16 - 1]])
-    inputs.check_codes(good, n_values)
-    inputs.check_codes(sparse.csr_array(good), n_values)
-    inputs.check_codes(-good, np.zeros(3, dtype=int))
+    inputs.check_codes(good, kinds)
+    inputs.check_codes(sparse.csr_array(good), kinds)
+    inputs.check_codes(-good, FeatureKinds.numbers(3))
     for code in (-1.0, 0.5, 2.0**16):
         for column in (0, 2):
             bad = good.copy()
             bad[0, column] = code
             for X in (bad, sparse.csr_array(bad)):
                 with pytest.raises(ValueError, match="in a column of categorical_features"):
-                    inputs.check_codes(X, n_values)
+                    inputs.check_codes(X, kinds)
 
 
 def test_finite_numbers():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import labelrace
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.streams import Dataset, load_dataset, write_dataset
 
 SUFFIXES = [".arff", ".csv", ".jsonl", ".svm", ".npz"]

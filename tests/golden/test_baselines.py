@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labelrace
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 
 RUNS = [
     "synthetic-binary_w50",

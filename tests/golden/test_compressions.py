@@ -27,8 +27,7 @@ from labelrace import (
     RidgeClassifier,
 )
 from labelrace.base.linalg import right_singular, top_eigenpairs
-from labelrace.base.validation import categorical_values
-from labelrace.learners import design as columns
+from labelrace.base.validation import categorical_kinds
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related.compression import bmad, faie
 from labelrace.related.compression.cl import distil
@@ -273,7 +272,7 @@ def test_mekas_codes_and_predictions_given_its_basis(reference, dataset, k):
     train, test = golden["train"], golden["test"]
     np.testing.assert_array_equal(bmad.candidates(Y[train].T @ Y[train], 0.5), golden["candidates"])
     categorical = labelrace.load_dataset(dataset.lower()).categorical
-    n_values = columns.widest_values(categorical_values(categorical, X.shape[1], None), X)
+    n_values = categorical_kinds(categorical, X.shape[1], None).widened(X).n_values
     bank = NaiveBayes(numeric="binned")
     for run, basis in enumerate(golden["basis"].astype(float)):
         codes = bmad.encode(Y[train], basis, by_density=True)

@@ -7,7 +7,7 @@ import pytest
 
 import labelrace
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.related.neighbours.neighbours import nearest, points, squared_distances
 
 DATASETS = ["emotions", "CAL500", "enron"]

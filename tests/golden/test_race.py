@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from labelrace import RACEClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 
 SYNTHETIC = sorted(path.stem for path in Path(__file__).with_name("synthetic").glob("*_seed*.npz"))
 OTHERS = [

@@ -7,7 +7,7 @@ import pytest
 
 import labelrace
 from labelrace import EaHTClassifier, ISOUPTreeClassifier, MLHTClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.measures import evaluate
 from labelrace.related.trees.isoup import ISOUPTree
 from labelrace.related.trees.mlht import HoeffdingTree

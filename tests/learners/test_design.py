@@ -82,7 +82,7 @@ def test_value_groups_find_the_indicators_of_the_design(kinds):
                 X[0, feature] = value
                 expected = np.zeros(columns.width(n_values))
                 expected[place] = 1
-                np.testing.assert_array_equal(columns.dense(columns.design(X, n_values))[0], expected)
+                np.testing.assert_array_equal(dense(columns.design(X, n_values))[0], expected)
                 assert columns.value_order(n_values)[place] == value
                 found.append(place)
     assert sorted(found) == list(range((n_values == 0).sum(), columns.width(n_values)))
@@ -97,7 +97,7 @@ def test_missing_values_are_filled_by_the_mean_or_the_most_frequent_value(make):
     values = columns.fill_values(make(np.array(X)), n_values)
     np.testing.assert_allclose(values, [3, 1, 2, 0, 0, 0])
     expected = np.where(np.isnan(X), [3, 1, 2, 0, 0, 0], X)
-    np.testing.assert_array_equal(columns.dense(columns.filled(make(np.array(X)), values)), expected)
+    np.testing.assert_array_equal(dense(columns.filled(make(np.array(X)), values)), expected)
 
 
 @settings(max_examples=80, deadline=None)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import labelrace
 from labelrace import BinaryRelevanceClassifier, LabelRaceClassifier, RACEClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.linear.rls import RLS
 from labelrace.measures import evaluate
 from labelrace.measures.calibration import expected_calibration_error

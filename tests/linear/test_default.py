@@ -8,6 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions import thresholds
@@ -66,7 +67,7 @@ def start(kind, aim="cardinality", detects_drift=False, half_life=300.0, n_label
     """Make the model before it has learned: 6 labels as they are, or 30 in 5 pseudo labels."""
     bank = RLS(alpha=0.5, half_life=half_life, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, aim, detects_drift, max_memory=1e9 if kind == "uncompressed" else 1.0, n_components=5)
-    schema = Schema(np.zeros(M, int), None, n_labels or N_LABELS[kind], None)
+    schema = Schema(FeatureKinds.numbers(M), None, n_labels or N_LABELS[kind], None)
     return model, model.init(schema, np.random.default_rng(0))
 
 
@@ -315,7 +316,7 @@ def test_labels_that_outgrow_the_memory_are_compressed(grows):
     """What was learned is kept, as far as codes and table hold it; new labels that are too many never get weights."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
-    state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
+    state = model.init(Schema(FeatureKinds.numbers(M), None, 11, None), np.random.default_rng(0))
     batches = list(some_batches(18, [600, 300, 300], 15))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
     assert state.compressed == ()
@@ -340,7 +341,7 @@ def test_few_new_labels_beyond_the_memory_are_learned_and_then_compressed():
     """The batch that brings them is learned with a model for each label, which learns more of it."""
     bank = RLS(alpha=0.5, half_life=300.0, n_random_features=3, seed=1, binary=True)
     model = LabelRace(bank, "cardinality", False, max_memory=4.0 * 8 * 11, n_components=10)
-    state = model.init(Schema(np.zeros(M, int), None, 11, None), np.random.default_rng(0))
+    state = model.init(Schema(FeatureKinds.numbers(M), None, 11, None), np.random.default_rng(0))
     batches = list(some_batches(18, [600, 300, 300], 12))
     state = learned(model, state, [(X, Y[:, :11]) for X, Y in batches[:2]])
     grown = model.grow_labels(state, 12)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import labelrace
 from labelrace import DelayedLabels, LabelRaceClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 

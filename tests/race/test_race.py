@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from labelrace import RACEClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.ridge import Ridge
 from labelrace.learners.sgd import SGD

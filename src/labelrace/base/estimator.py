@@ -22,15 +22,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from labelrace.base import labels, model_file, parameters
-from labelrace.base import state_file as persistence
+from labelrace.base import labels, parameters
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.fitted import Fitted
 from labelrace.base.locks import Writable
 from labelrace.base.schema import Schema
 from labelrace.base.signature import DeclaredParameters
-from labelrace.base.validation import Owner
+from labelrace.base.validation import EstimatorInfo
 from labelrace.exceptions import GrowthError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, MatrixLike, TargetLike
 
@@ -132,7 +131,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             batch = inputs.first_batch(
                 X,
                 y,
-                self._owner(self._algorithm(0)),
+                self._info(self._algorithm(0)),
                 label_names=self.label_names,
                 categorical_features=self.categorical_features,
             )
@@ -142,7 +141,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             state = algorithm.init(batch.schema, parameters.generator(getattr(self, "random_state", 0)))
             return Fitted(algorithm, batch.schema, state, seed, self.get_params(deep=False)).learned(batch)
         self._refuse_changed_parameters(before)
-        return before.learned(inputs.next_batch(X, y, before.schema, self._owner(before.algorithm)))
+        return before.learned(inputs.next_batch(X, y, before.schema, self._info(before.algorithm)))
 
     def add_labels(self, new: int | Sequence[str]) -> Self:
         """Add labels that have not occurred so far; `partial_fit` does so by itself where new ones occur.
@@ -165,7 +164,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         reason = self.why_no_new_labels(n_labels)
         if reason:
             raise GrowthError(f"{type(self).__name__} cannot take new labels: {reason}.")
-        return schema._replace(n_labels=n_labels, label_names=names)
+        return schema.replaced(n_labels=n_labels, label_names=names)
 
     def reset_features(self, columns: Any) -> Self:
         """Forget features whose columns stand for others from now on, as far as the model can.
@@ -178,7 +177,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         -------
         self
         """
-        return self._change(lambda known: known.reset(inputs.feature_places(columns, known.schema.n_features)))
+        return self._change(lambda known: known.reset(inputs.feature_columns(columns, known.schema.n_features)))
 
     def rename_labels(self, names: Mapping[str, str]) -> Self:
         """Give labels other names; what has been learned of them stays.
@@ -194,7 +193,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
         def renamed(fitted: Fitted) -> Fitted:
             new = labels.renamed(fitted.schema.label_names, names)
-            return fitted.replaced(fitted.schema._replace(label_names=new), fitted.state)
+            return fitted.replaced(fitted.schema.replaced(label_names=new), fitted.state)
 
         return self._change(renamed)
 
@@ -351,7 +350,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """
         fitted, rows = self._rows(X)
         known = fitted.schema
-        truth = labels.next_labels(y, rows.shape[0], known.n_labels, known.label_names, allow_missing=True).matrix
+        truth = labels.next_labels(y, rows.shape[0], known, allow_missing=True).matrix
         if np.isnan(truth.data if scipy.sparse.issparse(truth) else truth).any():
             raise ValueError("y must hold no missing labels (NaN) for a score: leave out the rows that have some.")
         predicted = fitted.predict(rows)
@@ -374,7 +373,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
     def _rows(self, X: Any) -> tuple[Fitted, AnyMatrix]:
         """Check rows to be predicted; return them with what the model knows at this moment."""
         fitted = self._checked_fitted()
-        return fitted, inputs.known_rows(X, fitted.schema, self._owner(fitted.algorithm))
+        return fitted, inputs.known_rows(X, fitted.schema, self._info(fitted.algorithm))
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -386,13 +385,25 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         path : path
             The file. It is in the safetensors format, with a header that tells class, parameters and names.
         """
+        from labelrace.base import model_file  # as in `packed`
+
         model_file.write(path, *self.packed())
 
     def packed(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what a file of the model holds, a header and arrays by name, for a file that holds more than it."""
         fitted = self._checked_fitted()
         self._refuse_changed_parameters(fitted)
-        return persistence.packed(self, fitted)
+        from labelrace.base import state_file  # here, as most models are never saved
+
+        return state_file.packed(self, fitted)
+
+    @classmethod
+    def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: None = None) -> Self:
+        """Make a model from the content of its file; `labelrace.load` calls this."""
+        from labelrace.base import state_file  # as in `packed`
+
+        model: Self = state_file.restored(cls, header, tensors)
+        return model
 
     @property
     def supports_missing_labels(self) -> bool:
@@ -452,8 +463,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             )
         return self._fitted
 
-    def _owner(self, algorithm: Algorithm[Any]) -> Owner:
-        return Owner(type(self).__name__, algorithm)
+    def _info(self, algorithm: Algorithm[Any]) -> EstimatorInfo:
+        return EstimatorInfo(type(self).__name__, algorithm)
 
     def _current_algorithm(self) -> Algorithm[Any] | None:
         """Return the algorithm; None if the parameters are wrong, which is reported where learning starts."""

@@ -14,8 +14,9 @@ import numpy as np
 
 from labelrace.base import limits
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.linalg import sparse_marks, stacked
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Batch, Schema
+from labelrace.base.sparse import sparse_marks, stacked
 from labelrace.exceptions import DivergenceError, MergeError
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -191,7 +192,7 @@ class Fitted:
         self._refuse_unmergeable(self, self)
         one, two = aligned(self, other, places)
         self._refuse_unmergeable(one, two)
-        schema = one.schema._replace(n_values=np.maximum(one.schema.n_values, two.schema.n_values))
+        schema = one.schema.replaced(kinds=one.schema.kinds.joined(two.schema.kinds))
         return self.replaced(schema, self.algorithm.merge(one.state, two.state))
 
     def _refuse_unmergeable(self, one: Fitted, two: Fitted) -> None:
@@ -269,7 +270,8 @@ def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tu
     n_values[: one.n_features] = one.n_values
     feature_names = _joint_names(one.feature_names, two.feature_names, places, n_features)
     label_names = _joint_names(one.label_names, two.label_names, labels, n_labels)
-    wider = one._replace(n_values=n_values, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
+    kinds = FeatureKinds(n_values)
+    wider = one.replaced(kinds=kinds, feature_names=feature_names, n_labels=n_labels, label_names=label_names)
     return wider, labels, places
 
 
@@ -291,8 +293,8 @@ def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray
     )
     n_values = wanted.n_values[features]
     n_values[: two.schema.n_features] = two.schema.n_values
-    wider = wanted._replace(
-        n_values=n_values,
+    wider = wanted.replaced(
+        kinds=FeatureKinds(n_values),
         feature_names=None if wanted.feature_names is None else wanted.feature_names[features],
         label_names=None if wanted.label_names is None else wanted.label_names[labels],
     )
@@ -300,7 +302,7 @@ def _in_places(two: Fitted, wanted: Schema, labels: IntArray, features: IntArray
     if np.array_equal(back, np.arange(len(back))) and np.array_equal(features_back, np.arange(len(features_back))):
         return grown
     state = grown.algorithm.reordered(grown.state, back, features_back)
-    return grown.replaced(wanted._replace(n_values=n_values[features_back]), state)
+    return grown.replaced(wanted.replaced(kinds=FeatureKinds(n_values[features_back])), state)
 
 
 def _grown(fitted: Fitted, schema: Schema) -> Fitted:

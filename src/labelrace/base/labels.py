@@ -15,8 +15,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from labelrace.base import limits
 from labelrace.base import names as naming
-from labelrace.base.linalg import canonical, why_malformed, with_values
 from labelrace.base.names import NamedRows
+from labelrace.base.schema import Schema
+from labelrace.base.sparse import canonical, why_malformed, with_values
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 _TWO = "a row for each of X and a column for each label"
@@ -55,11 +56,12 @@ def first_labels(Y: Any, n_rows: int, given: Any, *, allow_missing: bool = False
     return Labels(matrix, None if found is None else naming.as_array(found), scipy.sparse.issparse(matrix), dtype)
 
 
-def next_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow_missing: bool = False) -> Labels:
+def next_labels(Y: Any, n_rows: int, schema: Schema, *, allow_missing: bool = False) -> Labels:
     """Check the labels of a later batch and bring them into the order of those known, the new ones behind them.
 
-    ``n_known`` labels are known; ``known`` are their names or None. Known names that are not there are absent labels.
+    Known names that are not there are absent labels.
     """
+    known = schema.label_names
     # Plain arrays, which most are, need not be asked for names.
     is_plain = type(Y) is np.ndarray and Y.ndim == 2
     sets = None if is_plain else naming.label_sets(Y, named=known is not None)
@@ -67,18 +69,18 @@ def next_labels(Y: Any, n_rows: int, n_known: int, known: Array | None, *, allow
         if known is None:
             raise ValueError("y holds names of labels, but the labels learned so far have none: give a matrix, (n, l).")
         _refuse_other_rows(sets.matrix, n_rows)
-        return _aligned(sets, known)
+        return _aligned(sets, schema, known)
     matrix = check_label_matrix(Y, n_rows, allow_missing=allow_missing)
     columns_of_y = None if is_plain else _label_columns(Y)
     if columns_of_y is not None and known is not None:
-        return _aligned(NamedRows(matrix, columns_of_y), known)
-    _refuse_other_columns(matrix.shape[1], n_known, has_names=known is not None)
+        return _aligned(NamedRows(matrix, columns_of_y), schema, known)
+    _refuse_other_columns(matrix.shape[1], schema.n_labels, has_names=known is not None)
     names = known if columns_of_y is None else naming.as_array(columns_of_y)
     return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
 
-def _aligned(rows: NamedRows, known: Array) -> Labels:
-    matrix, names = naming.aligned(rows, known)
+def _aligned(rows: NamedRows, schema: Schema, known: Array) -> Labels:
+    matrix, names = naming.aligned(rows, known, schema.label_index)
     names = known if len(names) == len(known) else naming.as_array(names)
     return Labels(matrix, names, scipy.sparse.issparse(matrix), matrix.dtype)
 
@@ -130,7 +132,7 @@ def _sparse_labels(Y: Any, allow_missing: bool) -> AnyMatrix:
     _refuse_kind(Y.dtype)
     reason = why_malformed(Y)
     if reason:
-        raise ValueError(f"y must be a sparse matrix in order, got one that is damaged: {reason}.")
+        raise ValueError(f"y is not a valid sparse matrix: {reason}.")
     limits.LABELS.check(Y.shape[1], "y")
     Y = canonical(Y)
     if not (Y.data == 1).all():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import as_rows
+from labelrace.base.sparse import as_rows
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import safetensors
 
-import labelrace
+from labelrace import __version__
 from labelrace.base.files import whole_file
 from labelrace.exceptions import ModelFileError
-from labelrace.linear.versioned import VersionedRows
 from labelrace.typing import Array
 
 # Raise this when older versions of the library could misread what is written.
@@ -34,7 +33,7 @@ TYPES = {
 
 def new_header(class_name: str) -> dict[str, Any]:
     """Begin the header of a file that holds an object of one of labelrace's public classes."""
-    return {"format": FORMAT, "version": labelrace.__version__, "class": class_name}
+    return {"format": FORMAT, "version": __version__, "class": class_name}
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Array]) -> None:
@@ -68,14 +67,17 @@ def _file_parts(text: str, tensors: dict[str, Array]) -> Iterator[Any]:
 
 def _in_order(tensor: Any) -> Any:
     """Bring an array into the order of the file; a table is brought part by part, when it is written."""
-    return (
-        tensor if isinstance(tensor, VersionedRows) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
-    )
+    return tensor if has_parts(tensor) else np.asarray(tensor, tensor.dtype.newbyteorder("<"), order="C")
+
+
+def has_parts(tensor: Any) -> bool:
+    """Return whether a value is a table that yields its rows some at a time, by a method ``parts``, and no array."""
+    return hasattr(tensor, "parts")
 
 
 def _parts(tensor: Any) -> Iterator[Any]:
     """Yield the bytes of an array at once, and those of a table some rows at a time."""
-    for part in tensor.parts() if isinstance(tensor, VersionedRows) else (tensor,):
+    for part in tensor.parts() if has_parts(tensor) else (tensor,):
         ordered = _in_order(part)
         yield ordered.data if ordered.size else b""
 
@@ -92,7 +94,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         if header["format"] > FORMAT:
             raise ModelFileError(
                 f"{path} was written by labelrace {header.get('version')}, in a newer format than this version "
-                f"({labelrace.__version__}) reads: upgrade labelrace."
+                f"({__version__}) reads: upgrade labelrace."
             )
     # The library has checked where the arrays are. It would map the file and copy them: reading takes half the memory.
     tensors = _read_arrays(path)

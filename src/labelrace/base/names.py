@@ -6,7 +6,6 @@ into the order of the names that a model knows. A shell that has its own such ro
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,8 +17,6 @@ from labelrace.typing import AnyMatrix, Array, FloatArray
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _GROUPS = (set, frozenset, list, tuple)
-# The places of names, by the identity of the array that holds them.
-_PLACES: dict[int, dict[str, int]] = {}
 
 
 class NamedRows(NamedTuple):
@@ -42,9 +39,9 @@ def feature_dicts(X: Any) -> NamedRows | None:
         return X
     if not isinstance(X, (list, tuple)) or not any(isinstance(row, Mapping) for row in X):
         return None
-    for place, row in enumerate(X):
+    for number, row in enumerate(X):
         if not isinstance(row, Mapping):
-            raise ValueError(f"X has a {type(row).__name__} as row {place}, but dicts as others: give dicts only.")
+            raise ValueError(f"X has a {type(row).__name__} as row {number}, but dicts as others: give dicts only.")
     values = list(chain.from_iterable(row.values() for row in X))
     for kind in set(map(type, values)):
         if not issubclass(kind, _NUMBERS):
@@ -98,23 +95,23 @@ def _listed(Y: Any) -> Sequence[Any]:
 
 def _matrix(rows: Iterable[Any], values: FloatArray, argument: str, what: str) -> NamedRows:
     """Put values, listed row by row, into compressed rows; each row is an iterable of their names."""
-    places: dict[str, int] = {}
+    index: dict[str, int] = {}
     lengths = [len(row) for row in rows]
-    indices = np.fromiter(_places(chain.from_iterable(rows), places, argument, what), dtype=np.int32, count=len(values))
+    indices = np.fromiter(_columns(chain.from_iterable(rows), index, argument, what), dtype=np.int32, count=len(values))
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    matrix = scipy.sparse.csr_array((values, indices, starts), shape=(len(lengths), len(places)))
+    matrix = scipy.sparse.csr_array((values, indices, starts), shape=(len(lengths), len(index)))
     matrix.sort_indices()
-    return NamedRows(matrix, list(places))
+    return NamedRows(matrix, list(index))
 
 
-def _places(names: Iterable[Any], places: dict[str, int], argument: str, what: str) -> Iterator[int]:
-    """Give names their places, in order of appearance."""
+def _columns(names: Iterable[Any], index: dict[str, int], argument: str, what: str) -> Iterator[int]:
+    """Yield the column of each name; columns are numbered in the order in which their names appear."""
     for name in names:
-        place = places.get(name)
-        if place is None:
+        column = index.get(name)
+        if column is None:
             _refuse_no_text(name, argument, what)
-            place = places[str(name)] = len(places)
-        yield place
+            column = index[str(name)] = len(index)
+        yield column
 
 
 def _refuse_no_text(name: Any, argument: str, what: str) -> None:
@@ -122,10 +119,13 @@ def _refuse_no_text(name: Any, argument: str, what: str) -> None:
         raise ValueError(f"{argument} has {name!r} as the name of a {what}: names are text.")
 
 
-def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True) -> NamedRows:
+def aligned(
+    rows: NamedRows, known: Sequence[str] | Array, index: Mapping[str, int] | None = None, *, grow: bool = True
+) -> NamedRows:
     """Bring columns into the order of known names; others come behind these, or are left out.
 
-    Known names that the rows do not have get columns of zeros.
+    Known names that the rows do not have get columns of zeros. ``index`` are the columns of known names, if somebody
+    remembers them: names may be 100,000, and a batch one row.
 
     Examples
     --------
@@ -141,17 +141,17 @@ def aligned(rows: NamedRows, known: Sequence[str] | Array, *, grow: bool = True)
     if (n_given == n_known or (grow and n_given > n_known)) and list(rows.names[:n_known]) == list(known):
         # As they mostly are.
         return rows
-    target = places_among(rows.names, known)
+    target = columns_among(rows.names, _numbered(known) if index is None else index)
     is_new = np.flatnonzero(target < 0) if grow else target[:0]
-    names = [*known, *(rows.names[place] for place in is_new.tolist())] if len(is_new) else known
+    names = [*known, *(rows.names[column] for column in is_new.tolist())] if len(is_new) else known
     target[is_new] = np.arange(n_known, len(names))
     return NamedRows(moved(rows.matrix, target, len(names)), names)
 
 
-def places_among(names: Sequence[str] | Array, known: Sequence[str] | Array) -> Array:
-    """Find the places of names among known ones; -1 for others."""
-    places = _places_of(known) if isinstance(known, np.ndarray) else _numbered(known)
-    return np.array([places.get(name, -1) for name in names], dtype=np.int32)
+def columns_among(names: Sequence[str] | Array, known: Mapping[str, int] | Iterable[str]) -> Array:
+    """Find the columns of names among known ones; -1 for others."""
+    index = known if isinstance(known, Mapping) else _numbered(known)
+    return np.array([index.get(name, -1) for name in names], dtype=np.int32)
 
 
 def as_array(names: Iterable[str]) -> Array:
@@ -163,24 +163,12 @@ def as_array(names: Iterable[str]) -> Array:
     return array
 
 
-def _places_of(names: Array) -> dict[str, int]:
-    """Give numbers to a model's names, once for as long as it has them: they may be 100,000, and a batch one row."""
-    key = id(names)
-    if key not in _PLACES:
-        # Numbers that are kept must stay true, so the names do, too; they go when the array does.
-        names.setflags(write=False)
-        # In this order: an interrupt must not leave numbers behind for whatever gets the same key later.
-        weakref.finalize(names, _PLACES.pop, key, None)
-        _PLACES[key] = _numbered(names)
-    return _PLACES[key]
-
-
 def _numbered(names: Iterable[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(names)}
+    return {name: column for column, name in enumerate(names)}
 
 
 def moved(matrix: AnyMatrix, target: Array, n_columns: int) -> AnyMatrix:
-    """Put columns at their places among others, which are 0; columns whose place is -1 are left out."""
+    """Put columns where ``target`` says, among others that are 0; those with -1 are left out."""
     if (target < 0).any():
         matrix, target = matrix[:, np.flatnonzero(target >= 0)], target[target >= 0]
     shape = (matrix.shape[0], n_columns)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from labelrace.linear.classifier import LabelRaceClassifier
     from labelrace.race.classifier import OfflineRACEClassifier, RACEClassifier
     from labelrace.related.chains import ClassifierChainsClassifier
@@ -21,6 +23,53 @@ if TYPE_CHECKING:
     from labelrace.related.relevance import BinaryRelevanceClassifier
 
 ENTRY_POINTS = "labelrace.models"
+
+PUBLIC_HOMES = {
+    "AROWClassifier": "labelrace.related.linear.arow",
+    "AdaGradClassifier": "labelrace.related.linear.adagrad",
+    "BMaDClassifier": "labelrace.related.compression.bmad",
+    "BinaryRelevanceClassifier": "labelrace.related.relevance",
+    "CPLSTClassifier": "labelrace.related.compression.cplst",
+    "CSSPClassifier": "labelrace.related.compression.cssp",
+    "ClassifierChainsClassifier": "labelrace.related.chains",
+    "CompressedLabelingClassifier": "labelrace.related.compression.cl",
+    "CompressedSensingClassifier": "labelrace.related.compression.cs",
+    "ConstantClassifier": "labelrace.related.constant",
+    "DelayedLabels": "labelrace.delayed",
+    "EaHTClassifier": "labelrace.related.trees.eaht",
+    "FaIEClassifier": "labelrace.related.compression.faie",
+    "HashedRACEClassifier": "labelrace.extreme.classifier",
+    "ISOUPTreeClassifier": "labelrace.related.trees.isoup",
+    "KCCAClassifier": "labelrace.related.compression.kcca",
+    "LabelRaceClassifier": "labelrace.linear.classifier",
+    "MANIACClassifier": "labelrace.related.compression.maniac",
+    "MBRChunksClassifier": "labelrace.related.mbr_chunks",
+    "MBRClassifier": "labelrace.related.mbr",
+    "MLHTClassifier": "labelrace.related.trees.mlht",
+    "MLkNNClassifier": "labelrace.related.neighbours.mlknn",
+    "MOPLMSClassifier": "labelrace.related.compression.moplms",
+    "MWCClassifier": "labelrace.related.neighbours.mwc",
+    "OfflineRACEClassifier": "labelrace.race.classifier",
+    "PLSTClassifier": "labelrace.related.compression.plst",
+    "RACEClassifier": "labelrace.race.classifier",
+    "RBMClassifier": "labelrace.related.rbm",
+    "RidgeClassifier": "labelrace.related.compression.ridge",
+    "Tagger": "labelrace.tables",
+    "load": "labelrace.base.state_file",
+    "load_dataset": "labelrace.streams",
+    "make_model": "labelrace.base.registry",
+    "model_names": "labelrace.base.registry",
+    "register_model": "labelrace.base.registry",
+}
+"""The modules of the public names, which `labelrace` imports when they are first used."""
+
+LEARNERS = {
+    "naive_bayes": "labelrace.learners.naive_bayes.bank:NaiveBayes",
+    "sgd": "labelrace.learners.sgd:SGD",
+    "ridge": "labelrace.learners.ridge:Ridge",
+    "rls": "labelrace.linear.rls:RLS",
+}
+"""The banks of learners that a parameter ``learner`` can name, and a model file can hold."""
 
 
 GROUPS = {
@@ -327,6 +376,20 @@ def make_model(name: str, **parameters: Any) -> Any:
     return factory(**entry.settled, **parameters)
 
 
+def public_class(name: str) -> Any:
+    """Import one of labelrace's public classes; None for any other name."""
+    found = getattr(import_module(PUBLIC_HOMES[name]), name) if name in PUBLIC_HOMES else None
+    return found if inspect.isclass(found) else None
+
+
+def learner_class(name: str) -> Any:
+    """Import the class of a bank of learners by its name, or by the name of its class; None for any other name."""
+    for short, path in LEARNERS.items():
+        if name in (short, path.partition(":")[2]):
+            return _imported(path)
+    return None
+
+
 def _parameters(factory: Callable[..., Any]) -> list[str] | None:
     """List the parameters of a model; None if it takes any."""
     # A class method such as `RACEClassifier.paper` passes on what its class takes.
@@ -362,6 +425,8 @@ def _imported(name: str) -> Callable[..., Any]:
 
 
 @cache
-def _entry_points() -> dict[str, metadata.EntryPoint]:
+def _entry_points() -> dict[str, EntryPoint]:
     """Find the models that other installed packages offer."""
+    from importlib import metadata  # slow to import, and few need it
+
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}

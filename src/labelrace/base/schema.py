@@ -6,22 +6,29 @@ what is new is the difference of the two, always behind what is known.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.typing import Array, IntArray
 
+_BYTE = np.dtype(np.int8)
 
-class Schema(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class Schema:
     """Names and kinds of the features, names of the labels, and the form in which labels came.
 
     Attributes
     ----------
-    n_values : (m,) array
-        Number of values of each nominal feature, 0 for a numeric one.
+    kinds : FeatureKinds
+        Which features are numbers, and how many values the others have.
     feature_names : (m,) array of str, or None
         Names of the features, if they have any.
     n_labels : int
@@ -36,22 +43,41 @@ class Schema(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> known = Schema(np.array([0, 0]), None, 2, np.array(["news", "sports"], dtype=object))
+    >>> known = Schema(FeatureKinds.numbers(3), None, 2, np.array(["news", "sports"], dtype=object))
     >>> known.names_of([1])
     ['sports']
     """
 
-    n_values: IntArray
+    kinds: FeatureKinds
     feature_names: Array | None
     n_labels: int
     label_names: Array | None
     sparse_labels: bool = False
-    label_dtype: np.dtype[np.generic] = np.dtype(np.int8)
+    label_dtype: np.dtype[np.generic] = _BYTE
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self.n_values)
+        return len(self.kinds)
+
+    @property
+    def n_values(self) -> IntArray:
+        """Number of values of each nominal feature, 0 for a numeric one."""
+        return self.kinds.n_values
+
+    @cached_property
+    def feature_index(self) -> dict[str, int]:
+        """The columns of features by name."""
+        return {} if self.feature_names is None else {name: i for i, name in enumerate(self.feature_names)}
+
+    @cached_property
+    def label_index(self) -> dict[str, int]:
+        """The columns of labels by name."""
+        return {} if self.label_names is None else {name: i for i, name in enumerate(self.label_names)}
+
+    def replaced(self, **changes: Any) -> Schema:
+        """Return a schema that differs in some attributes."""
+        return dataclasses.replace(self, **changes)
 
     def label_keys(self) -> Array:
         """Hash the labels' names to 64 bits; labels without names have their columns."""
@@ -68,16 +94,15 @@ class Schema(NamedTuple):
             return np.asarray(labels).tolist()
         return [self.label_names[label] for label in labels]
 
-    def places_of(self, labels: Iterable[str | int]) -> list[int]:
+    def columns_of(self, labels: Iterable[str | int]) -> list[int]:
         """Return the columns of labels given by name, or by column."""
-        known = {} if self.label_names is None else {name: place for place, name in enumerate(self.label_names)}
-        places = []
+        columns = []
         for label in labels:
-            place = known.get(label, label)
-            if not isinstance(place, (int, np.integer)) or not 0 <= place < self.n_labels:
+            column = self.label_index.get(label, label)  # type: ignore[arg-type]
+            if not isinstance(column, (int, np.integer)) or not 0 <= column < self.n_labels:
                 raise ValueError(f"labels must be names or columns of the model's labels, got {label!r}.")
-            places.append(int(place))
-        return places
+            columns.append(int(column))
+        return columns
 
 
 class Batch(NamedTuple):

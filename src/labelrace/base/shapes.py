@@ -24,8 +24,6 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``orders: Annotated[IntArray, "_e l", "orders"]``      each row is an order of the numbers from 0
 ``ranks: Annotated[IntArray, "M t", "ranks"]``         for the values of each nominal feature, an order of them
 ``n_values: Annotated[IntArray, "m", "values"]``       numbers of values of the features, which give further sizes
-``child: Annotated[IntArray, "_n", "tree L"]``         with its neighbours ``kind``, ``feature``, ``threshold`` and
-                                                       ``roots``: the nodes of trees with ``L`` leaves
 ``indptr: Annotated[…, "instead dense"]``              there, in its first shape, where ``dense`` is not; ``"with …"``
                                                        where it is. A number is there if it is not 0.
 ``learners: Annotated[Any, "t=k"]``                    in what follows, ``t`` is the size of ``k``; with ``"t~k"``, if
@@ -33,7 +31,7 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``inner: Annotated[tuple[State, ...], "o|l"]``         either one part, and ``o`` is 0; or none, and ``o`` is ``l``
 ``trees: Annotated[tuple[Tree, ...], "each L", …]``    as many parts as the size of ``L``, to which further marks apply
 ``layers: Annotated[tuple[Layer, ...], "chain l k"]``  the ``_o`` of each is the ``_i`` of the next, from ``l`` to ``k``
-``sums: Annotated[Array, "l k", "float", "table"]``    becomes a `VersionedRows`, without a copy
+``sums: Annotated[Array, "l k", Rows]``                becomes a ``Rows`` by ``Rows.taking``, without a copy
 ``stacks: Annotated[State, "stacked L"]``              several states in one: all but ``n_values`` have an axis before
 ``learners: Annotated[Any, "own h"]``                  a state with names of its own, and ``h`` numeric features;
                                                        ``"own m"`` is one with the same features; in ``"own m C"``
@@ -43,20 +41,21 @@ says what it holds, and `Shapes` compares all of them before any is used:
 ``l`` labels and ``m`` features are known from the start. Of ``n_values`` follow ``d`` numeric features, ``j`` nominal
 ones, ``i`` indicators of their values and ``M = d + i`` columns of the design. A name that begins with an underscore
 belongs to one NamedTuple. Banks call their targets ``t``. All numbers are finite, and none is above 1e250, unless a
-field says otherwise.
+field says otherwise. A check that one NamedTuple alone needs is its method ``why_malformed``: it is given a function
+from axes to their sizes, and returns a reason or None.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelrace.base.feature_kinds import FeatureKinds
+from labelrace.base.model_file import has_parts
 from labelrace.base.schema import Schema
-from labelrace.learners import design as columns
-from labelrace.linear.versioned import VersionedRows
-from labelrace.related.trees import tree
 from labelrace.typing import Array, IntArray
 
 # Larger numbers leave no room for what is derived from them; sums of squares of features are far below.
@@ -88,7 +87,7 @@ class Shapes:
     Examples
     --------
     >>> import numpy as np
-    >>> shapes = Shapes(Schema(np.array([0, 0]), None, 3, None))
+    >>> shapes = Shapes(Schema(FeatureKinds.numbers(2), None, 3, None))
     >>> shapes.add("state", "A", np.zeros((3, 2)), "l k")
     >>> shapes.add("state", "bias", np.zeros(4), "k")
     Traceback (most recent call last):
@@ -97,12 +96,13 @@ class Shapes:
     """
 
     def __init__(self, schema: Schema, settings: Any = None) -> None:
-        self._n_values = self._grown = schema.n_values
+        self._kinds = self._grown = schema.kinds
         self._sizes = {"l": schema.n_labels, "m": schema.n_features}
         self._same: dict[str, str] = {}
         self._settings = settings
         self._entries: dict[str, _Entry] = {}
         self._bounds: list[tuple[str, int, str]] = []
+        self._parts: list[tuple[str, Any]] = []
 
     # --- Sizes --------------------------------------------------------------------------------------------------------
 
@@ -123,10 +123,15 @@ class Shapes:
         """Note an array that may be missing and is."""
         self._entries[f"{path}.{name}"] = _Entry(path, name, np.zeros(0), (), is_there=False)
 
+    def add_part(self, path: str, part: Any) -> None:
+        """Note a NamedTuple, which may have a check of its own."""
+        if hasattr(part, "why_malformed"):
+            self._parts.append((path, part))
+
     def own(self, path: str, name: str, labels: str = "l") -> Shapes:
         """Make the shapes of a state with names of its own, with as many numeric features and labels as names say."""
-        n_values = self._n_values if name == "m" else np.zeros(self.size(path, name), dtype=np.intp)
-        return Shapes(Schema(n_values, None, self.size(path, labels), None), self._settings)
+        kinds = self._kinds if name == "m" else FeatureKinds.numbers(self.size(path, name))
+        return Shapes(Schema(kinds, None, self.size(path, labels), None), self._settings)
 
     def equate(self, path: str, mark: str) -> None:
         """Let a name, which may belong to the NamedTuple at the path, stand for the size of another."""
@@ -203,12 +208,11 @@ class Shapes:
 
     def _add_values(self, place: str, n_values: IntArray) -> None:
         """Derive the sizes that follow from the numbers of values, which may have grown since the schema was made."""
-        if (n_values < self._n_values).any() or ((n_values > 0) != (self._n_values > 0)).any():
+        known = self._kinds.n_values
+        if (n_values < known).any() or ((n_values > 0) != (known > 0)).any():
             raise ValueError(f"{place} does not fit the model's features")
-        is_nominal = n_values > 0
-        width, n_numeric = columns.width(n_values), int((~is_nominal).sum())
-        sizes = {"d": n_numeric, "j": int(is_nominal.sum()), "i": width - n_numeric, "M": width}
-        self._grown = n_values
+        kinds = self._grown = FeatureKinds(n_values)
+        sizes = {"d": kinds.n_numeric, "j": kinds.n_nominal, "i": kinds.n_indicators, "M": kinds.width}
         for name, size in sizes.items():
             if self._sizes.setdefault(name, size) != size:
                 raise ValueError(f"{place} is not what other parts know of the features")
@@ -224,11 +228,15 @@ class Shapes:
             if size > self.size(path, axis):
                 raise ValueError(f"{path} has an array of {size} columns, but {axis} is {self.size(path, axis)}")
         for place, entry in self._entries.items():
-            if isinstance(entry.array, VersionedRows):
+            if has_parts(entry.array):
                 continue  # filled on demand, by what its maker has checked
             reason = self._why_wrong(entry)
             if reason:
                 raise ValueError(f"{place} {reason}")
+        for path, part in self._parts:
+            reason = part.why_malformed(partial(self.size, path))
+            if reason:
+                raise ValueError(f"{path} has {reason}")
 
     def _why_wrong(self, entry: _Entry) -> str | None:
         array, marks = entry.array, entry.marks
@@ -247,11 +255,6 @@ class Shapes:
                 owners = np.repeat(np.arange(len(sizes)), sizes)
                 if len(np.unique(np.column_stack([owners, array]), axis=0)) < len(array):
                     return "has the same twice in a set"
-            elif word == "tree":
-                near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.Shape._fields}
-                reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self.size(entry.path, rest))
-                if reason:
-                    return reason
             elif entry.is_there:
                 reason = self._why_entries_wrong(entry.path, array, mark)
                 if reason:
@@ -304,34 +307,13 @@ def _are_small(array: Array, marks: Any) -> bool:
     return bool(allowed.all())
 
 
-def _are_ranks(ranks: IntArray, n_values: IntArray) -> bool:
-    """Tell whether the ranks of each feature's indicators, with that left over for its first value, are an order."""
-    for _, places in columns.value_groups(n_values):
-        n_indicators = places.shape[1]
-        total = np.array((n_indicators + 1) * n_indicators // 2)
-        of_values = np.sort(columns.with_first(ranks[places], total), axis=1)
+def _are_ranks(ranks: IntArray, kinds: FeatureKinds) -> bool:
+    """Return whether the ranks of each feature's indicators, with that left over for its first value, are an order."""
+    for _, columns in kinds.value_groups:
+        n_indicators = columns.shape[1]
+        total = (n_indicators + 1) * n_indicators // 2
+        first = total - ranks[columns].sum(axis=1, keepdims=True)
+        of_values = np.sort(np.concatenate([first, ranks[columns]], axis=1), axis=1)
         if (of_values != np.arange(n_indicators + 1)[:, None]).any():
             return False
     return bool((ranks >= 0).all())
-
-
-def _why_no_trees(shape: tree.Shape, n_features: int, n_leaves: int) -> str | None:
-    """Return why nodes are not those of trees; None if every way down ends at one of the leaves."""
-    kind, n_nodes = shape.kind, len(shape.kind)
-    is_leaf, counts = kind == tree.LEAF, np.where(kind == tree.EACH_VALUE, shape.threshold, 2.0)
-    if not np.isin(kind, [tree.LEAF, tree.AT_MOST, tree.EACH_VALUE, tree.ONE_VALUE]).all():
-        return "has nodes of a kind that there is not"
-    if not ((shape.roots >= 0) & (shape.roots < n_nodes)).all():
-        return "has roots that are no nodes"
-    leaf, inner = shape.child[is_leaf], np.flatnonzero(~is_leaf)
-    if not ((leaf >= 0) & (leaf < n_leaves)).all():
-        return "has leaves that there are not"
-    asked = shape.feature[inner]
-    if not ((asked >= 0) & (asked < n_features)).all():
-        return "asks about features that there are not"
-    # Children come after their parents, so that no way leads back.
-    if not (
-        (shape.child[inner] > inner) & (counts[inner] >= 1) & (shape.child[inner] + counts[inner] <= n_nodes)
-    ).all():
-        return "has children that are no nodes, or that come before their parents"
-    return None

@@ -18,28 +18,21 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import numpy as np
 import safetensors
 
-import labelrace
-from labelrace.base import model_file
+from labelrace.base import model_file, registry
 from labelrace.base import names as naming
 from labelrace.base.categorical import CategoricalMask
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.parameters import check_flag, check_whole
 from labelrace.base.schema import Schema
 from labelrace.base.shapes import Shapes
 from labelrace.exceptions import ModelFileError
-from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.learners.ridge import Ridge
-from labelrace.learners.sgd import SGD
-from labelrace.linear.rls import RLS
-from labelrace.linear.versioned import VersionedRows
 from labelrace.typing import Array
-
-_BANKS: dict[str, Any] = {bank.__name__: bank for bank in (NaiveBayes, SGD, Ridge, RLS)}
 
 
 def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a classifier's file."""
-    if type(model) is not getattr(labelrace, type(model).__name__, None):
+    if type(model) is not registry.public_class(type(model).__name__):
         raise ValueError(
             f"model must be one of labelrace's own classifiers, got {type(model).__name__}: it could not be loaded "
             "again."
@@ -114,9 +107,7 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
         header, tensors = model_file.read(path)
-        if header.get("class") == "Tagger":
-            return labelrace.Tagger.restored(header, tensors, encoders)
-        return restored(header, tensors)
+        return class_of(header).restored(header, tensors, encoders)
     except (ModelFileError, OSError, MemoryError):
         raise
     except safetensors.SafetensorError as error:
@@ -126,8 +117,16 @@ def load(path: str | os.PathLike[str], *, encoders: Mapping[str, Any] | None = N
         raise ModelFileError(f"{path} is damaged: its contents do not fit its header ({error}).") from error
 
 
-def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
-    """Make a model of the header and put the arrays into its state."""
+def class_of(header: dict[str, Any]) -> Any:
+    """Find the class that a header names among the public ones that can be saved; a file can name no other."""
+    found = registry.public_class(header["class"])
+    if not hasattr(found, "restored"):
+        raise ValueError(f"there is no model {header['class']!r}")
+    return found
+
+
+def restored(cls: type, header: dict[str, Any], tensors: dict[str, Array]) -> Any:
+    """Make a classifier of the header and put the arrays into its state."""
     parameters = {name: _decode(value, tensors) for name, value in header["parameters"].items()}
     # The names that were given are mostly those that are known, and then the same objects.
     is_given = header["parameters"].get("label_names") == header["label_names"]
@@ -137,7 +136,7 @@ def restored(header: dict[str, Any], tensors: dict[str, Array]) -> Any:
     # What has been decoded is there twice otherwise, while arrays are checked.
     for name in [name for name in tensors if name.endswith(".utf8")]:
         del tensors[name]
-    model = _class(header["class"])(**parameters)
+    model: Any = cls(**parameters)
     schema, seed = _schema(header, tensors["n_values"], feature_names, label_names), header["seed"]
     check_whole("seed", seed, 0)
     if "source" in header:
@@ -163,7 +162,7 @@ def _schema(
     if label_dtype.kind not in "biuf":
         raise ValueError(f"labels cannot be of type {label_dtype}")
     return Schema(
-        n_values.astype(np.intp, casting="same_kind"),
+        FeatureKinds(n_values.astype(np.intp, casting="same_kind")),
         _as_names(feature_names, len(n_values)),
         n_labels,
         _as_names(label_names, n_labels),
@@ -184,14 +183,6 @@ def _checked_source(source: Any, n_features: int) -> dict[str, Any]:
     ):
         raise ValueError("its source is not that of its features")
     return dict(source)
-
-
-def _class(name: str) -> Any:
-    """Find a classifier among the public names; nothing else can be named by a file."""
-    found = getattr(labelrace, name, None) if name in labelrace.__all__ else None
-    if not hasattr(found, "_algorithm"):
-        raise ValueError(f"there is no classifier {name!r}")
-    return found
 
 
 def _as_names(names: list[str] | None, count: int) -> Array | None:
@@ -225,7 +216,7 @@ def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
                     )
                 yield from _flatten(part, f"{place}.{number}")
         else:
-            yield place, value if value is None or isinstance(value, VersionedRows) else np.asarray(value)
+            yield place, value if value is None or model_file.has_parts(value) else np.asarray(value)
 
 
 class _StateReader:
@@ -255,7 +246,9 @@ class _StateReader:
         for name, hint in get_type_hints(kind, include_extras=True).items():
             hint, marks = (hint.__origin__, list(hint.__metadata__)) if get_origin(hint) is Annotated else (hint, [])
             values[name] = self._field((field_types or {}).get(name, hint), marks, path, name)
-        return kind(**values)
+        made = kind(**values)
+        self._shapes.add_part(path, made)
+        return made
 
     def check(self) -> None:
         """Refuse arrays that do not fit one another, and such as no part of the state has."""
@@ -263,7 +256,7 @@ class _StateReader:
             raise ValueError(f"{min(self._tensors)} belongs to no part of the model")
         self._shapes.check()
 
-    def _field(self, kind: Any, marks: list[str], path: str, name: str) -> Any:
+    def _field(self, kind: Any, marks: list[Any], path: str, name: str) -> Any:
         place = f"{path}.{name}"
         if hasattr(kind, "_fields"):
             before = self._stack, self._shapes
@@ -289,10 +282,10 @@ class _StateReader:
         found: Any = self._tensors.pop(place, None)
         if found is None:
             raise ValueError(f"{place} is missing")
-        is_table, marks = "table" in marks, [mark for mark in marks if mark != "table"]
-        self._check(kind, found, marks, path, name)
-        if is_table:
-            return VersionedRows.taking(found)
+        holders: list[Any] = [mark for mark in marks if isinstance(mark, type)]
+        self._check(kind, found, [mark for mark in marks if mark not in holders], path, name)
+        if holders:
+            return holders[0].taking(found)
         return float(found) if kind is float else found
 
     def _several(self, kind: Any, marks: list[str], place: str, count: int) -> tuple[Any, ...]:
@@ -342,7 +335,7 @@ def _encode(path: str, value: Any, tensors: dict[str, Array]) -> Any:
     if isinstance(value, CategoricalMask) and value.n_values is not None:
         tensors[path] = value.n_values
         return {"categorical": path}
-    if dataclasses.is_dataclass(value) and type(value).__name__ in _BANKS:
+    if dataclasses.is_dataclass(value) and type(value) is registry.learner_class(type(value).__name__):
         return {"bank": type(value).__name__, "settings": dataclasses.asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return value.item()
@@ -382,7 +375,7 @@ def _decode(value: Any, tensors: dict[str, Array]) -> Any:
     if "categorical" in value:
         return CategoricalMask(tensors[value["categorical"]])
     if "bank" in value:
-        return _BANKS[value["bank"]](**value["settings"])
+        return registry.learner_class(value["bank"])(**value["settings"])
     if "array" in value:
         return tensors[value["array"]]
     if "names" in value:

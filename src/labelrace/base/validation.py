@@ -20,11 +20,11 @@ from sklearn.utils import check_array
 from labelrace.base import limits
 from labelrace.base import names as naming
 from labelrace.base.algorithm import Algorithm
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.labels import first_labels, next_labels
-from labelrace.base.linalg import canonical, why_malformed
 from labelrace.base.schema import Batch, Schema
+from labelrace.base.sparse import canonical, why_malformed
 from labelrace.exceptions import DivergenceError, GrowthError, LimitError
-from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, Array, IntArray
 
 _TEXT_HINT = "e.g. with sklearn.preprocessing.OrdinalEncoder"
@@ -34,61 +34,63 @@ LARGEST = 1e100
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
 
 
-class Owner(NamedTuple):
+class EstimatorInfo(NamedTuple):
     """Whose input it is: the name of the estimator, for errors, and its algorithm, for what that can take."""
 
     name: str
     algorithm: Algorithm[Any]
 
 
-def first_batch(X: Any, Y: Any, owner: Owner, *, label_names: Any = None, categorical_features: Any = None) -> Batch:
+def first_batch(
+    X: Any, Y: Any, estimator: EstimatorInfo, *, label_names: Any = None, categorical_features: Any = None
+) -> Batch:
     """Check a first batch and find out what its columns are."""
     _check_sparse(X)
-    rows, feature_names = _first_features(X, owner)
-    labels = first_labels(Y, rows.shape[0], label_names, allow_missing=owner.algorithm.learns_missing_labels)
-    n_values = categorical_values(categorical_features, rows.shape[1], feature_names)
-    check_codes(rows, n_values)
+    rows, feature_names = _first_features(X, estimator)
+    labels = first_labels(Y, rows.shape[0], label_names, allow_missing=estimator.algorithm.learns_missing_labels)
+    kinds = categorical_kinds(categorical_features, rows.shape[1], feature_names)
+    check_codes(rows, kinds)
     _refuse_huge(rows)
-    n_values = columns.widest_values(n_values, rows)
-    too_many = owner.algorithm.why_too_many_labels(labels.matrix.shape[1])
+    too_many = estimator.algorithm.why_too_many_labels(labels.matrix.shape[1])
     if too_many:
-        raise ValueError(f"y has {labels.matrix.shape[1]} labels, too many for {owner.name}: {too_many}.")
-    schema = Schema(n_values, feature_names, labels.matrix.shape[1], labels.names, labels.is_sparse, labels.dtype)
+        raise ValueError(f"y has {labels.matrix.shape[1]} labels, too many for {estimator.name}: {too_many}.")
+    kinds, n_labels = kinds.widened(rows), labels.matrix.shape[1]
+    schema = Schema(kinds, feature_names, n_labels, labels.names, labels.is_sparse, labels.dtype)
     return Batch(rows, labels.matrix, schema)
 
 
-def next_batch(X: Any, Y: Any, schema: Schema, owner: Owner) -> Batch:
+def next_batch(X: Any, Y: Any, schema: Schema, estimator: EstimatorInfo) -> Batch:
     """Check a later batch and bring it into the order that is known, with what is new behind it."""
-    allow_missing = owner.algorithm.learns_missing_labels
-    if _is_in_order(X, schema):
+    allow_missing = estimator.algorithm.learns_missing_labels
+    if _is_canonical(X, schema):
         rows = X
     else:
         _check_sparse(X, schema.n_features)
-        rows, schema = _next_features(X, schema, owner)
-    labels = next_labels(Y, rows.shape[0], schema.n_labels, schema.label_names, allow_missing=allow_missing)
+        rows, schema = _next_features(X, schema, estimator)
+    labels = next_labels(Y, rows.shape[0], schema, allow_missing=allow_missing)
     n_labels = labels.matrix.shape[1]
     if n_labels > schema.n_labels:
-        reason = owner.algorithm.why_no_new_labels() or owner.algorithm.why_too_many_labels(n_labels)
+        reason = estimator.algorithm.why_no_new_labels() or estimator.algorithm.why_too_many_labels(n_labels)
         if reason:
             raise GrowthError(
-                f"y has {n_labels} labels, but {owner.name} has learned with {schema.n_labels} and cannot take new "
+                f"y has {n_labels} labels, but {estimator.name} has learned with {schema.n_labels} and cannot take new "
                 f"labels: {reason}."
             )
     if n_labels > schema.n_labels or labels.names is not schema.label_names:
-        schema = schema._replace(n_labels=n_labels, label_names=labels.names)
+        schema = schema.replaced(n_labels=n_labels, label_names=labels.names)
     return Batch(rows, labels.matrix, schema)
 
 
-def _is_in_order(X: Any, schema: Schema) -> bool:
-    """Tell at a glance that features are as a model needs them: numbers, without names, of the columns it knows.
+def _is_canonical(X: Any, schema: Schema) -> bool:
+    """Return whether features are, at a glance, as a model needs them: numbers, without names, of the columns it knows.
 
-    Most are, and many come one row at a time. All others are checked, and brought into order, step by step.
+    Most are. All others are checked, and brought into order, step by step.
     """
     kind = type(X)
     if (kind is not csr_array and kind is not np.ndarray) or schema.feature_names is not None:
         return False
-    shape, n_features = X.shape, len(schema.n_values)
-    if len(shape) != 2 or shape[1] != n_features or not columns.all_numeric(schema.n_values):
+    shape = X.shape
+    if len(shape) != 2 or shape[1] != schema.n_features or not schema.kinds.all_numeric:
         return False
     if kind is not csr_array:
         return X.dtype == _FLOAT and shape[0] > 0 and _is_small(X)
@@ -96,32 +98,33 @@ def _is_in_order(X: Any, schema: Schema) -> bool:
         return False
     if why_malformed(X) or not X.has_canonical_format or not len(X.indices) == len(X.data) == X.indptr[-1]:
         return False
-    return _is_plainly_fine(X)
+    return _is_clean_float(X)
 
 
-def known_rows(X: Any, schema: Schema, owner: Owner) -> AnyMatrix:
+def known_rows(X: Any, schema: Schema, estimator: EstimatorInfo) -> AnyMatrix:
     """Check rows to be predicted; features that are not known are left out."""
-    if _is_in_order(X, schema):
+    if _is_canonical(X, schema):
         return X
     _check_sparse(X, schema.n_features)
     rows = naming.feature_dicts(X)
     if rows is not None:
-        return _cut(_checked(naming.aligned(rows, _names(schema), grow=False).matrix, schema, owner))
-    if _has_new_columns(X, schema, owner):
+        matrix = naming.aligned(rows, _names(schema), schema.feature_index, grow=False).matrix
+        return _clip_huge(_checked(matrix, schema, estimator))
+    if _has_new_columns(X, schema, estimator):
         X = X.tocsr()[:, : schema.n_features]
-    is_fine = _is_plainly_fine(X)
-    matrix = _checked_array(X, schema, owner, is_fine)
-    return matrix if is_fine else _cut(matrix)
+    is_clean = _is_clean_float(X)
+    matrix = _checked_array(X, schema, estimator, is_clean)
+    return matrix if is_clean else _clip_huge(matrix)
 
 
 def in_range(X: AnyMatrix, schema: Schema) -> AnyMatrix:
     """Check the values of rows to be predicted whose columns are in order."""
-    check_codes(X, schema.n_values)
-    return _cut(X)
+    check_codes(X, schema.kinds)
+    return _clip_huge(X)
 
 
 def _is_huge(X: AnyMatrix) -> bool:
-    """Tell whether there are numbers above the largest that are learned."""
+    """Return whether there are numbers above the largest that are learned."""
     values = X.data if scipy.sparse.issparse(X) else X
     return bool(np.fmax.reduce(np.abs(values), axis=None, initial=0.0) > LARGEST)
 
@@ -134,8 +137,8 @@ def _refuse_huge(X: AnyMatrix) -> None:
         )
 
 
-def _cut(X: AnyMatrix) -> AnyMatrix:
-    """Cut numbers to the largest that are learned."""
+def _clip_huge(X: AnyMatrix) -> AnyMatrix:
+    """Clip numbers to the largest that are learned."""
     if not _is_huge(X):
         return X
     if scipy.sparse.issparse(X):
@@ -143,7 +146,7 @@ def _cut(X: AnyMatrix) -> AnyMatrix:
     return np.clip(X, -LARGEST, LARGEST)
 
 
-def feature_places(columns: Any, n_features: int) -> IntArray:
+def feature_columns(columns: Any, n_features: int) -> IntArray:
     """Check the columns of features that are known."""
     given = np.asarray(columns)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -158,7 +161,7 @@ def _check_sparse(X: Any, n_known: int = 0) -> None:
     if scipy.sparse.issparse(X):
         reason = why_malformed(X)
         if reason:
-            raise ValueError(f"X must be a sparse matrix in order, got one that is damaged: {reason}.")
+            raise ValueError(f"X is not a valid sparse matrix: {reason}.")
         n_features = X.shape[-1]
         if n_features > n_known:
             limits.FEATURES.check(n_features, "X")
@@ -181,67 +184,67 @@ def _are_rows(values: Sequence[Any]) -> bool:
     return any(isinstance(value, (Mapping, Sequence)) or hasattr(value, "shape") for value in values)
 
 
-def _first_features(X: Any, owner: Owner) -> tuple[AnyMatrix, Array | None]:
+def _first_features(X: Any, estimator: EstimatorInfo) -> tuple[AnyMatrix, Array | None]:
     """Check the features of a first batch; return them with their names or None."""
     rows = naming.feature_dicts(X)
     if rows is None:
-        return _as_floats(X, owner), _frame_names(X)
+        return _as_floats(X, estimator), _frame_names(X)
     if len(rows.names) == 0:
         raise ValueError("X must name at least one feature in a first batch of dicts, got none.")
-    check_finite(rows.matrix, allow_missing=owner.algorithm.skips_missing)
+    check_finite(rows.matrix, allow_missing=estimator.algorithm.skips_missing)
     return rows.matrix, naming.as_array(rows.names)
 
 
-def _next_features(X: Any, schema: Schema, owner: Owner) -> tuple[AnyMatrix, Schema]:
+def _next_features(X: Any, schema: Schema, estimator: EstimatorInfo) -> tuple[AnyMatrix, Schema]:
     """Check the features of a later batch; return them with the schema, which is wider where there are new ones."""
     rows = naming.feature_dicts(X)
     if rows is not None:
-        matrix, names = naming.aligned(rows, _names(schema))
+        matrix, names = naming.aligned(rows, _names(schema), schema.feature_index)
         if len(names) > schema.n_features:
-            schema = _grown(schema, matrix, naming.as_array(names), owner)
-        _checked(matrix, schema, owner)
+            schema = _grown(schema, matrix, naming.as_array(names), estimator)
+        _checked(matrix, schema, estimator)
         _refuse_huge(matrix)
         return matrix, schema
     n_features = X.shape[-1] if scipy.sparse.issparse(X) else 0
     if n_features > schema.n_features:
         if schema.feature_names is not None:
             raise ValueError(
-                f"X has {n_features} features without names, but {owner.name} has learned with {schema.n_features} "
+                f"X has {n_features} features without names, but {estimator.name} has learned with {schema.n_features} "
                 "that have names: give rows as dicts, {name: number}, to add features."
             )
-        matrix = _as_floats(X, owner)
-        schema = _grown(schema, matrix, None, owner)
-        check_codes(matrix, schema.n_values)
+        matrix = _as_floats(X, estimator)
+        schema = _grown(schema, matrix, None, estimator)
+        check_codes(matrix, schema.kinds)
         _refuse_huge(matrix)
         return matrix, schema
-    is_fine = _is_plainly_fine(X)
-    matrix = _checked_array(X, schema, owner, is_fine)
-    if not is_fine:
+    is_clean = _is_clean_float(X)
+    matrix = _checked_array(X, schema, estimator, is_clean)
+    if not is_clean:
         _refuse_huge(matrix)
     return matrix, schema
 
 
-def _grown(schema: Schema, X: AnyMatrix, names: Array | None, owner: Owner) -> Schema:
+def _grown(schema: Schema, X: AnyMatrix, names: Array | None, estimator: EstimatorInfo) -> Schema:
     """Widen a schema by the new features of a batch, if the algorithm can take them."""
-    reason = owner.algorithm.why_no_new_features()
+    reason = estimator.algorithm.why_no_new_features()
     if reason:
         raise GrowthError(
-            f"X has {X.shape[1]} features, but {owner.name} is expecting {schema.n_features} features as input, and it "
-            f"cannot take new ones: {reason}."
+            f"X has {X.shape[1]} features, but {estimator.name} is expecting {schema.n_features} features as input, "
+            f"and it cannot take new ones: {reason}."
         )
     # New features are numbers, or codes where all known ones are nominal.
     new = X[:, schema.n_features :]
-    n_values = np.full(new.shape[1], 2 if columns.all_nominal(schema.n_values) else 0, dtype=np.intp)
-    check_codes(new, n_values)
-    n_values = np.concatenate([schema.n_values, columns.widest_values(n_values, new)])
-    return schema._replace(n_values=n_values, feature_names=names)
+    kinds = FeatureKinds(np.full(new.shape[1], 2 if schema.kinds.all_nominal else 0, dtype=np.intp))
+    check_codes(new, kinds)
+    n_values = np.concatenate([schema.kinds.n_values, kinds.widened(new).n_values])
+    return schema.replaced(kinds=FeatureKinds(n_values), feature_names=names)
 
 
-def _has_new_columns(X: Any, schema: Schema, owner: Owner) -> bool:
-    """Tell whether rows to be predicted have columns without names that the model could learn but does not know."""
+def _has_new_columns(X: Any, schema: Schema, estimator: EstimatorInfo) -> bool:
+    """Return whether rows to be predicted have columns without names that the model could learn but does not know."""
     if not scipy.sparse.issparse(X) or X.ndim != 2 or schema.feature_names is not None:
         return False
-    return bool(X.shape[1] > schema.n_features and owner.algorithm.why_no_new_features() is None)
+    return bool(X.shape[1] > schema.n_features and estimator.algorithm.why_no_new_features() is None)
 
 
 def _names(schema: Schema) -> Array:
@@ -250,29 +253,30 @@ def _names(schema: Schema) -> Array:
     return schema.feature_names
 
 
-def _checked_array(X: Any, schema: Schema, owner: Owner, is_fine: bool) -> AnyMatrix:
+def _checked_array(X: Any, schema: Schema, estimator: EstimatorInfo, is_clean: bool) -> AnyMatrix:
     """Check rows without names, or of a data frame, against what is known."""
-    checked = _as_floats(X, owner, is_fine)
-    _check_frame_names(X, schema, owner)
+    checked = _as_floats(X, estimator, is_clean)
+    _check_frame_names(X, schema, estimator)
     if checked.shape[1] != schema.n_features:
         raise ValueError(
-            f"X has {checked.shape[1]} features, but {owner.name} is expecting {schema.n_features} features as input."
+            f"X has {checked.shape[1]} features, but {estimator.name} is expecting {schema.n_features} features as "
+            "input."
         )
-    check_codes(checked, schema.n_values)
+    check_codes(checked, schema.kinds)
     return checked
 
 
-def _checked(matrix: AnyMatrix, schema: Schema, owner: Owner) -> AnyMatrix:
+def _checked(matrix: AnyMatrix, schema: Schema, estimator: EstimatorInfo) -> AnyMatrix:
     """Check the values of a matrix whose columns are in order."""
     if matrix.shape[0] == 0:
         raise ValueError("X must have at least one row, got 0.")
-    check_finite(matrix, allow_missing=owner.algorithm.skips_missing)
-    check_codes(matrix, schema.n_values)
+    check_finite(matrix, allow_missing=estimator.algorithm.skips_missing)
+    check_codes(matrix, schema.kinds)
     return matrix
 
 
-def _is_plainly_fine(X: Any) -> bool:
-    """Tell at a glance that features are floats, dense or in compressed rows, of a size that is learned.
+def _is_clean_float(X: Any) -> bool:
+    """Return whether, at a glance, features are floats, dense or in compressed rows, of a size that is learned.
 
     Most are; scikit-learn's checks, thorough and slow, are for the others.
     """
@@ -283,14 +287,14 @@ def _is_plainly_fine(X: Any) -> bool:
 
 
 def _is_small(values: Array) -> bool:
-    """Tell whether all numbers are of a size that is learned, and none is missing."""
+    """Return whether all numbers are of a size that is learned, and none is missing."""
     # A sum of squares bounds every number, of NaN it is NaN, and BLAS, which does not warn, is quick at it.
     return bool(np.vdot(values, values) <= LARGEST**2)
 
 
-def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
-    """Turn ``X`` into floats, dense or in compressed rows; ``is_fine`` is `_is_plainly_fine`, if that is known."""
-    if _is_plainly_fine(X) if is_fine is None else is_fine:
+def _as_floats(X: Any, estimator: EstimatorInfo, is_clean: bool | None = None) -> AnyMatrix:
+    """Turn ``X`` into floats, dense or in compressed rows; ``is_clean`` is `_is_clean_float`, if that is known."""
+    if _is_clean_float(X) if is_clean is None else is_clean:
         return canonical(X) if scipy.sparse.issparse(X) else X
     if isinstance(X, Mapping):
         raise TypeError("X must be rows of features, got a dict: give a list of dicts, one for each row.")
@@ -298,12 +302,17 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
     X = _without_sparse_columns(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(float), np.nan)
-    finite = "allow-nan" if owner.algorithm.skips_missing else True
+    finite = "allow-nan" if estimator.algorithm.skips_missing else True
     try:
         # Infinities of both signs are refused, not warned about.
         with np.errstate(invalid="ignore"):
             checked = check_array(
-                X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite, estimator=owner.name, input_name="X"
+                X,
+                accept_sparse="csr",
+                dtype=np.float64,
+                ensure_all_finite=finite,
+                estimator=estimator.name,
+                input_name="X",
             )
     except ValueError as error:
         if "could not convert string" in str(error):
@@ -317,10 +326,10 @@ def _as_floats(X: Any, owner: Owner, is_fine: bool | None = None) -> AnyMatrix:
 def _without_sparse_columns(X: Any) -> Any:
     """Make the sparse columns of a data frame dense where others are: scikit-learn does so too, with a warning."""
     kinds = list(getattr(X, "dtypes", ())) if hasattr(X, "iloc") and hasattr(X, "columns") else []
-    sparse = {place: kind.subtype for place, kind in enumerate(kinds) if str(kind).startswith("Sparse")}
+    sparse = {i: kind.subtype for i, kind in enumerate(kinds) if str(kind).startswith("Sparse")}
     if not 0 < len(sparse) < len(kinds):
         return X
-    return X.astype({X.columns[place]: kind for place, kind in sparse.items()})
+    return X.astype({X.columns[i]: kind for i, kind in sparse.items()})
 
 
 def check_finite(X: AnyMatrix, *, allow_missing: bool) -> None:
@@ -344,14 +353,14 @@ def _frame_names(X: Any) -> Array | None:
     return naming.as_array(names) if any(are_text) else None
 
 
-def _check_frame_names(X: Any, schema: Schema, owner: Owner) -> None:
+def _check_frame_names(X: Any, schema: Schema, estimator: EstimatorInfo) -> None:
     """Compare the names of a data frame's columns with those that are known, as scikit-learn does."""
     given, known = _frame_names(X), schema.feature_names
     if (given is None) != (known is None):
         reason = "X does not have valid feature names, but {} was fitted with feature names"
         if known is None:
             reason = "X has feature names, but {} was fitted without feature names"
-        warnings.warn(reason.format(owner.name), UserWarning, stacklevel=2)
+        warnings.warn(reason.format(estimator.name), UserWarning, stacklevel=2)
     elif given is not None and known is not None and list(given) != list(known):
         unseen, missing = sorted(set(given) - set(known)), sorted(set(known) - set(given))
         message = "The feature names should match those that were passed during fit.\n"
@@ -380,7 +389,7 @@ def _refuse_text(X: Any) -> None:
 
 
 def _is_number_like(dtype: Any, X: Any, column: int) -> bool:
-    """Tell whether a data frame's column can be turned into floats."""
+    """Return whether a data frame's column can be turned into floats."""
     if not isinstance(dtype, np.dtype) or dtype.kind != "O":
         return getattr(dtype, "kind", "O") in "biuf" or getattr(dtype, "_is_numeric", False)
     try:
@@ -390,14 +399,14 @@ def _is_number_like(dtype: Any, X: Any, column: int) -> bool:
     return True
 
 
-def categorical_values(categorical: Any, n_features: int, feature_names: Array | None) -> IntArray:
-    """Turn ``categorical_features`` into the number of values of each feature, 0 for a numeric one.
+def categorical_kinds(categorical: Any, n_features: int, feature_names: Array | None) -> FeatureKinds:
+    """Turn ``categorical_features`` into the kinds of features.
 
     A nominal feature of which no more is known starts with two values, and gets more as they occur.
     """
     n_values = np.zeros(n_features, dtype=np.intp)
     if categorical is None:
-        return n_values
+        return FeatureKinds(n_values)
     declared = getattr(categorical, "n_values", None)
     chosen = np.atleast_1d(np.asarray(categorical))
     if chosen.dtype.kind == "b":
@@ -421,14 +430,14 @@ def categorical_values(categorical: Any, n_features: int, feature_names: Array |
     else:
         raise ValueError(f"categorical_features must be a mask, indices or names of features, got {categorical!r}.")
     limits.VALUES.check(int(n_values.max(initial=0)), "X")
-    return n_values
+    return FeatureKinds(n_values)
 
 
-def check_codes(X: AnyMatrix, n_values: IntArray) -> None:
+def check_codes(X: AnyMatrix, kinds: FeatureKinds) -> None:
     """Refuse nominal columns that hold anything but codes: whole numbers from 0."""
-    if columns.all_numeric(n_values):
+    if kinds.all_numeric:
         return
-    coded = columns.nominal(X, n_values)
+    coded = kinds.nominal(X)
     values = coded.data if scipy.sparse.issparse(coded) else coded
     wrong = (values < 0) | ((values != np.rint(values)) & ~np.isnan(values))
     if wrong.any():

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-import labelrace
+from labelrace import __version__
 from labelrace.cli import bench, data, run, tagging, train
 from labelrace.cli.options import Interrupted, as_line
 
@@ -43,7 +43,7 @@ _OUTPUTS = (1, 2)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(labelrace.__version__)
+        typer.echo(__version__)
         raise typer.Exit
 
 

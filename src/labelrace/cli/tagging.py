@@ -237,9 +237,10 @@ def inspect(
 
     [dim]Example:[/dim] labelrace inspect tagger.labelrace
     """
-    import labelrace
+    from labelrace.base.state_file import load
+    from labelrace.tables import Tagger
 
-    known = labelrace.load(model_file)
+    known = load(model_file)
     model = getattr(known, "model_", known)
     told: dict[str, Any] = {
         "model": type(model).__name__,
@@ -248,7 +249,7 @@ def inspect(
         "labels": len(model.classes_),
         "drifts": getattr(model, "n_drifts_", None),
     }
-    if isinstance(known, labelrace.Tagger):
+    if isinstance(known, Tagger):
         told |= {
             "rows": known.n_rows_,
             "quality": known.quality_,
@@ -282,9 +283,10 @@ def _inspected(told: dict[str, Any]) -> list[str]:
 
 
 def _loaded(path: Path) -> Tagger:
-    import labelrace
+    from labelrace.base.state_file import load
+    from labelrace.tables import Tagger
 
-    loaded = labelrace.load(path)
-    if not isinstance(loaded, labelrace.Tagger):
+    loaded = load(path)
+    if not isinstance(loaded, Tagger):
         raise ValueError(f"{path} must be a tagger, made by 'labelrace train --tags', got {type(loaded).__name__}.")
     return loaded

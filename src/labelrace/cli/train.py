@@ -126,14 +126,15 @@ def predict(
 
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
-    import labelrace
+    from labelrace.base.state_file import load
     from labelrace.streams.rows import file_rows, known_features, text_rows
+    from labelrace.tables import Tagger
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
     if out is not None and out.suffix.lower() not in (".csv", ".jsonl"):
         raise ValueError(f"--out must end in .csv or .jsonl, got {out}.")
-    model = labelrace.load(model_file)
+    model = load(model_file)
     as_csv = out is not None and out.suffix.lower() == ".csv"
     if workers is not None or scheduler is not None:
         from labelrace.cli.sharing import shared_predictions
@@ -141,7 +142,7 @@ def predict(
         rows = shared_predictions(model, source, options.as_labels(labels), batch_size, top, as_csv, workers, scheduler)
         _write_out(rows, out, as_csv=as_csv)
         return
-    if isinstance(model, labelrace.Tagger):
+    if isinstance(model, Tagger):
         tables = tagging.tables_of(source, batch_size, delimiter)
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return

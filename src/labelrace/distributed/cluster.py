@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import labelrace
+from labelrace import __version__
 from labelrace.base import parameters
 from labelrace.evaluation.workers import default_jobs
 from labelrace.exceptions import DistributedError
@@ -200,12 +200,12 @@ def _check_workers(client: Any) -> None:
 
     def version() -> str:
         # Sent as code, as all that is defined within a function: a worker without labelrace could not look it up.
-        import labelrace
+        from labelrace import __version__ as installed
 
-        return labelrace.__version__
+        return installed
 
     client.wait_for_workers(1, timeout=_TIMEOUT)
-    ours = labelrace.__version__
+    ours = __version__
     found: dict[str, Any] = client.run(version, on_error="return")
     for address, answer in found.items():
         if isinstance(answer, ImportError):

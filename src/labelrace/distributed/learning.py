@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import linalg
+from labelrace.base import sparse
 from labelrace.base.names import NamedRows
 from labelrace.distributed.sources import read_batches
 from labelrace.merging import shards
@@ -370,7 +370,7 @@ def _stacked(parts: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(parts)
-    return linalg.stacked(parts)
+    return sparse.stacked(parts)
 
 
 def _sets(y: Any, names: list[Any] | None) -> list[set[str]]:

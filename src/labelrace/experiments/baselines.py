@@ -18,11 +18,11 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from labelrace.base import parameters
+from labelrace.base.sparse import dense
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions import thresholds
 from labelrace.decisions.monitor import Watch
 from labelrace.evaluation import ModelSpec
-from labelrace.learners import design as columns
 from labelrace.linear import scaling
 from labelrace.linear.scaling import ScalingState
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray
@@ -117,7 +117,7 @@ class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
         """Learn a batch, whose scores beforehand move the threshold."""
         parameters.check_number("rate", self.rate, 0, open_low=True)
-        is_first, labels = "_watch" not in vars(self), columns.dense(Y).astype(float)
+        is_first, labels = "_watch" not in vars(self), dense(Y).astype(float)
         if is_first:
             n_values = np.zeros(X.shape[1], dtype=np.intp)
             started = scaling.start(X, n_values, 0, np.random.default_rng(0))

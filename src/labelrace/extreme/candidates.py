@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.base.linalg import entry_rows
+from labelrace.base.sparse import entry_rows
 from labelrace.decisions import thresholds
 from labelrace.extreme import candidate_loops, postings
 from labelrace.extreme import decoder as code_decoder

@@ -34,8 +34,8 @@ from labelrace.base import compiled, missing_labels, parameters
 from labelrace.base import validation as inputs
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
-from labelrace.base.linalg import as_rows, entry_rows, some_rows
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import as_rows, entry_rows, some_rows
 from labelrace.decisions import drift, thresholds
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.thresholds import ScoreHistogram
@@ -100,9 +100,9 @@ class State(NamedTuple):
 
     learners: Annotated[RLSState, "own m", "t=c", "w=l"]  # the linear models of the pseudo labels
     decoder: code_decoder.State  # sums over predicted codes and labels
-    table: Annotated[Array, "slots 1", "float", "table"]  # the residual table
+    table: Annotated[Array, "slots 1", "float", VersionedRows]  # the residual table
     # Labels of the last rows of each feature, where labels are many and data is sparse; otherwise of no feature.
-    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", "table"]
+    postings: Annotated[IntArray, f"<=m {postings.DEPTH}", "<=l", VersionedRows]
     counts: ScoreHistogram  # scores of candidates of monitored rows
     # Labels of monitored rows that were not among their candidates, fading like the counts.
     n_missed: Annotated[float, ">=0"]

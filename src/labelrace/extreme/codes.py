@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import as_rows, entry_rows
+from labelrace.base.sparse import as_rows, entry_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _HALVES = 2

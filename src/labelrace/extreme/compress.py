@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import with_last_rows
+from labelrace.base.sparse import with_last_rows
 from labelrace.decisions.monitor import Watch
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import codes as hashed_codes

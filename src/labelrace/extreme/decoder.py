@@ -58,9 +58,9 @@ class State(NamedTuple):
     total: Annotated[FloatArray, "c"]  # sums of predicted codes
     rows: Annotated[float, ">=0"]  # rows that the sums come from, forgotten ones less
     scale: Annotated[float, ">0"]  # what ``sums`` and ``counts`` are to be multiplied by
-    sums: Annotated[Array, "l c", "float", "table"]  # sums of the predicted codes of the rows that have a label
+    sums: Annotated[Array, "l c", "float", VersionedRows]  # sums of the predicted codes of the rows that have a label
     # Number of those rows, and sum of their lengths, divided by the root of the scale only.
-    counts: Annotated[Array, "l 2", "float", "table"]
+    counts: Annotated[Array, "l 2", "float", VersionedRows]
     order: Annotated[IntArray, "_r", "<l"]  # labels by falling bound, as it was when the order was made
     apart: Annotated[IntArray, "_s", "<l"]  # labels that have occurred since then, rising
     recent: Annotated[IntArray, "_t", "<l"]  # labels of recent occurrences, the newest last

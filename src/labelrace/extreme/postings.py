@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import entry_rows
+from labelrace.base.sparse import entry_rows
 from labelrace.extreme import candidate_loops
 from labelrace.learners import design as columns
 from labelrace.linear import blocks as products

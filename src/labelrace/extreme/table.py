@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import as_rows, entry_rows
+from labelrace.base.sparse import as_rows, entry_rows
 from labelrace.extreme import table_loops as residual_table_loops
 from labelrace.extreme.codes import mixed
 from labelrace.linear.versioned import VersionedRows, read_all

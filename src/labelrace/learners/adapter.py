@@ -6,19 +6,15 @@ One clone of the estimator for each pseudo label, updated in a loop.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from labelrace.base import parameters
-from labelrace.learners import design as columns
+from labelrace.base import parameters, registry
+from labelrace.base.sparse import dense
 from labelrace.learners.bank import Bank, Task
-from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.learners.ridge import Ridge
-from labelrace.learners.sgd import SGD
-from labelrace.linear.rls import RLS
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
@@ -79,7 +75,7 @@ class Adapter(Bank[AdapterState]):
     def update(self, state: AdapterState, X: AnyMatrix, H: AnyMatrix) -> AdapterState:
         """Let every estimator learn its pseudo label; the state given stays as it was."""
         estimators = copy.deepcopy(state.estimators)
-        for estimator, h in zip(estimators, columns.dense(H).T, strict=True):
+        for estimator, h in zip(estimators, dense(H).T, strict=True):
             if self.task == "classification":
                 estimator.partial_fit(X, h.astype(int), classes=np.array([0, 1]))
             else:
@@ -115,13 +111,8 @@ def _log_odds(estimator: Any, X: AnyMatrix) -> FloatArray:
     return np.where(np.asarray(estimator.predict(X)) > 0, _CERTAIN, -_CERTAIN)
 
 
-_NAMED: dict[str, Bank[Any]] = {
-    "naive_bayes": NaiveBayes(),
-    # Normalised steps are stable on features of any scale.
-    "sgd": SGD(rate=0.5, normalised=True, penalty=0.0),
-    "ridge": Ridge(),
-    "rls": RLS(),
-}
+# Normalised steps are stable on features of any scale.
+_SETTINGS: dict[str, dict[str, Any]] = {"sgd": {"rate": 0.5, "normalised": True, "penalty": 0.0}}
 
 
 def as_bank(learner: Any, task: Task | None = None, random_state: Any = None) -> Bank[Any]:
@@ -131,11 +122,13 @@ def as_bank(learner: Any, task: Task | None = None, random_state: Any = None) ->
     """
     seed = int(random_state) if isinstance(random_state, (int, np.integer)) else None
     if isinstance(learner, str):
-        parameters.check_choice("learner", learner, ("auto", *_NAMED))
-        auto = "sgd" if task == "regression" else "naive_bayes"
-        bank = _NAMED[auto if learner == "auto" else learner]
-        if isinstance(bank, RLS) and seed is not None:
-            bank = replace(bank, seed=seed)
+        parameters.check_choice("learner", learner, ("auto", *registry.LEARNERS))
+        if learner == "auto":
+            learner = "sgd" if task == "regression" else "naive_bayes"
+        kind, settings = registry.learner_class(learner), _SETTINGS.get(learner, {})
+        if seed is not None and "seed" in {field.name for field in fields(kind)}:
+            settings = settings | {"seed": seed}
+        bank: Bank[Any] = kind(**settings)
     elif isinstance(learner, Bank):
         bank = learner
     elif hasattr(learner, "partial_fit") and hasattr(learner, "predict") and not isinstance(learner, type):

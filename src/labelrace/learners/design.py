@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import entry_rows
+from labelrace.base.sparse import dense, entry_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
 _FLOAT, _INDEX = np.dtype(np.float64), np.dtype(np.int32)
@@ -272,19 +272,6 @@ def is_sparse_row(X: Any, width: int) -> bool:
         return False
     are_flat: bool = data.ndim == indices.ndim == starts.ndim == 1
     return are_flat
-
-
-def dense(matrix: AnyMatrix) -> FloatArray:
-    """Return an array, also of a sparse matrix."""
-    # Asked first, as it is quicker to tell.
-    if type(matrix) is np.ndarray:
-        return matrix
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
-
-
-def dense_floats(matrix: AnyMatrix) -> FloatArray:
-    """Return an array of floats, also of a sparse matrix."""
-    return np.asarray(dense(matrix), dtype=float)
 
 
 def with_ones(H: AnyMatrix) -> AnyMatrix:

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from labelrace.base import parameters
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.bank import Bank, Task
@@ -97,7 +98,7 @@ class Ridge(Bank[RidgeState]):
         """Solve for the weights."""
         # Without a penalty the scale of a column does not matter, and what is zero beside the others is told by it.
         reading = Regression(self.alpha, standardises=self.alpha == 0).read(state.sums)
-        products = columns.dense(matrix_of(state.sums.xy, (len(state.sums.shift), len(state.sums.sum_y))))
+        products = dense(matrix_of(state.sums.xy, (len(state.sums.shift), len(state.sums.sum_y))))
         return Derived(state.n_values, reading.fit(reading.cross(products, state.sums.sum_y), state.sums.sum_y))
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:

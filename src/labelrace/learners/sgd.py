@@ -31,6 +31,7 @@ import scipy.linalg
 
 from labelrace.base import parameters
 from labelrace.base.linalg import bounded_product
+from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceError, DivergenceWarning
 from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
@@ -190,7 +191,7 @@ class SGD(Bank[SGDState]):
 
     def _learn(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Take the steps of a batch."""
-        H, epochs = columns.dense(H), 1
+        H, epochs = dense(H), 1
         with np.errstate(over="ignore", invalid="ignore"):
             if state.first_rows == 0:
                 state, epochs = self._with_first_batch(state, X, H), self.first_epochs
@@ -300,13 +301,13 @@ def _at_origin(state: SGDState, coding: _Coding | None) -> FloatArray | float:
 def _inner_products(X: AnyMatrix, coding: _Coding | None) -> FloatArray:
     """Compute the inner products of rows as they are coded, for all pseudo labels or each: ``(1 or k, b, b)``."""
     if coding is None:
-        return columns.dense(X @ X.T)[None]
+        return dense(X @ X.T)[None]
     shared, origin = X[:, coding.shared] if coding.ranked else X, coding.origin[coding.shared]
     along, own = (shared @ origin).T, (origin * origin).sum(axis=0)
-    inner = columns.dense(shared @ shared.T) - along[:, :, None] - along[:, None, :] + own[:, None, None]
+    inner = dense(shared @ shared.T) - along[:, :, None] - along[:, None, :] + own[:, None, None]
     for places, ranks in coding.ranked:
         for indicators, of_value in zip(places, ranks, strict=True):
-            rank = (of_value[0] + columns.dense(X[:, indicators]) @ (of_value[1:] - of_value[0])).T
+            rank = (of_value[0] + dense(X[:, indicators]) @ (of_value[1:] - of_value[0])).T
             inner += np.minimum(rank[:, :, None], rank[:, None, :])
     return inner
 

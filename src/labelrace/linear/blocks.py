@@ -13,7 +13,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 from scipy.sparse import _sparsetools
 
-from labelrace.base.linalg import entry_rows
+from labelrace.base.sparse import entry_rows
 from labelrace.exceptions import DivergenceError
 from labelrace.linear import block_loops
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray

@@ -31,6 +31,7 @@ from labelrace.base.compiled import is_available
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense_floats
 from labelrace.decisions import drift, thresholds
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions.monitor import Watch
@@ -139,9 +140,7 @@ class LabelRace(BankAlgorithm[State]):
         start = self.bank.start(state.learners, X, filled)
         state = state._replace(learners=start.state._replace(warm_up=WarmUp.of(X, Y)))
         some = monitoring.sample(Y.shape, _MOST_FIRST_SCORES)
-        watch = monitoring.add_together(
-            state.watch, start.left_out(columns.dense_floats(filled), some), columns.dense_floats(Y[some])
-        )
+        watch = monitoring.add_together(state.watch, start.left_out(dense_floats(filled), some), dense_floats(Y[some]))
         return state._replace(watch=watch._replace(drift=drift.empty()))
 
     def is_compiled(self, state: State) -> bool:
@@ -152,7 +151,7 @@ class LabelRace(BankAlgorithm[State]):
 
     def _continue_row(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Do as `_continue` for one row of numbers, without making matrices of it; the past is forgotten after it."""
-        compiled, labels = self.is_compiled(state), columns.dense_floats(Y)
+        compiled, labels = self.is_compiled(state), dense_floats(Y)
         scales = None if derived is None else derived.learners.scales
         scores, learned = single_rows.learn(self.bank, state.learners, X, labels[0], scales, compiled=compiled)
         watch, is_drift = self.monitored(state.watch, scores[None], labels, compiled=compiled)
@@ -206,7 +205,7 @@ class LabelRace(BankAlgorithm[State]):
         # Slices of sparse rows are slow to make, also of all.
         monitored, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
         scores = self.bank.predict_transformed(linear, monitored, gathered.weights)
-        watch, is_drift = self.monitored(state.watch, scores, columns.dense_floats(labels))
+        watch, is_drift = self.monitored(state.watch, scores, dense_floats(labels))
         learners = self.forgotten(state.learners, X) if is_drift else state.learners
         learned = self.bank.learn(learners, X, Y, gathered=None if is_drift else gathered)
         return self._within_memory(state._replace(learners=learned, watch=watch, n_drifts=state.n_drifts + is_drift), X)

@@ -14,6 +14,7 @@ import numpy as np
 
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import table as residual_table
 from labelrace.learners import design as columns
@@ -68,8 +69,8 @@ def explain(fitted: Fitted, X: AnyMatrix, labels: Any, n_features: int) -> list[
     """Take the scores of one row apart, of some labels or of those predicted, where ``labels`` is None."""
     algorithm, derived = fitted.algorithm, fitted.derived
     predicted = algorithm.predict(derived, X)[0]
-    wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.places_of(labels), np.intp)
-    z = columns.dense(algorithm.bank.transform(derived.learners, X))[0]
+    wanted = np.flatnonzero(predicted) if labels is None else np.array(fitted.schema.columns_of(labels), np.intp)
+    z = dense(algorithm.bank.transform(derived.learners, X))[0]
     decoder = None
     if derived.compressed is not None:
         inner = derived.compressed

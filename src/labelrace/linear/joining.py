@@ -14,6 +14,7 @@ import numpy as np
 
 from labelrace.base.fitted import Fitted, aligned, joint_schema
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions import drift
 from labelrace.decisions import monitor as monitoring
 from labelrace.exceptions import MergeError
@@ -107,7 +108,7 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
 
 def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
     """Take the point between mean and sum with the least error on some rows, and learn these."""
-    labels = np.asarray(columns.dense(Y), dtype=float)
+    labels = np.asarray(dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, SHARES))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
     found = state._replace(learners=both.between(SHARES[best]), watch=monitoring.without_waiting(state.watch))

@@ -39,6 +39,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, parameters, threads
+from labelrace.base.sparse import dense, dense_floats
 from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks as products
@@ -243,7 +244,7 @@ class RLS(Bank[RLSState]):
 
     def start(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> Start:
         """Learn the first rows exactly: scale them, choose penalty and columns on them, and solve."""
-        n_values, H = columns.widest_values(state.scaling.n_values, X), columns.dense_floats(H)
+        n_values, H = columns.widest_values(state.scaling.n_values, X), dense_floats(H)
         if self.binary:
             H = missing_labels.fill_with_means(H)
         found = self._start(X, n_values, H, self.n_random_features)
@@ -315,7 +316,7 @@ class RLS(Bank[RLSState]):
             state, gathered = self._widened(state, n_values), None
         if gathered is None:
             gathered = self.gather(state, scaling.transform(state.scaling, X))
-        H, gained = np.asarray(columns.dense(H), dtype=self._dtype), state.gained
+        H, gained = np.asarray(dense(H), dtype=self._dtype), state.gained
         if self.binary:
             state = self.with_generations(state, H)
         if state.fading < LEAST_FADING:

@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import as_rows, with_values
+from labelrace.base.sparse import as_rows, dense, with_values
 from labelrace.exceptions import DivergenceError
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
@@ -129,7 +129,7 @@ def update(state: ScalingState, X: AnyMatrix, forgetting: float = 1.0) -> Scalin
     """Add a batch to the moments; ``forgetting`` is the weight that the rows before it keep."""
     if not state.length:
         return counted(state, *_filled(X))
-    X = columns.dense(columns.design(X, state.n_values))
+    X = dense(columns.design(X, state.n_values))
     is_first = not state.rows.any()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -257,7 +257,7 @@ def rescale(state: ScalingState, X: AnyMatrix) -> ScalingState:
     """Take the moments of a batch for columns whose unit has changed: shifted far, or ten times as wide or narrow."""
     if not state.length or X.shape[0] < MIN_ROWS:
         return state
-    X = columns.dense(columns.design(X, state.n_values))
+    X = dense(columns.design(X, state.n_values))
     X = np.where(np.isnan(X), _known_means(X), X)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, squares = _moments(X)
@@ -321,7 +321,7 @@ def _standardised(state: ScalingState, X: AnyMatrix, scales: FloatArray) -> Floa
     n_random = state.directions.shape[1]
     # Single rows take this way, too: it makes few calls, and none of slow ones such as np.clip. The two parts are
     # separate arrays until the end, as NumPy is several times slower on a part of the columns of an array.
-    Z = columns.dense(X) - state.mean
+    Z = dense(X) - state.mean
     # Numbers are at most 1e100 and spreads, whose squares are kept, at least 1e-162: this does not overflow.
     Z /= scales
     most = CLIP / state.length

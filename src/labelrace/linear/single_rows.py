@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labelrace.learners import design as columns
+from labelrace.base.sparse import dense
 from labelrace.linear import row_loops, scaling, steps
 from labelrace.linear.penalty import INTERCEPT
 from labelrace.linear.rls import LEAST_FADING, RLS, RLSState, multiplied_out
@@ -173,7 +173,7 @@ def _dense_values(scaled: ScalingState, X: AnyMatrix) -> tuple[Array, IntArray]:
     m, n_random = scaled.directions.shape
     values = np.empty(m + n_random, scaled.directions.dtype)
     known = scaled.rows, scaled.mean, scaled.square, scaled.directions, scaled.length
-    row_loops.dense_values(columns.dense(X)[0], known, (scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE), values)
+    row_loops.dense_values(dense(X)[0], known, (scaling.CLIP, scaling.CONSTANT, scaling.MEAN_ABSOLUTE), values)
     return values, np.arange(m + n_random, dtype=np.int32)
 
 
@@ -184,7 +184,7 @@ def _with_row(scaled: ScalingState, X: AnyMatrix, keep: float) -> ScalingState:
     after = np.empty((5, len(scaled.rows)))
     known = scaled.rows, scaled.mean, scaled.square, scaled.recent_rows, scaled.recent_mean, scaled.recent_square
     limits = float(scaling.MIN_ROWS), scaling.OUTLIER, scaling.CONSTANT
-    scaling.check_finite(row_loops.moments(columns.dense(X)[0], known, keep, limits, after))
+    scaling.check_finite(row_loops.moments(dense(X)[0], known, keep, limits, after))
     rows, mean, square, recent_mean, recent_square = after
     return scaled._replace(
         rows=rows,

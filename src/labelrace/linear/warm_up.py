@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import with_last_rows
+from labelrace.base.sparse import with_last_rows
 from labelrace.linear.blocks import SPARSE_BLOCK
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from labelrace.base.linalg import entry_rows, sparse_marks, why_malformed
+from labelrace.base.sparse import entry_rows, sparse_marks, why_malformed
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray, SparseMatrix
 
 
@@ -174,7 +174,7 @@ def _from_sparse(Y: SparseMatrix, name: str, shape: tuple[int, int] | None) -> S
     _check_shape(Y.shape, name, shape)
     reason = why_malformed(Y)
     if reason:
-        raise ValueError(f"{name} must be a sparse matrix in order, got one that is damaged: {reason}")
+        raise ValueError(f"{name} is not a valid sparse matrix: {reason}")
     # A copy, because the clean-up below works in place and the matrix is the caller's.
     labels = sparse.csr_array(Y, copy=True)
     labels.sum_duplicates()

@@ -35,11 +35,11 @@ from labelrace.base import validation as inputs
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
-from labelrace.base.validation import Owner
+from labelrace.base.sparse import dense
+from labelrace.base.validation import EstimatorInfo
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions.monitor import Watch
 from labelrace.exceptions import MergeError
-from labelrace.learners import design as columns
 from labelrace.linear import rls, scaling
 from labelrace.linear.classifier import LabelRace
 from labelrace.linear.rls import RLSState
@@ -53,7 +53,7 @@ _OTHERS = 0.0
 class Part(NamedTuple):
     """A share of a model's labels."""
 
-    owner: Owner  # the model's class and algorithm
+    owner: EstimatorInfo  # the model's class and algorithm
     schema: Schema  # that of all labels
     state: Any  # that of the share's own labels: a `RaceShare`, or the state of the algorithm
     # Which share, and of how many.
@@ -123,7 +123,7 @@ def taken(model: OnlineClassifier, share: int, shares: int) -> Part:
     fitted = model._checked_fitted()
     algorithm, state = fitted.algorithm, fitted.state
     own, features = _labels(share, shares, fitted.schema.n_labels), np.arange(fitted.schema.n_features)
-    part = Part(Owner(type(model).__name__, algorithm), fitted.schema, None, share, shares)
+    part = Part(EstimatorInfo(type(model).__name__, algorithm), fitted.schema, None, share, shares)
     if not isinstance(algorithm, LabelRace):
         return part._replace(state=algorithm.reordered(state, own, features))
     learners = state.learners
@@ -181,7 +181,7 @@ def _learned(
     learners = of_all._replace(
         first_rows=np.append(_OTHERS, of_all.first_rows[own]), young=np.append(of_all.young.any(), of_all.young[own])
     )
-    targets = np.hstack([np.zeros((Y.shape[0], 1)), columns.dense(Y[:, own])])
+    targets = np.hstack([np.zeros((Y.shape[0], 1)), dense(Y[:, own])])
     learners = bank.learn(learners, X, targets, gathered=None if forgets else bank.gather(learners, Z))
     if not algorithm.fits(int(learners.in_use), Y.shape[1]):
         raise MergeError("The weights of all labels exceed max_memory, and shares of labels do not compress: raise it.")
@@ -245,7 +245,7 @@ def watched(
     for place, parts in enumerate(batches):
         if parts[0] is None:
             continue
-        labels = np.asarray(columns.dense(parts[0].labels), dtype=float)
+        labels = np.asarray(dense(parts[0].labels), dtype=float)
         scores = np.empty(labels.shape, parts[0].scores.dtype)
         for share, part in enumerate(parts):
             scores[:, share :: len(parts)] = part.scores  # type: ignore[union-attr]

@@ -88,7 +88,7 @@ def joined(start: OnlineClassifier, total: Any, X: Any = None, y: Any = None, pl
         return model if X is None else model.partial_fit(X, y)
     fitted, batch = start._checked_fitted(), None
     if X is not None:
-        batch = inputs.next_batch(X, y, total.schema, inputs.Owner(type(model).__name__, fitted.algorithm))
+        batch = inputs.next_batch(X, y, total.schema, inputs.EstimatorInfo(type(model).__name__, fitted.algorithm))
         total = joining.widened(total, batch.schema)
     rows = (None, None) if batch is None else (batch.X, batch.Y)
     model._fitted = joining.joined(fitted, total, *rows)

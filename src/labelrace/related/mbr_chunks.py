@@ -26,7 +26,9 @@ import scipy.sparse
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
@@ -93,7 +95,7 @@ class Chunks(Algorithm[State]):
         """Train a stack on the batch, and drop the oldest if there are enough."""
         stacks = [stack for stack in tree.separate(state.stacks) if stack.learners.rows[-1] > 0]
         n_values = columns.widest_values(state.stacks.learners.n_values, X)
-        schema = Schema(n_values, None, state.stacks.predicted.shape[1], None)
+        schema = Schema(FeatureKinds(n_values), None, state.stacks.predicted.shape[1], None)
         scale = state.scale
         if not stacks and self.dynamic:
             # A binary feature counts as any number does: not at all, if the first batch has one value of it.
@@ -115,7 +117,7 @@ class Chunks(Algorithm[State]):
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
         n_values, n_labels = state.stacks.learners.n_values, state.stacks.predicted.shape[1]
-        X, Y = neighbours.as_matrix(state.X, len(n_values)), columns.dense(neighbours.as_matrix(state.Y, n_labels))
+        X, Y = neighbours.as_matrix(state.X, len(n_values)), dense(neighbours.as_matrix(state.Y, n_labels))
         stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
         points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))

@@ -27,6 +27,7 @@ from scipy.special import expit
 from labelrace.base import parameters
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.adapter import as_bank
@@ -105,7 +106,7 @@ class RBMFeatures(BankAlgorithm[State]):
 
     def _trained(self, state: State, X: AnyMatrix) -> State:
         """Train one machine after the other."""
-        inputs = columns.dense(columns.design(X, state.n_values))
+        inputs = dense(columns.design(X, state.n_values))
         low = inputs.min(axis=0)
         width = inputs.max(axis=0) - low
         # The inverse of less would be infinite.

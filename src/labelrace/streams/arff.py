@@ -23,8 +23,8 @@ from pyarrow import csv
 from scipy.sparse import hstack, issparse
 
 from labelrace.base.categorical import CategoricalMask
-from labelrace.base.linalg import sparse_marks
 from labelrace.base.parameters import shown
+from labelrace.base.sparse import sparse_marks
 from labelrace.streams.arff_header import (
     Header,
     find_labels,

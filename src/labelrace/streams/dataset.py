@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
 from labelrace.base.categorical import CategoricalMask
-from labelrace.base.linalg import stacked
 from labelrace.base.parameters import check_whole
+from labelrace.base.sparse import stacked
 from labelrace.streams.files import plain_path
 from labelrace.typing import AnyMatrix, BoolArray, SparseMatrix
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.names import moved, places_among
+from labelrace.base.names import columns_among, moved
 from labelrace.base.parameters import check_whole
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import open_stream
@@ -62,7 +62,7 @@ def file_rows(known: Features, source: str, labels: Any, batch_size: int) -> Ite
     given, wanted = _columns(known, stream.feature_names, source)
     codes = _other_codes(known, stream, dict(zip(given, range(len(given)), strict=True)), wanted, source)
     # Computed once, as there may be very many columns.
-    target = None if list(given) == list(wanted) else places_among(given, wanted)
+    target = None if list(given) == list(wanted) else columns_among(given, wanted)
     is_missing = target is not None and np.count_nonzero(target >= 0) < known.n_features
     for X, _ in stream.batches(batch_size):
         if is_missing and not scipy.sparse.issparse(X):

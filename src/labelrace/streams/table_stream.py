@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labelrace.base import limits
-from labelrace.base.linalg import sparse_marks
 from labelrace.base.parameters import shown
+from labelrace.base.sparse import sparse_marks
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch

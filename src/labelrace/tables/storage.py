@@ -110,7 +110,7 @@ def unpacked(
     if packed_parts:
         packed_weights = PackedWeights(*packed_parts)
         model_tensors[_WEIGHTS] = table_of(packed_weights, int(header["model"]["n_labels"]))  # type: ignore[assignment]
-    model = persistence.restored(header["model"], model_tensors)
+    model = persistence.class_of(header["model"]).restored(header["model"], model_tensors)
     features = FeatureState(
         _columns(header["columns"]),
         {name: _moments(numbers) for name, numbers in header["moments"].items()},

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from labelrace.base.linalg import stacked
 from labelrace.base.parameters import shown
+from labelrace.base.sparse import stacked
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
 from labelrace.streams.files import Place, chunked

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from labelrace.base.linalg import canonical
+from labelrace.base.sparse import canonical
 from labelrace.typing import SparseMatrix
 
 # Number of characters of a text that are read.

@@ -13,7 +13,7 @@ import scipy.sparse
 from scipy.special import ndtr
 
 from labelrace import MLHTClassifier
-from labelrace.learners.design import dense
+from labelrace.base.sparse import dense
 from labelrace.related.trees.mlht import HoeffdingTree
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -81,7 +82,7 @@ def update(counts: Counts, codes: AnyMatrix, n_values: IntArray, H: AnyMatrix) -
     """Count the rows of a batch with their 0/1 pseudo labels."""
     absent = columns.missing(codes)
     present = columns.indicators(codes if absent is None else columns.without(codes, absent), n_values)
-    ones = counts.ones + columns.dense(present.T @ H)
+    ones = counts.ones + dense(present.T @ H)
     total = counts.total + present.sum(axis=0)
     return Counts(ones, total, columns.add_missing(counts.missing, absent, H))
 

@@ -27,6 +27,7 @@ import scipy.sparse
 from scipy.special import ndtr
 
 from labelrace.base.linalg import finite_squares
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -69,9 +70,9 @@ def with_shift(moments: Moments, X: AnyMatrix) -> Moments:
     """Choose the shift of empty sums by the first batch; of a sparse one only features that vary and are never zero."""
     if scipy.sparse.issparse(X):
         full = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0])
-        full = full[np.ptp(columns.dense(X[:, full]), axis=0) > 0]
+        full = full[np.ptp(dense(X[:, full]), axis=0) > 0]
         shift = np.zeros(X.shape[1])
-        shift[full] = with_shift(moments, columns.dense(X[:, full])).shift
+        shift[full] = with_shift(moments, dense(X[:, full])).shift
         return moments._replace(shift=shift)
     absent = columns.missing(X)
     present = X if absent is None else columns.without(X, absent)
@@ -108,7 +109,7 @@ def _batch_sums(
     if scipy.sparse.issparse(X):
         present = X if absent is None else columns.without(X, absent)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums, squares = columns.dense(present.T @ H1), columns.dense((present * present).T @ H1)
+            sums, squares = dense(present.T @ H1), dense((present * present).T @ H1)
         # What is far from zero is dense, however it is stored; multiplied out about zero, it would lose its digits.
         far = np.flatnonzero(shift)
         if len(far):
@@ -123,7 +124,7 @@ def _batch_sums(
 
 def _dense_part(X: Any, features: IntArray) -> Any:
     """Make some features of a sparse matrix dense; of None it is None."""
-    return None if X is None else columns.dense(X[:, features])
+    return None if X is None else dense(X[:, features])
 
 
 def _about(shift: FloatArray, sums: FloatArray, squares: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -213,7 +214,7 @@ def _predict_density(odds: DensityOdds, X: AnyMatrix) -> FloatArray:
             if np.isnan(result[:, 0]).any() and (absent := columns.missing(X)) is not None:
                 result = add_up(odds, X, absent)
             for row in np.flatnonzero(~np.isfinite(result).all(axis=1)):
-                result[row] = _bounded_odds(odds, columns.dense(X[[row]])[0])
+                result[row] = _bounded_odds(odds, dense(X[[row]])[0])
     return result
 
 

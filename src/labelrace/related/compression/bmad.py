@@ -35,8 +35,8 @@ from labelrace.base import parameters
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.linalg import is_even_or_more
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.exceptions import GrowthError
-from labelrace.learners import design as columns
 from labelrace.learners.adapter import as_bank
 from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes
@@ -104,8 +104,8 @@ class BMaD(BankAlgorithm[State]):
         k, n_labels = state.basis.shape
         X, Y = state.buffer.rows(scipy.sparse.csr_array((0, int(state.n_features))), n_labels)
         known = label_sets.of_rows(Y)
-        sets, counts = columns.dense(label_sets.matrix(known, n_labels)), known.counts
-        options = candidates(columns.dense(Y.T @ Y), self.threshold)
+        sets, counts = dense(label_sets.matrix(known, n_labels)), known.counts
+        options = candidates(dense(Y.T @ Y), self.threshold)
         if self.search == "greedy":
             chosen = greedy_basis(sets, counts, options, k)
         else:
@@ -116,7 +116,7 @@ class BMaD(BankAlgorithm[State]):
     def _codes(self, Y: AnyMatrix, basis: FloatArray) -> FloatArray:
         """Code some rows at a time, so that there is never a dense array of all rows and labels."""
         size = max(1, _CELLS // Y.shape[1])
-        parts = [columns.dense(Y[start : start + size]).astype(float) for start in range(0, Y.shape[0], size)]
+        parts = [dense(Y[start : start + size]).astype(float) for start in range(0, Y.shape[0], size)]
         return np.vstack([encode(part, basis, by_density=self.search == "local") for part in parts])
 
     def derive(self, state: State) -> Derived:

@@ -34,6 +34,7 @@ from scipy.special import expit
 
 from labelrace.base import draws, parameters
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
@@ -119,7 +120,7 @@ class CompressedLabeling(Compression):
         n_labels, known = int(view.learned.n_labels), view.learned.sets
         weights, sets = known.counts, label_sets.matrix(known, n_labels)
         frequent = np.sort(np.argsort(-weights, kind="stable")[:_MOST_DISTILLED])
-        distilled = distil(columns.dense(sets[frequent]), weights[frequent])
+        distilled = distil(dense(sets[frequent]), weights[frequent])
         common, lengths = np.asarray(sets @ distilled.T), distilled.sum(axis=1)
         cosine = common / np.sqrt(np.maximum(np.outer(np.asarray(sets.sum(axis=1)), lengths), 1.0))
         agreement = 1.0 - np.arccos(np.minimum(cosine, 1.0)) / np.pi

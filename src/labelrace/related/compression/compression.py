@@ -32,6 +32,7 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.exceptions import MergeError
 from labelrace.learners import design as columns
@@ -141,7 +142,7 @@ class View:
         total, products, centre = self.total(coding), self.products, coding.centre
         if encoder is not None:
             total, products, centre = total @ encoder, products @ encoder, centre @ encoder
-        products = columns.dense(products) - np.outer(self.state.sum_x, centre)
+        products = dense(products) - np.outer(self.state.sum_x, centre)
         return self.reading.cross(coding.scale * products, total), total
 
     def fit(self, coding: Coding, encoder: AnyMatrix | None = None) -> Linear:

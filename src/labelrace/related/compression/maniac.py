@@ -32,6 +32,7 @@ from scipy.special import expit, logit
 from labelrace.base import parameters
 from labelrace.base.linalg import top_eigenpairs
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
@@ -115,7 +116,7 @@ class MANIAC(Compression):
 
     def _trained(self, state: Any, Y: AnyMatrix) -> Any:
         """Train the net on the labels that occur; the others have weights of 0."""
-        known = columns.dense(Y).astype(float)
+        known = dense(Y).astype(float)
         occurs: BoolArray = np.asarray(known.any(axis=0))
         if not occurs.any():
             return state

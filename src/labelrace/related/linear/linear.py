@@ -22,6 +22,7 @@ from labelrace.base import missing_labels, threads
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions import monitor as monitoring
 from labelrace.decisions import thresholds
 from labelrace.decisions.monitor import Decision, Watch
@@ -107,7 +108,7 @@ class LinearAlgorithm(Algorithm[State]):
             state = self._zeros(scaling.update(scaled, X), Y.shape[1])
         elif n_values is not state.scaling.n_values:
             state = self._widened(state, n_values)
-        labels = np.asarray(columns.dense(Y), dtype=float)
+        labels = np.asarray(dense(Y), dtype=float)
         with threads.limited(len(labels)):
             state, scores, some = self._learned(state, scaling.transform(state.scaling, X), labels)
         add = monitoring.add_together if is_first else monitoring.add

@@ -31,8 +31,8 @@ import scipy.sparse
 from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
-from labelrace.base.linalg import as_rows
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import as_rows, dense
 from labelrace.learners import design as columns
 from labelrace.related.neighbours import neighbours
 from labelrace.related.neighbours.neighbour_lists import Lists, NeighbourLists
@@ -251,7 +251,7 @@ def count_tables(counts: AnyMatrix, Y: AnyMatrix, k: int) -> tuple[FloatArray, F
         size = n_labels * (k + 1)
         # Small numbers are added faster.
         dtype: Any = np.uint16 if 2 * size < 2**16 else np.intp
-        place: Any = columns.dense(Y).astype(dtype)
+        place: Any = dense(Y).astype(dtype)
         place *= dtype(size)
         place += counts
         place += np.arange(0, size, k + 1, dtype=dtype)

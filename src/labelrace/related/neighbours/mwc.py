@@ -27,6 +27,7 @@ from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.related.neighbours import neighbours
@@ -91,7 +92,7 @@ class MWC(Algorithm[State]):
             shares = self.scores(self.derive(state) if derived is None else derived, X)
             thresholds = chosen_thresholds(shares, np.asarray(Y.sum(axis=0), dtype=float))
         rows, labels = neighbours.joined(state.X, X), neighbours.joined(state.Y, scipy.sparse.csr_array(Y))
-        held: BoolArray = np.asarray(self._members(columns.dense(labels) > 0).any(axis=1))
+        held: BoolArray = np.asarray(self._members(dense(labels) > 0).any(axis=1))
         # A label that comes later was absent from the newest rows, so these are always held.
         held[-self.n_absent :] = True
         kept = np.flatnonzero(held)
@@ -112,7 +113,7 @@ class MWC(Algorithm[State]):
         """Find out what the windows hold."""
         X = neighbours.as_matrix(state.X, len(state.n_values))
         points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
-        labels = columns.dense(neighbours.as_matrix(state.Y, len(state.thresholds))) > 0
+        labels = dense(neighbours.as_matrix(state.Y, len(state.thresholds))) > 0
         return Derived(state, points, labels, self._members(labels))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:

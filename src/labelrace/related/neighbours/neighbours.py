@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import stacked, with_last_rows
+from labelrace.base.sparse import dense, stacked, with_last_rows
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -146,12 +146,12 @@ def points(scale: Scale, X: AnyMatrix, n_values: IntArray, *, sparse: bool) -> A
         scaled = _near(result.data * inverse[result.indices])
         result = scipy.sparse.csr_array((scaled, result.indices, result.indptr), X.shape)
     else:
-        result = _near((columns.dense(X) - scale.low) * inverse)
+        result = _near((dense(X) - scale.low) * inverse)
     many = np.flatnonzero(n_values > 2)
     if not len(many):
         return result
     result = result[:, np.setdiff1d(np.arange(len(n_values)), many)]
-    codes = columns.dense(X[:, many])
+    codes = dense(X[:, many])
     # Where two codes differ, two indicators do. Each is there twice, as a half: four quarters are one exactly.
     parts = [0.5 * (codes[:, [i]] == np.tile(np.arange(n_values[j]), 2)) for i, j in enumerate(many)]
     if sparse:
@@ -178,7 +178,7 @@ def squared_distances(
 
     ``P_norms`` and ``Q_norms`` are their `norms`, where these are known already.
     """
-    result = columns.dense((-2.0 * Q) @ P.T)
+    result = dense((-2.0 * Q) @ P.T)
     result += norms(P) if P_norms is None else P_norms
     result += (norms(Q) if Q_norms is None else Q_norms)[:, None]
     return np.maximum(result, 0.0, out=result)
@@ -238,7 +238,7 @@ class _Factors(NamedTuple):
 
     def distances(self, block: slice, itself: IntArray | None) -> FloatArray:
         """Compute the distances of a block of rows; those of rows to themselves are infinite."""
-        D = columns.dense(self.Q[block] @ self.P)
+        D = dense(self.Q[block] @ self.P)
         D += self.lengths
         if itself is not None:
             D[np.arange(len(D)), itself[block]] = np.inf

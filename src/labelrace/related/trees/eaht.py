@@ -24,10 +24,10 @@ import scipy.sparse
 
 from labelrace.base import parameters
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions import drift
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.thresholds import soft_clip
-from labelrace.learners import design as columns
 from labelrace.related.trees import mlht
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.related.trees.tree import Shape
@@ -88,7 +88,7 @@ class EaHT(mlht.HoeffdingTree):
         self, watched: list[DriftState], derived: mlht.Derived, X: AnyMatrix, Y: AnyMatrix
     ) -> list[DriftState]:
         """Add each tree's errors on a batch that it has not learned."""
-        truth = columns.dense(Y) > 0
+        truth = dense(Y) > 0
         said = (self.tree_scores(derived, X, int(root)) > 0 for root in derived.shape.roots)
         wrong = [(sets != truth).any(axis=1).astype(float) for sets in said]
         return [drift.add(seen, errors) for seen, errors in zip(watched, wrong, strict=True)]

@@ -35,6 +35,7 @@ from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.related.trees import cuts as cut_points
@@ -122,7 +123,7 @@ class ISOUPTree(Algorithm[State]):
             if batch.Z is not None:
                 linear = leaf_linear.learned(leaf.linear, _mean(leaf), batch.Z[part], labels)
                 leaf = leaf._replace(linear=linear)
-            cuts = cut_points.update(leaf.cuts, columns.dense(batch.X[part]), labels)
+            cuts = cut_points.update(leaf.cuts, dense(batch.X[part]), labels)
             leaf = leaf._replace(rows=leaf.rows + len(part), sums=leaf.sums + labels.sum(axis=0), cuts=cuts)
             growing.leaves[place] = leaf
             split = self._chosen(leaf) if len(part) == stop else None

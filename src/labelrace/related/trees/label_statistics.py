@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.related.trees import tree
 from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE
@@ -73,7 +74,7 @@ def update(
     counts = statistics.counts
     if n_values.any():
         indicators = columns.indicators(columns.nominal(X, n_values), n_values[n_values > 0])
-        counts = counts + columns.dense(Y.T @ indicators)
+        counts = counts + dense(Y.T @ indicators)
     parts = [part.copy() for part in statistics[1:5]]
     if not n_values.all():
         for block, values in _blocks(columns.numeric(X, n_values), Y.nnz):
@@ -92,7 +93,7 @@ def _blocks(X: AnyMatrix, n_gathered: int) -> Iterator[tuple[slice, FloatArray]]
     X = X.tocsc() if scipy.sparse.issparse(X) else X
     for start in range(0, X.shape[1], size):
         block = slice(start, start + size)
-        yield block, columns.dense(X[:, block])
+        yield block, dense(X[:, block])
 
 
 def _add(

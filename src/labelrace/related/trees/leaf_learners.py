@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit
 
-from labelrace.learners import design as columns
+from labelrace.base.sparse import dense
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
 from labelrace.related.neighbours import neighbours
 from labelrace.related.neighbours.neighbours import Rows
@@ -170,7 +170,7 @@ class MajorityLeaves(SetLeaves):
 
     def derive(self, state: Majority, leaves: list[Any]) -> FloatArray:
         """Compute each leaf's scores: a label's share of rows, less one where the leading set does not have it."""
-        sets = columns.dense(neighbours.as_matrix(state.sets, int(state.n_labels)))
+        sets = dense(neighbours.as_matrix(state.sets, int(state.n_labels)))
         share = (state.seen @ sets + 1.0) / (state.seen.sum(axis=1)[:, None] + 2.0)
         has = np.vstack([sets, np.zeros((1, sets.shape[1]))])[state.leader]
         return share + has - 1.0
@@ -227,7 +227,7 @@ class BayesLeaves(LeafLearner):
         """Judge both ways to predict by the rows, then learn them."""
         right = part.right
         if part.learners.rows[-1] > 0:
-            truth = columns.dense(Y) > 0
+            truth = dense(Y) > 0
             by_share = np.broadcast_to(2.0 * leaf.mass > leaf.rows, truth.shape)
             by_bayes = self.bank.predict(self.bank.derive(part.learners), X) > 0
             right = right + np.stack([(said == truth).sum(axis=0) for said in (by_share, by_bayes)])

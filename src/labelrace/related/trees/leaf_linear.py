@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from labelrace.learners import design as columns
+from labelrace.base.sparse import dense
 from labelrace.typing import AnyMatrix, FloatArray
 
 # What is left of an error when the next row has come.
@@ -47,7 +47,7 @@ def empty(n_features: int, n_labels: int) -> Linear:
 
 def inputs(before: Inputs, X: AnyMatrix) -> Inputs:
     """Add rows to the statistics of the features."""
-    X = columns.dense(X)
+    X = dense(X)
     new, mean = float(len(X)), X.mean(axis=0)
     gap, total = mean - before.mean, before.rows + new
     spread = before.spread + np.square(X - mean).sum(axis=0) + gap * gap * (before.rows * new / total)
@@ -58,7 +58,7 @@ def standardised(statistics: Inputs, X: AnyMatrix) -> FloatArray:
     """Centre features, divide them by their deviation, and put a one behind them; constant ones become 0."""
     deviation = np.sqrt(statistics.spread / max(float(statistics.rows), 1.0))
     varies = deviation > 1e-9 * np.abs(statistics.mean)
-    Z = (columns.dense(X) - statistics.mean) * (varies / np.where(varies, deviation, 1.0))
+    Z = (dense(X) - statistics.mean) * (varies / np.where(varies, deviation, 1.0))
     # Far out, a feature must not speak louder than all others.
     return np.column_stack([np.clip(Z, -5.0, 5.0), np.ones(len(Z))])
 
@@ -72,7 +72,7 @@ def values(linear: Linear, mean: FloatArray, Z: FloatArray) -> FloatArray:
 
 def learned(linear: Linear, mean: FloatArray, Z: FloatArray, Y: AnyMatrix) -> Linear:
     """Judge mean and model by rows, then learn them; ``mean`` is that of the leaf before them."""
-    Y = columns.dense(Y)
+    Y = dense(Y)
     for start in range(0, len(Z), _BLOCK):
         linear = _learned_block(linear, mean, Z[start : start + _BLOCK], Y[start : start + _BLOCK])
     return linear

@@ -38,6 +38,7 @@ from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
+from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.related.trees import label_statistics, tree
 from labelrace.related.trees.label_statistics import Leaf
@@ -259,7 +260,7 @@ class HoeffdingTree(Algorithm[State]):
 
 def _added(mass: FloatArray, Y: AnyMatrix) -> FloatArray:
     """Add rows of labels one after the other, so that sums are rounded alike however batches are cut."""
-    total: FloatArray = np.add.accumulate(np.vstack([mass, columns.dense(Y)]))[-1]
+    total: FloatArray = np.add.accumulate(np.vstack([mass, dense(Y)]))[-1]
     return total
 
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base.linalg import stacked
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.schema import Schema
-from labelrace.learners import design as columns
+from labelrace.base.sparse import dense, stacked
 from labelrace.related.neighbours import neighbours
 from labelrace.related.neighbours.neighbours import Rows
 from labelrace.related.trees import label_statistics
@@ -103,7 +103,7 @@ class PrunedSetLeaves(SetLeaves):
         )
 
     def _empty(self, majority: Any, n_values: IntArray) -> _Part:
-        begun = self.trees.init(Schema(n_values, None, self.most, None), np.random.default_rng(0))
+        begun = self.trees.init(Schema(FeatureKinds(n_values), None, self.most, None), np.random.default_rng(0))
         nothing = Tree(begun.n_values, begun.shape, begun.leaves)
         return _Part(
             majority, np.zeros((0, len(n_values))), np.zeros(0, dtype=np.intp), np.full(self.most, -1), nothing
@@ -173,7 +173,7 @@ class PrunedSetLeaves(SetLeaves):
     def derive(self, state: PrunedSets, leaves: list[Any]) -> _Derived:
         """Compute shares of labels, and derive the trees of leaves that have classes."""
         majority = state.majority
-        sets = columns.dense(neighbours.as_matrix(majority.sets, int(majority.n_labels)))
+        sets = dense(neighbours.as_matrix(majority.sets, int(majority.n_labels)))
         trees = [
             self.trees.derive(self._state(made)) if (classes >= 0).any() else None
             for made, classes in zip(state.trees, state.classes, strict=True)

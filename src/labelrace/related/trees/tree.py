@@ -27,8 +27,27 @@ class Shape(NamedTuple):
     feature: Annotated[IntArray, "_n"]  # the feature that it asks about
     threshold: Annotated[FloatArray, "_n"]  # the threshold, or the value, or the number of values
     # The first of a node's children, or the place of a leaf among the leaves.
-    child: Annotated[IntArray, "_n", "tree L"]
+    child: Annotated[IntArray, "_n"]
     roots: Annotated[IntArray, "T"]  # the root of each tree
+
+    def why_malformed(self, size: Callable[[str], int]) -> str | None:
+        """Return why nodes are not those of trees; None if every way down ends at one of the leaves."""
+        n_nodes = len(self.kind)
+        is_leaf, counts = self.kind == LEAF, np.where(self.kind == EACH_VALUE, self.threshold, 2.0)
+        if not np.isin(self.kind, [LEAF, AT_MOST, EACH_VALUE, ONE_VALUE]).all():
+            return "nodes of an unknown kind"
+        if not ((self.roots >= 0) & (self.roots < n_nodes)).all():
+            return "roots that are no nodes"
+        leaf, inner = self.child[is_leaf], np.flatnonzero(~is_leaf)
+        if not ((leaf >= 0) & (leaf < size("L"))).all():
+            return "unknown leaves"
+        feature, child = self.feature[inner], self.child[inner]
+        if not ((feature >= 0) & (feature < size("m"))).all():
+            return "unknown features"
+        # Children come after their parents, so that no way leads back.
+        if not ((child > inner) & (counts[inner] >= 1) & (child + counts[inner] <= n_nodes)).all():
+            return "children that are no nodes, or that come before their parents"
+        return None
 
 
 class Split(NamedTuple):
