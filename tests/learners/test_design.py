@@ -8,6 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.learners import design as columns
 
 KINDS = st.lists(st.sampled_from([0, 2, 2, 3, 5]), min_size=1, max_size=6)
@@ -94,7 +95,7 @@ def test_missing_values_are_filled_by_the_mean_or_the_most_frequent_value(make):
     nan = np.nan
     X = [[1.0, 0, 2, nan, nan, 1], [nan, 1, nan, nan, nan, 0], [3.0, nan, 2, nan, nan, nan], [5.0, 1, 0, nan, nan, nan]]
     n_values = np.array([0, 3, 4, 0, 3, 2])
-    values = columns.fill_values(make(np.array(X)), n_values)
+    values = columns.fill_values(make(np.array(X)), FeatureKinds(n_values))
     np.testing.assert_allclose(values, [3, 1, 2, 0, 0, 0])
     expected = np.where(np.isnan(X), [3, 1, 2, 0, 0, 0], X)
     np.testing.assert_array_equal(dense(columns.filled(make(np.array(X)), values)), expected)

@@ -99,7 +99,7 @@ def test_growing_is_pure_and_works_before_anything_is_learned(name, assert_pure)
 def test_a_bank_knows_best_how_many_values_known_features_have():
     bank, X = NaiveBayes(), np.array([[0.0], [7.0]])
     state = bank.update(bank.init(np.array([2]), 1), X, X > 0)
-    assert bank.grow_features(state, np.array([2, 0])).n_values.tolist() == [8, 0]
+    assert bank.grow_features(state, np.array([2, 0])).kinds.n_values.tolist() == [8, 0]
 
 
 def test_banks_that_cannot_grow_say_so():
@@ -117,5 +117,5 @@ def test_banks_that_cannot_grow_say_so():
 
 
 def test_ridge_does_not_grow_beyond_its_matrix():
-    with pytest.raises(ValueError, match="m × m matrix"):
+    with pytest.raises(ValueError, match="at most 20000 feature columns"):
         Ridge().grow_features(Ridge().init(np.array([0]), 1), np.zeros(20_001, dtype=int))

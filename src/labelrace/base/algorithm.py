@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from labelrace.base import axes
+from labelrace.base.axes import Moves
 from labelrace.base.schema import Schema
-from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 S = TypeVar("S")
@@ -25,26 +26,77 @@ _START = "it has to know all of them from the start"
 _MOST_PAIRED = 20_000
 
 
-class Algorithm(ABC, Generic[S]):
-    """Learns label sets batch by batch and predicts them."""
+class Part(ABC, Generic[S]):
+    """Settings, and pure functions over a state: an algorithm, or learners within one.
+
+    What the fields of a state declare (`labelrace.base.axes`) makes `take`, `emptied` and `merge` right for most.
+    """
 
     state_type: ClassVar[Any]
-    """The NamedTuple that holds a state."""
-
-    learns_missing_labels: ClassVar[bool] = False
-    """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
+    """The NamedTuple that holds a state; its annotations say what its fields are."""
 
     unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
-    """Why two states cannot be merged, if there is no `merge`."""
+    """Why two states cannot be merged, where not all of their fields add."""
 
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
         return False
 
+    def parts(self) -> Mapping[str, Any]:
+        """Return what knows more of some fields than these declare: an object with `take`, `emptied` and `merge`."""
+        return {}
+
     def field_types(self) -> Mapping[str, Any]:
         """Return the types of those fields of a state whose annotation leaves them open, by name."""
-        return {}
+        return {name: part.state_type for name, part in self.parts().items() if hasattr(part, "state_type")}
+
+    def take(self, state: S, moves: Moves) -> S:
+        """Make the state of the same model with labels and features elsewhere: in another order, or with new ones.
+
+        New labels were always absent, and new features always 0.
+        """
+        taken: S = axes.take(state, moves, **axes.functions(self.parts(), "take"))
+        return taken
+
+    def emptied(self, state: S) -> S:
+        """Make the state that has learned nothing, but knows what a first batch settled: what `merge` can be added to.
+
+        Only for what merges.
+        """
+        emptied: S = axes.empty(state, **axes.functions(self.parts(), "emptied"))
+        return emptied
+
+    def merge(self, one: S, other: S) -> S:
+        """Join what two states learned, where `why_unmergeable` is None."""
+        if not axes.adds(self.state_type, *self.parts()):
+            raise NotImplementedError(self.unmergeable)
+        merged: S = axes.add(one, other, **axes.functions(self.parts(), "merge"))
+        return merged
+
+    def why_unmergeable(self, one: S, other: S) -> str | None:
+        """Return why two states cannot be merged exactly; None if `merge` does it."""
+        parts = self.parts()
+        if type(self).merge is Part.merge and not axes.adds(self.state_type, *parts):
+            return self.unmergeable
+        for name, part in parts.items():
+            reason = part.why_unmergeable(getattr(one, name), getattr(other, name)) if isinstance(part, Part) else None
+            if reason:
+                return f"their {name} are {part!r}, and {reason}"
+        differing = axes.differing(one, other, *parts)
+        return f"their {differing} differ; let both start from one model" if differing else None
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the fields of a state say enough for it to grow."""
+        return type(self).take is not Part.take or axes.is_declared(self.state_type, *self.parts(), *self.field_types())
+
+
+class Algorithm(Part[S]):
+    """Learns label sets batch by batch and predicts them."""
+
+    learns_missing_labels: ClassVar[bool] = False
+    """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
 
     @abstractmethod
     def init(self, schema: Schema, rng: np.random.Generator) -> S:
@@ -85,59 +137,39 @@ class Algorithm(ABC, Generic[S]):
         """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
         return self.scores(derived, X), self.probabilities(derived, X)
 
-    def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Return why two states of this algorithm cannot be merged exactly; None if `merge` does it."""
-        return self.unmergeable if type(self).merge is Algorithm.merge else None
-
-    def merge(self, one: S, other: S) -> S:
-        """Join what two states learned, where `why_unmergeable` is None."""
-        raise NotImplementedError(self.why_unmergeable(one, other))
-
-    def emptied(self, state: S) -> S:
-        """Make the state that has learned nothing, but knows what a first batch settled: what `merge` can be added to.
-
-        Only for algorithms that `merge`.
-        """
-        raise NotImplementedError
-
     def reordered(self, state: S, labels: IntArray, features: IntArray) -> S:
         """Make the state of the same model with its labels and features in another order.
 
         The new first label is the old ``labels[0]``, and so on. Only for algorithms that `merge`.
         """
-        raise NotImplementedError
+        return self.take(state, axes.reordering(state, features, l=labels))
 
     def grow(self, state: S, old: Schema, new: Schema, rng: np.random.Generator) -> S:
         """Make the state of the same model with the features and labels of a wider schema.
 
         An algorithm that draws something for new labels defines this; ``rng`` starts the same whenever a model grows.
         """
-        if new.n_features > old.n_features:
-            state = self.grow_features(state, new.n_values)
-        if new.n_labels > old.n_labels:
-            state = self.grow_labels(state, new.n_labels)
+        # Methods that grow by hand have a function for either.
+        more_features, more_labels = getattr(self, "grow_features", None), getattr(self, "grow_labels", None)
+        if new.n_features > old.n_features and more_features is not None:
+            state, old = more_features(state, new.n_values), old.replaced(kinds=new.kinds)
+        if new.n_labels > old.n_labels and more_labels is not None:
+            state, old = more_labels(state, new.n_labels), old.replaced(n_labels=new.n_labels)
+        if new.n_features > old.n_features or new.n_labels > old.n_labels:
+            state = self.take(state, axes.growth(state, old.kinds, new.kinds, l=(old.n_labels, new.n_labels)))
         return state
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for so many labels; None if there is."""
+        """Return why there is no room for ``n_labels`` labels; None if there is."""
         return None
 
     def why_no_new_labels(self) -> str | None:
-        """Return why labels cannot be added to a state; None if `grow_labels`, or a `grow` of its own, does it."""
-        kind = type(self)
-        return _START if (kind.grow_labels, kind.grow) == (Algorithm.grow_labels, Algorithm.grow) else None
-
-    def grow_labels(self, state: S, n_labels: int) -> S:
-        """Make the state of the same model had it known ``n_labels`` labels, the new ones, last, always absent."""
-        raise GrowthError(f"{type(self).__name__} cannot take new labels: {self.why_no_new_labels()}.")
+        """Return why labels cannot be added to a state; None if `grow` does it."""
+        return None if self.is_declared else _START
 
     def why_no_new_features(self) -> str | None:
-        """Return why features cannot be added to a state; None if `grow_features` does it."""
-        return _START if type(self).grow_features is Algorithm.grow_features else None
-
-    def grow_features(self, state: S, n_values: IntArray) -> S:
-        """Make the state of the same model had it known features like ``n_values``, the new ones, last, always 0."""
-        raise GrowthError(f"{type(self).__name__} cannot take new features: {self.why_no_new_features()}.")
+        """Return why features cannot be added to a state; None if `grow` does it."""
+        return None if self.is_declared else _START
 
     def reset_features(self, state: S, columns: IntArray) -> S:
         """Forget what was learned of features whose columns stand for others now.

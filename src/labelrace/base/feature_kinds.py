@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class FeatureKinds:
     n_values: IntArray
 
     @classmethod
-    def of(cls, kinds: FeatureKinds | npt.ArrayLike) -> FeatureKinds:
+    def of(cls, kinds: KindsLike) -> FeatureKinds:
         """Return kinds, which may be given as numbers of values."""
         return kinds if isinstance(kinds, FeatureKinds) else cls(np.asarray(kinds, dtype=np.intp))
 
@@ -229,6 +229,10 @@ class FeatureKinds:
         indicators = np.where(value < before[feature], (np.cumsum(before) - before)[feature] + value, -1)
         design = np.concatenate([numeric, np.where(indicators < 0, -1, self.n_numeric + indicators)])
         return {"m": features, "d": numeric, "j": nominal, "i": indicators, "M": design}
+
+
+KindsLike: TypeAlias = FeatureKinds | npt.ArrayLike
+"""Kinds of features as they may be given: also as numbers of values."""
 
 
 def _highest(codes: AnyMatrix) -> float:

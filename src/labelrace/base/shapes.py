@@ -22,7 +22,6 @@ says what it holds, and `Shapes` compares all of them before any is used:
                                                        and ``"missing"`` for both where the algorithm skips NaN in ``X``
 ``weights: Annotated[Array, "m k", "float"]``          floats of single or double precision
 ``orders: Annotated[IntArray, "_e l", "orders"]``      each row is an order of the numbers from 0
-``ranks: Annotated[IntArray, "M t", "ranks"]``         for the values of each nominal feature, an order of them
 ``n_values: Annotated[IntArray, "m", "values"]``       numbers of values of the features, which give further sizes
 ``indptr: Annotated[…, "instead dense"]``              there, in its first shape, where ``dense`` is not; ``"with …"``
                                                        where it is. A number is there if it is not 0.
@@ -96,7 +95,7 @@ class Shapes:
     """
 
     def __init__(self, schema: Schema, settings: Any = None) -> None:
-        self._kinds = self._grown = schema.kinds
+        self._kinds = schema.kinds
         self._sizes = {"l": schema.n_labels, "m": schema.n_features}
         self._same: dict[str, str] = {}
         self._settings = settings
@@ -211,7 +210,7 @@ class Shapes:
         known = self._kinds.n_values
         if (n_values < known).any() or ((n_values > 0) != (known > 0)).any():
             raise ValueError(f"{place} does not fit the model's features")
-        kinds = self._grown = FeatureKinds(n_values)
+        kinds = FeatureKinds(n_values)
         sizes = {"d": kinds.n_numeric, "j": kinds.n_nominal, "i": kinds.n_indicators, "M": kinds.width}
         for name, size in sizes.items():
             if self._sizes.setdefault(name, size) != size:
@@ -276,8 +275,6 @@ class Shapes:
             return f"holds numbers below {mark[2:]}"
         if mark == "orders" and (not array.size or (np.sort(array, axis=-1) != np.arange(array.shape[-1])).any()):
             return "holds rows that are no orders"
-        if mark == "ranks" and not _are_ranks(array, self._grown):
-            return "holds what cannot be the ranks of values"
         if mark.startswith("=") and (array != self.size(path, mark[1:])).any():
             return f"is not {self.size(path, mark[1:])}"
         if mark.startswith("<="):
@@ -305,15 +302,3 @@ def _are_small(array: Array, marks: Any) -> bool:
     allowed = np.abs(array) <= largest
     allowed |= np.isinf(array) | (np.isnan(array) & ("nan" in marks))
     return bool(allowed.all())
-
-
-def _are_ranks(ranks: IntArray, kinds: FeatureKinds) -> bool:
-    """Return whether the ranks of each feature's indicators, with that left over for its first value, are an order."""
-    for _, columns in kinds.value_groups:
-        n_indicators = columns.shape[1]
-        total = (n_indicators + 1) * n_indicators // 2
-        first = total - ranks[columns].sum(axis=1, keepdims=True)
-        of_values = np.sort(np.concatenate([first, ranks[columns]], axis=1), axis=1)
-        if (of_values != np.arange(n_indicators + 1)[:, None]).any():
-            return False
-    return bool((ranks >= 0).all())

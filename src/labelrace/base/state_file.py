@@ -27,7 +27,7 @@ from labelrace.base.parameters import check_flag, check_whole
 from labelrace.base.schema import Schema
 from labelrace.base.shapes import Shapes
 from labelrace.exceptions import ModelFileError
-from labelrace.typing import Array
+from labelrace.typing import Array, IntArray
 
 
 def packed(model: Any, fitted: Fitted) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -204,7 +204,9 @@ def _flatten(state: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield what a state holds, by path: arrays and tables, None where it has none, and how many parts a tuple has."""
     for name, value in state._asdict().items():
         place = f"{path}.{name}"
-        if hasattr(value, "_asdict"):
+        if isinstance(value, FeatureKinds):
+            yield place, value.n_values
+        elif hasattr(value, "_asdict"):
             yield from _flatten(value, place)
         elif isinstance(value, tuple):
             yield place, len(value)
@@ -282,6 +284,9 @@ class _StateReader:
         found: Any = self._tensors.pop(place, None)
         if found is None:
             raise ValueError(f"{place} is missing")
+        if kind is FeatureKinds:
+            self._check(IntArray, found, ["m", "values"], path, name)
+            return FeatureKinds(found)
         holders: list[Any] = [mark for mark in marks if isinstance(mark, type)]
         self._check(kind, found, [mark for mark in marks if mark not in holders], path, name)
         if holders:

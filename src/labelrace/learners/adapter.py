@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from labelrace.base import parameters, registry
+from labelrace.base.feature_kinds import KindsLike
 from labelrace.base.sparse import dense
 from labelrace.learners.bank import Bank, Task
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray
 
 # Log odds of a certain prediction, and of an estimator that predicts no more than the class.
 _CERTAIN = 700.0
@@ -45,10 +46,11 @@ class Adapter(Bank[AdapterState]):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import Perceptron
+    >>> from labelrace.base.feature_kinds import FeatureKinds
     >>> from labelrace.learners.adapter import Adapter
     >>> X, H = np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]])
     >>> bank = Adapter(Perceptron())
-    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, H)
+    >>> state = bank.update(bank.init(FeatureKinds.numbers(1), n_components=1), X, H)
     >>> bank.predict(bank.derive(state), X) > 0
     array([[False],
            [ True]])
@@ -64,12 +66,12 @@ class Adapter(Bank[AdapterState]):
         """What the estimator is: a classifier or a regressor."""
         return "classification" if is_classifier(self.estimator) else "regression"
 
-    def init(self, n_values: IntArray, n_components: int) -> AdapterState:
+    def init(self, kinds: KindsLike, n_components: int) -> AdapterState:
         """Clone the estimator for every pseudo label."""
         estimators = tuple(clone(self.estimator) for _ in range(n_components))
         if self.seed is not None and self.estimator.get_params().get("random_state", 0) is None:
-            for place, estimator in enumerate(estimators):
-                estimator.set_params(random_state=self.seed + place)
+            for number, estimator in enumerate(estimators):
+                estimator.set_params(random_state=self.seed + number)
         return AdapterState(estimators)
 
     def update(self, state: AdapterState, X: AnyMatrix, H: AnyMatrix) -> AdapterState:

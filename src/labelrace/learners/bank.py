@@ -7,11 +7,14 @@ the state changes.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from labelrace.base.algorithm import Algorithm
+from labelrace.base import axes
+from labelrace.base.algorithm import Algorithm, Part
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -19,46 +22,20 @@ Task = Literal["classification", "regression"]
 S = TypeVar("S")
 
 
-class Bank(ABC, Generic[S]):
+class Bank(Part[S]):
     """Many learners on the same ``X``, one for each column of ``H``.
 
     A bank of classifiers predicts the log odds of every pseudo label being 1, a bank of regressors its value.
     """
-
-    state_type: ClassVar[type]
-    """The NamedTuple class of the states; its annotations say how a saved state is restored."""
-
-    @property
-    def skips_missing(self) -> bool:
-        """Whether NaN in ``X`` is allowed, as a missing value."""
-        return False
 
     @property
     @abstractmethod
     def task(self) -> Task:
         """Whether the pseudo labels to learn are 0/1 or real."""
 
-    def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Say why two states cannot be merged exactly; None if they can."""
-        return "what they have learned depends on the order of the rows"
-
-    def emptied(self, state: S) -> S:
-        """Make the state that has learned nothing, but knows what a first batch settled; for banks that `merge`."""
-        raise NotImplementedError
-
-    def reordered(self, state: S, targets: IntArray | None, features: IntArray) -> S:
-        """Put targets and features in another order, the new first is the old ``features[0]``; None keeps targets.
-
-        Only for banks that `merge`.
-        """
-        raise NotImplementedError
-
     @abstractmethod
-    def init(self, n_values: IntArray, n_components: int) -> S:
-        """Make the state of learners that have seen nothing.
-
-        ``n_values`` has one entry for each feature: the number of values of a nominal one, 0 for a numeric one.
-        """
+    def init(self, kinds: KindsLike, n_components: int) -> S:
+        """Make the state of learners that have seen nothing; numbers of values do as kinds of features, too."""
 
     @abstractmethod
     def update(self, state: S, X: AnyMatrix, H: AnyMatrix) -> S:
@@ -72,56 +49,48 @@ class Bank(ABC, Generic[S]):
     def predict(self, derived: Any, X: AnyMatrix) -> FloatArray:
         """Compute the log odds, or values, of all pseudo labels."""
 
-    def merge(self, one: S, other: S) -> S:
-        """Join what two states learned, where `why_unmergeable` is None."""
-        raise NotImplementedError(self.why_unmergeable(one, other))
-
     def why_no_new_components(self) -> str | None:
-        """Say why learners that have seen nothing but 0 cannot be added; None if they can."""
-        grows = type(self).grow_components is not Bank.grow_components
-        return None if grows else f"{self!r} cannot be given the past of a label that was always absent"
+        """Return why learners that have seen nothing but 0 cannot be added; None if they can."""
+        return None if self.is_declared else f"{self!r} cannot be given the past of a label that was always absent"
 
     def grow_components(self, state: S, n_components: int) -> S:
         """Make the state of ``n_components`` learners; the new ones, last, have seen no pseudo label but 0."""
-        raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
+        if not self.is_declared:
+            raise GrowthError(f"The learners cannot become more: {self.why_no_new_components()}.")
+        return self.take(state, Moves({"t": axes.longer(axes.size_of(state, "t") or 0, n_components)}))
 
     def why_no_new_features(self) -> str | None:
-        """Say why features cannot be added to a state; None if they can."""
-        grows = type(self).grow_features is not Bank.grow_features
-        return None if grows else f"{self!r} is fixed to the features that it started with"
+        """Return why features cannot be added to a state; None if they can."""
+        return None if self.is_declared else f"{self!r} is fixed to the features that it started with"
 
     def grow_features(self, state: S, n_values: IntArray) -> S:
-        """Make the state of the same learners had they known more features, which were always 0.
+        """Make the state of the same learners had they known more features, which were always 0."""
+        if not self.is_declared:
+            raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
+        known = axes.kinds_of(state) or FeatureKinds.numbers(0)
+        return self.take(state, axes.growth(state, known, FeatureKinds(n_values)))
 
-        ``n_values`` is as for `init`, with the new features last; those of known features are ignored.
-        """
-        raise GrowthError(f"The learners cannot take new features: {self.why_no_new_features()}.")
+    def reordered(self, state: S, targets: IntArray | None, features: IntArray) -> S:
+        """Put targets and features in another order, the new first is the old ``features[0]``; None keeps targets."""
+        return self.take(state, axes.reordering(state, features, t=targets))
 
 
 class BankAlgorithm(Algorithm[S]):
-    """An algorithm whose learners are a bank: what it can take, the bank tells.
+    """An algorithm whose learners are a bank: what it can take, the bank says.
 
     Its state has a field ``learners``.
     """
 
     bank: Bank[Any]
 
+    def parts(self) -> Mapping[str, Any]:
+        """Return the bank, which knows its state."""
+        return {"learners": self.bank}
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""
         return bool(self.bank.skips_missing)
-
-    def field_types(self) -> Mapping[str, Any]:
-        """Return the type of the learners' state."""
-        return {"learners": self.bank.state_type}
-
-    def why_unmergeable(self, one: S, other: S) -> str | None:
-        """Return why two states cannot be merged exactly: where there is no `merge`, or the learners cannot."""
-        reason = super().why_unmergeable(one, other)
-        if reason:
-            return reason
-        reason = self.bank.why_unmergeable(one.learners, other.learners)  # type: ignore[attr-defined]
-        return f"their learners are {self.bank!r}, and {reason}" if reason else None
 
     def why_no_new_features(self) -> str | None:
         """Return why features cannot be added: where the learners cannot take them."""

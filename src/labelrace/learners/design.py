@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense, entry_rows
 from labelrace.typing import AnyMatrix, Array, FloatArray, IntArray
 
@@ -234,22 +235,23 @@ def without(X: AnyMatrix, absent: AnyMatrix) -> AnyMatrix:
     return np.where(absent > 0, 0.0, X)
 
 
-def fill_values(X: AnyMatrix, n_values: IntArray) -> FloatArray:
+def fill_values(X: AnyMatrix, kinds: FeatureKinds) -> FloatArray:
     """Compute the mean of each numeric column and the most frequent value, of equal ones the first, of a nominal one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> fill_values(np.array([[1.0, 2.0], [2.0, np.nan], [np.nan, 2.0]]), np.array([0, 3]))
+    >>> kinds = FeatureKinds(np.array([0, 3]))
+    >>> fill_values(np.array([[1.0, 2.0], [2.0, np.nan], [np.nan, 2.0]]), kinds)
     array([1.5, 2. ])
     """
     absent = missing(X)
     present = X if absent is None else without(X, absent)
     rows = np.full(X.shape[1], float(X.shape[0])) - (0.0 if absent is None else absent.sum(axis=0))
     values = np.asarray(present.sum(axis=0) / np.maximum(rows, 1.0), dtype=float)
-    counts = design(present, n_values).sum(axis=0)
-    for features, places in value_groups(n_values):
-        values[features] = with_first(counts[places], rows[features][:, None]).argmax(axis=1)
+    counts = kinds.design(present).sum(axis=0)
+    for features, indicators in kinds.value_groups:
+        values[features] = with_first(counts[indicators], rows[features][:, None]).argmax(axis=1)
     return values
 
 

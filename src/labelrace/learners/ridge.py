@@ -7,32 +7,33 @@ The intercept is not penalised. Exact whatever the batches, and mergeable; but t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from labelrace.base import parameters
+from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import dense
-from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.bank import Bank, Task
 from labelrace.learners.regression import Linear, Regression
 from labelrace.learners.sums import MOST_COLUMNS, Sums, matrix_of
-from labelrace.typing import AnyMatrix, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, FloatArray
 
 
 class RidgeState(NamedTuple):
     """Sums of features and pseudo labels."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     sums: Annotated[sums.State, "f=M", "y=t"]
 
 
 class Derived(NamedTuple):
     """The linear models."""
 
-    n_values: IntArray
+    kinds: FeatureKinds
     linear: Linear
 
 
@@ -48,10 +49,11 @@ class Ridge(Bank[RidgeState]):
     Examples
     --------
     >>> import numpy as np
+    >>> from labelrace.base.feature_kinds import FeatureKinds
     >>> from labelrace.learners.ridge import Ridge
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> bank = Ridge(alpha=0.0)
-    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, 3 * X - 1)
+    >>> state = bank.update(bank.init(FeatureKinds.numbers(1), n_components=1), X, 3 * X - 1)
     >>> bank.predict(bank.derive(state), np.array([[5.0]])).round(6)
     array([[14.]])
     """
@@ -66,15 +68,19 @@ class Ridge(Bank[RidgeState]):
         parameters.check_number("alpha", self.alpha, 0)
 
     def why_unmergeable(self, one: RidgeState, other: RidgeState) -> str | None:
-        """Say why two states cannot be merged exactly: only where they know different values of nominal features."""
-        same = np.array_equal(one.n_values, other.n_values)
+        """Return why two states cannot be merged exactly: only where they know different values of nominal features."""
+        same = np.array_equal(one.kinds.n_values, other.kinds.n_values)
         return None if same else "the values of their nominal features come from each one's first batch"
 
     def yy_columns(self, n_targets: int) -> int:
         """Compute the number of columns of ``HᵀH`` that are kept."""
         return self.keeper.yy_columns(n_targets)
 
-    def init(self, n_values: IntArray, n_components: int) -> RidgeState:
+    def parts(self) -> Mapping[str, Any]:
+        """Return what keeps the sums."""
+        return {"sums": self.keeper}
+
+    def init(self, kinds: KindsLike, n_components: int) -> RidgeState:
         """Make empty sums.
 
         Raises
@@ -82,49 +88,26 @@ class Ridge(Bank[RidgeState]):
         ValueError
             Where the features are too many for an ``m × m`` state.
         """
-        m = columns.width(n_values)
+        kinds = FeatureKinds.of(kinds)
+        m = kinds.width
         if m > MOST_COLUMNS:
             raise ValueError(
                 f"The ridge learner keeps an m × m matrix, which is {8e-9 * m * m:.0f} GB for {m} feature columns: "
                 f"use learner='sgd', or at most {MOST_COLUMNS} columns."
             )
-        return RidgeState(n_values, self.keeper.init(m, n_components))
+        return RidgeState(kinds, self.keeper.init(m, n_components))
 
     def update(self, state: RidgeState, X: AnyMatrix, H: AnyMatrix) -> RidgeState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
-        return state._replace(sums=self.keeper.update(state.sums, columns.design(X, state.n_values), H))
+        return state._replace(sums=self.keeper.update(state.sums, state.kinds.design(X), H))
 
     def derive(self, state: RidgeState) -> Derived:
         """Solve for the weights."""
         # Without a penalty the scale of a column does not matter, and what is zero beside the others is told by it.
         reading = Regression(self.alpha, standardises=self.alpha == 0).read(state.sums)
         products = dense(matrix_of(state.sums.xy, (len(state.sums.shift), len(state.sums.sum_y))))
-        return Derived(state.n_values, reading.fit(reading.cross(products, state.sums.sum_y), state.sums.sum_y))
+        return Derived(state.kinds, reading.fit(reading.cross(products, state.sums.sum_y), state.sums.sum_y))
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        return derived.linear.predict(columns.design(X, derived.n_values))
-
-    def merge(self, one: RidgeState, other: RidgeState) -> RidgeState:
-        """Add the sums of two states."""
-        return RidgeState(one.n_values, self.keeper.merge(one.sums, other.sums))
-
-    def emptied(self, state: RidgeState) -> RidgeState:
-        """Make the state that has learned nothing, but knows the values of nominal features."""
-        return state._replace(sums=self.keeper.emptied(state.sums))
-
-    def reordered(self, state: RidgeState, targets: IntArray | None, features: IntArray) -> RidgeState:
-        """Put targets and features in another order."""
-        design = columns.order_of(state.n_values, features).design
-        targets = np.arange(len(state.sums.sum_y)) if targets is None else targets
-        return RidgeState(state.n_values[features], self.keeper.reordered(state.sums, targets, design))
-
-    def grow_components(self, state: RidgeState, n_components: int) -> RidgeState:
-        """Add regressors that have seen no pseudo label but 0."""
-        return state._replace(sums=self.keeper.grow_labels(state.sums, n_components))
-
-    def grow_features(self, state: RidgeState, n_values: IntArray) -> RidgeState:
-        """Add features that have been 0, or of the first value, in all rows."""
-        wider = self.init(columns.appended(state.n_values, n_values), len(state.sums.sum_y))
-        kept = columns.places(state.n_values, wider.n_values)
-        return wider._replace(sums=self.keeper.grow_columns(state.sums, len(wider.sums.shift), kept))
+        return derived.linear.predict(derived.kinds.design(X))

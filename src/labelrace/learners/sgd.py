@@ -22,7 +22,7 @@ For ``V = 2``, where ``C = ±1``, only the origin is needed, and ``X`` stays spa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -30,6 +30,8 @@ import numpy as np
 import scipy.linalg
 
 from labelrace.base import parameters
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.linalg import bounded_product
 from labelrace.base.sparse import dense
 from labelrace.exceptions import DivergenceError, DivergenceWarning
@@ -50,16 +52,25 @@ _MULTIPLIER, _INCREMENT, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 class SGDState(NamedTuple):
     """The linear models."""
 
-    n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
+    kinds: FeatureKinds
     weights: Annotated[FloatArray, "M t"]  # one column for each pseudo label
     intercepts: Annotated[FloatArray, "t"]  # the ``c`` above
     # Ranks of the values that the indicators stand for, for each pseudo label; that of a feature's first value is the
     # one left over. 1 for numeric columns. None where indicators are learned from directly.
-    ranks: Annotated[IntArray | None, "M t", "ranks"]
+    ranks: Annotated[IntArray | None, "M t", "new -1"]
     # What missing values are replaced by; None before the first batch, and where they are not allowed.
     fill: Annotated[FloatArray | None, "m"]
-    first_rows: Annotated[float, ">=0"]  # size of the first batch, 0 before it
-    rate: Annotated[float, ">0"]  # the step's length: what the settings say, unless it had to be shortened
+    first_batch_rows: float  # size of the first batch, 0 before it
+    rate: float  # the step's length: what the settings say, unless it had to be shortened
+
+    def why_malformed(self, size: Callable[[str], int]) -> str | None:
+        """Return why ranks cannot be those of values; None if each feature's are an order of them."""
+        groups = [] if self.ranks is None else self.kinds.value_groups
+        for _, indicators in groups:
+            ranks = _with_first_rank(self.ranks[indicators])  # type: ignore[index]
+            if (np.sort(ranks, axis=1) != np.arange(ranks.shape[1])[:, None]).any():
+                return "ranks that are no order of a feature's values"
+        return None
 
 
 class _Coding(NamedTuple):
@@ -67,7 +78,7 @@ class _Coding(NamedTuple):
 
     origin: FloatArray  # (M, k): indicators of the values of rank 0
     shared: IntArray | slice  # columns of numeric and binary features, which differ in their origin alone
-    # For the features with the same number of values, more than two: the places of their indicators, (J, V - 1), and
+    # For the features with the same number of values, more than two: their indicators, (J, V - 1), and
     # the ranks of all their values, (J, V, k).
     ranked: list[tuple[IntArray, IntArray]]
 
@@ -113,10 +124,11 @@ class SGD(Bank[SGDState]):
     Examples
     --------
     >>> import numpy as np
+    >>> from labelrace.base.feature_kinds import FeatureKinds
     >>> from labelrace.learners.sgd import SGD
     >>> X = np.array([[0.0], [1.0]] * 200)
     >>> bank = SGD(rate=0.5, normalised=True, penalty=0.0)
-    >>> state = bank.update(bank.init(np.array([0]), n_components=1), X, 3 * X - 1)
+    >>> state = bank.update(bank.init(FeatureKinds.numbers(1), n_components=1), X, 3 * X - 1)
     >>> bank.predict(bank.derive(state), np.array([[0.0], [1.0], [2.0]])).round(3).ravel()
     array([-1.,  2.,  5.])
     """
@@ -161,10 +173,11 @@ class SGD(Bank[SGDState]):
         """Whether NaN in ``X`` is allowed: where it is filled."""
         return self.fill_missing
 
-    def init(self, n_values: IntArray, n_components: int) -> SGDState:
+    def init(self, kinds: KindsLike, n_components: int) -> SGDState:
         """Make models with zero weights."""
-        weights = np.zeros((columns.width(n_values), n_components))
-        return SGDState(n_values, weights, np.zeros(n_components), None, None, 0.0, self.rate)
+        kinds = FeatureKinds.of(kinds)
+        weights = np.zeros((kinds.width, n_components))
+        return SGDState(kinds, weights, np.zeros(n_components), None, None, 0.0, self.rate)
 
     def update(self, state: SGDState, X: AnyMatrix, H: AnyMatrix) -> SGDState:
         """Learn the rows of ``X`` with their pseudo labels ``H``, in order.
@@ -193,7 +206,7 @@ class SGD(Bank[SGDState]):
         """Take the steps of a batch."""
         H, epochs = dense(H), 1
         with np.errstate(over="ignore", invalid="ignore"):
-            if state.first_rows == 0:
+            if state.first_batch_rows == 0:
                 state, epochs = self._with_first_batch(state, X, H), self.first_epochs
                 if self.shuffle_seed is not None:
                     order = java_shuffle(len(H), self.shuffle_seed)
@@ -207,15 +220,15 @@ class SGD(Bank[SGDState]):
 
     def _with_first_batch(self, state: SGDState, X: AnyMatrix, H: FloatArray) -> SGDState:
         """Take from the first batch what is fixed from then on: its size, what to fill in, the ranks of values."""
-        fill = columns.fill_values(X, state.n_values) if self.fill_missing else None
-        state = state._replace(first_rows=float(len(H)), fill=fill)
-        if self.nominal_coding == "cumulative" and not columns.all_numeric(state.n_values):
-            state = state._replace(ranks=_ranks(_design(state, X), H, state.n_values))
+        fill = columns.fill_values(X, state.kinds) if self.fill_missing else None
+        state = state._replace(first_batch_rows=float(len(H)), fill=fill)
+        if self.nominal_coding == "cumulative" and not state.kinds.all_numeric:
+            state = state._replace(ranks=_ranks(_design(state, X), H, state.kinds))
         return state
 
     def _blocks(self, state: SGDState, coding: _Coding | None, X: AnyMatrix) -> Iterator[_Block]:
         """Cut a batch into blocks, each with its triangular system."""
-        rows = state.first_rows if self.penalty_per_row else 1.0
+        rows = state.first_batch_rows if self.penalty_per_row else 1.0
         decay = 1.0 - state.rate * self.penalty / rows
         for start in range(0, X.shape[0], _BLOCK):
             block = slice(start, min(start + _BLOCK, X.shape[0]))
@@ -236,44 +249,30 @@ class SGD(Bank[SGDState]):
         """Compute the values of all pseudo labels."""
         return bounded_product(_design(derived, X), derived.weights, derived.intercepts)
 
-    def grow_components(self, state: SGDState, n_components: int) -> SGDState:
-        """Add regressors that have seen no pseudo label but 0: their weights have stayed 0, all means are equal."""
-        n_new = n_components - len(state.intercepts)
-        weights = np.pad(state.weights, ((0, 0), (0, n_new)))
-        ranks = state.ranks
-        if ranks is not None:
-            ranks = np.hstack([ranks, np.tile(columns.value_order(state.n_values)[:, None], n_new)])
-        return state._replace(weights=weights, intercepts=columns.pad_rows(state.intercepts, n_components), ranks=ranks)
-
-    def grow_features(self, state: SGDState, n_values: IntArray) -> SGDState:
-        """Add features that have been 0, or of the first value, in all rows: their values have equal means."""
-        n_values = columns.appended(state.n_values, n_values)
-        kept = columns.places(state.n_values, n_values)
-        weights = np.zeros((columns.width(n_values), len(state.intercepts)))
-        weights[kept], ranks = state.weights, None
-        if state.ranks is not None:
-            ranks = np.tile(columns.value_order(n_values)[:, None], weights.shape[1])
-            ranks[kept] = state.ranks
-        fill = None if state.fill is None else columns.pad_rows(state.fill, len(n_values))
-        return state._replace(n_values=n_values, weights=weights, ranks=ranks, fill=fill)
+    def take(self, state: SGDState, moves: Moves) -> SGDState:
+        """Move targets and features; of new ones, weights have stayed 0, and all values have equal means."""
+        taken = super().take(state, moves)
+        if taken.ranks is None:
+            return taken
+        return taken._replace(ranks=np.where(taken.ranks < 0, taken.kinds.value_order[:, None], taken.ranks))
 
 
 def _design(state: SGDState, X: AnyMatrix) -> AnyMatrix:
     """Fill in missing values and code nominal features by indicators."""
-    return columns.design(X if state.fill is None else columns.filled(X, state.fill), state.n_values)
+    return state.kinds.design(X if state.fill is None else columns.filled(X, state.fill))
 
 
-def _ranks(X: AnyMatrix, H: FloatArray, n_values: IntArray) -> IntArray:
+def _ranks(X: AnyMatrix, H: FloatArray, kinds: FeatureKinds) -> IntArray:
     """Rank the values of each nominal feature by their mean target, for each pseudo label; of equal ones, by number."""
     ranks = np.ones((X.shape[1], H.shape[1]), dtype=np.intp)
     counts, sums, total = np.asarray(X.sum(axis=0), dtype=float), X.T @ H, H.sum(axis=0)
-    for _, places in columns.value_groups(n_values):
-        count = columns.with_first(counts[places], np.array(float(len(H))))[..., None]
-        of_value = np.where(count > 0, columns.with_first(sums[places], total), 0.0)
+    for _, indicators in kinds.value_groups:
+        count = columns.with_first(counts[indicators], np.array(float(len(H))))[..., None]
+        of_value = np.where(count > 0, columns.with_first(sums[indicators], total), 0.0)
         # A value that does not occur has the mean of all rows: of the same sum, so that they tie to the last digit.
         overall = np.repeat(of_value.sum(axis=1, keepdims=True) / len(H), count.shape[1], axis=1)
         means = np.divide(of_value, count, out=overall, where=count > 0)
-        ranks[places] = means.argsort(axis=1, kind="stable").argsort(axis=1)[:, 1:]
+        ranks[indicators] = means.argsort(axis=1, kind="stable").argsort(axis=1)[:, 1:]
     return ranks
 
 
@@ -282,15 +281,19 @@ def _coding(state: SGDState) -> _Coding | None:
     if state.ranks is None:
         return None
     ranked, is_shared = [], np.ones(len(state.ranks), bool)
-    for _, places in columns.value_groups(state.n_values):
-        n_indicators = places.shape[1]
-        if n_indicators > 1:
-            # The ranks 0 … V - 1 of a feature sum to V (V - 1) / 2.
-            total = np.array((n_indicators + 1) * n_indicators // 2)
-            ranked.append((places, columns.with_first(state.ranks[places], total)))
-            is_shared[places] = False
+    for _, indicators in state.kinds.value_groups:
+        if indicators.shape[1] > 1:
+            ranked.append((indicators, _with_first_rank(state.ranks[indicators])))
+            is_shared[indicators] = False
     shared = np.flatnonzero(is_shared) if ranked else slice(None)
     return _Coding((state.ranks == 0).astype(float), shared, ranked)
+
+
+def _with_first_rank(ranks: IntArray) -> IntArray:
+    """Put the rank of the first value before those of the others, ``(J, V - 1, k)``."""
+    n_values = ranks.shape[1] + 1
+    # The ranks 0 … V - 1 of a feature sum to V (V - 1) / 2.
+    return columns.with_first(ranks, np.array(n_values * (n_values - 1) // 2))
 
 
 def _at_origin(state: SGDState, coding: _Coding | None) -> FloatArray | float:
@@ -305,9 +308,9 @@ def _inner_products(X: AnyMatrix, coding: _Coding | None) -> FloatArray:
     shared, origin = X[:, coding.shared] if coding.ranked else X, coding.origin[coding.shared]
     along, own = (shared @ origin).T, (origin * origin).sum(axis=0)
     inner = dense(shared @ shared.T) - along[:, :, None] - along[:, None, :] + own[:, None, None]
-    for places, ranks in coding.ranked:
-        for indicators, of_value in zip(places, ranks, strict=True):
-            rank = (of_value[0] + dense(X[:, indicators]) @ (of_value[1:] - of_value[0])).T
+    for indicators, ranks in coding.ranked:
+        for of_feature, of_value in zip(indicators, ranks, strict=True):
+            rank = (of_value[0] + dense(X[:, of_feature]) @ (of_value[1:] - of_value[0])).T
             inner += np.minimum(rank[:, :, None], rank[:, None, :])
     return inner
 
@@ -335,14 +338,14 @@ def _learn_block(state: SGDState, coding: _Coding | None, block: _Block, Y: Floa
 def _coded_change(coding: _Coding, sums: FloatArray, total: FloatArray) -> FloatArray:
     """Turn the sum of steps by indicator, and that of all rows, into the change of weights, ``Σ η z CᵀC (x - o)``."""
     change = sums - coding.origin * total
-    for places, ranks in coding.ranked:
+    for indicators, ranks in coding.ranked:
         by_rank = np.empty(ranks.shape)
-        np.put_along_axis(by_rank, ranks, columns.with_first(sums[places], total), axis=1)
+        np.put_along_axis(by_rank, ranks, columns.with_first(sums[indicators], total), axis=1)
         # A coded column sums the steps of all values that rank above it, and is 1 for each of them.
         coded = by_rank[:, :0:-1].cumsum(axis=1)[:, ::-1]
         of_rank = np.concatenate([np.zeros_like(coded[:, :1]), coded.cumsum(axis=1)], axis=1)
         of_value = np.take_along_axis(of_rank, ranks, axis=1)
-        change[places] = of_value[:, 1:] - of_value[:, :1]
+        change[indicators] = of_value[:, 1:] - of_value[:, :1]
     return change
 
 

@@ -27,7 +27,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import draws
+from labelrace.base import axes, draws
+from labelrace.base.axes import SUM, Moves
 from labelrace.base.linalg import finite_squares
 from labelrace.exceptions import MergeError
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -52,12 +53,12 @@ class Table(NamedTuple):
 class State(NamedTuple):
     """The sums."""
 
-    rows: Annotated[float, ">=0"]  # rows learned, ``N``; forgotten ones count less
+    rows: Annotated[float, SUM]  # rows learned, ``N``; forgotten ones count less
     shift: Annotated[FloatArray, "f"]  # what is subtracted from each feature before it is summed
     # ``Σx`` and ``Σy``.
-    sum_x: Annotated[FloatArray, "f"]
-    sum_y: Annotated[FloatArray, "y"]
-    xx: Annotated[FloatArray, "f f"]  # ``XᵀX``
+    sum_x: Annotated[FloatArray, "f", SUM]
+    sum_y: Annotated[FloatArray, "y", SUM]
+    xx: Annotated[FloatArray, "f f", SUM]  # ``XᵀX``
     xy: Annotated[Table, "_r=f", "_c=y"]  # ``XᵀY``, m × l
     # ``YᵀY``, l × l; or its sketch, l × r; or nothing, l × 0, for methods that have no use for it.
     yy: Annotated[Table, "_r=y", "_c=@yy_columns(y)"]
@@ -131,11 +132,7 @@ class Sums:
             Where the features are too many for an ``m × m`` matrix.
         """
         m, k = n_columns, n_labels
-        if m > MOST_COLUMNS:
-            raise ValueError(
-                f"X must have at most {MOST_COLUMNS} feature columns, got {m}: XᵀX would take {8e-9 * m * m:.0f} GB. "
-                "Select or hash features (FeatureHasher), or use a model without XᵀX, such as 'race' or 'obr'."
-            )
+        _refuse_many(m)
         xy, yy = (self._table(scipy.sparse.csr_array(shape)) for shape in ((m, k), self._yy_shape(k)))
         return State(0.0, np.zeros(m), np.zeros(m), np.zeros(k), np.zeros((m, m)), xy, yy)
 
@@ -207,57 +204,54 @@ class Sums:
         """Make empty sums about the same shift."""
         return self.init(len(state.shift), len(state.sum_y))._replace(shift=state.shift)
 
-    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
-        """Put labels and columns of features in another order.
+    def take(self, state: State, moves: Moves) -> State:
+        """Move labels and columns of features; new ones were 0 so far.
+
+        Beyond `exact_labels` new labels make the sketch of ``YᵀY``.
 
         Raises
         ------
         MergeError
-            For a sketch of ``YᵀY``: its random signs belong to the places of the labels.
+            Where a sketch of ``YᵀY`` is to be reordered: its random signs belong to the columns of the labels.
         """
-        n_labels, m = len(state.sum_y), len(state.shift)
-        is_moved = not np.array_equal(labels, np.arange(n_labels))
-        yy = matrix_of(state.yy, self._yy_shape(n_labels))
-        if is_moved and self.keeps_yy and not self._is_exact(n_labels):
+        m, n_labels = len(state.shift), len(state.sum_y)
+        columns, labels = moves.source("f", m), moves.source("y", n_labels)
+        xy, yy = matrix_of(state.xy, (m, n_labels)), matrix_of(state.yy, self._yy_shape(n_labels))
+        if columns is not None:
+            _refuse_many(len(columns))
+            xy = _taken(xy, columns)
+        if labels is not None:
+            xy, yy = _taken(xy, labels, axis=1), self._taken_labels(yy, labels)
+        taken: State = axes.take(state, moves, xy=lambda *_: self._table(xy), yy=lambda *_: self._table(yy))
+        return taken
+
+    def reordered(self, state: State, labels: IntArray, columns: IntArray) -> State:
+        """Put labels and columns of features in another order."""
+        return self.take(state, Moves({"f": columns, "y": labels}))
+
+    def grow_labels(self, state: State, n_labels: int) -> State:
+        """Add labels that were absent so far."""
+        return self.take(state, Moves({"y": axes.longer(len(state.sum_y), n_labels)}))
+
+    def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
+        """Add columns of features that were 0 so far; ``kept`` are the indices of the known ones."""
+        source = np.full(n_columns, -1)
+        source[kept] = np.arange(len(kept))
+        return self.take(state, Moves({"f": source}))
+
+    def _taken_labels(self, yy: AnyMatrix, labels: IntArray) -> AnyMatrix:
+        """Move the labels of ``YᵀY``, or of its sketch."""
+        before, after = yy.shape[0], len(labels)
+        if not self.keeps_yy:
+            return _taken(yy, labels)
+        if self._is_exact(after):
+            return _taken(_taken(yy, labels), labels, axis=1)
+        if after == before:
             raise MergeError(
                 f"With more than {self.exact_labels} labels, models must have them in the same order to be merged: "
                 "name them all from the start."
             )
-        if is_moved:
-            yy = yy[labels]
-            yy = yy[:, labels] if self.keeps_yy else yy
-        xy = matrix_of(state.xy, (m, n_labels))[columns][:, labels]
-        return State(
-            state.rows,
-            state.shift[columns],
-            state.sum_x[columns],
-            state.sum_y[labels],
-            state.xx[np.ix_(columns, columns)],
-            self._table(xy),
-            self._table(yy),
-        )
-
-    def grow_labels(self, state: State, n_labels: int) -> State:
-        """Add labels that were absent so far; beyond `exact_labels` this makes the sketch of ``YᵀY``."""
-        before, m = len(state.sum_y), len(state.shift)
-        yy = matrix_of(state.yy, self._yy_shape(before))
-        if self._is_exact(before) and not self._is_exact(n_labels):
-            yy = yy @ self._signs(before)
-        return state._replace(
-            sum_y=np.pad(state.sum_y, (0, n_labels - before)),
-            xy=self._table(_padded(matrix_of(state.xy, (m, before)), (m, n_labels))),
-            yy=self._table(_padded(yy, self._yy_shape(n_labels))),
-        )
-
-    def grow_columns(self, state: State, n_columns: int, kept: IntArray) -> State:
-        """Add columns of features that were 0 so far; ``kept`` are the places of the known ones."""
-        n_labels = len(state.sum_y)
-        wider = self.init(n_columns, n_labels)
-        wider.shift[kept], wider.sum_x[kept] = state.shift, state.sum_x
-        wider.xx[np.ix_(kept, kept)] = state.xx
-        known = matrix_of(state.xy, (len(kept), n_labels))
-        ones = scipy.sparse.csr_array((np.ones(len(kept)), (kept, np.arange(len(kept)))), shape=(n_columns, len(kept)))
-        return wider._replace(rows=state.rows, sum_y=state.sum_y, xy=self._table(ones @ known), yy=state.yy)
+        return _taken(yy @ self._signs(before) if self._is_exact(before) else yy, labels)
 
     def label_gram(self, state: State) -> LabelGram:
         """Read ``YᵀY``, or what the sketch tells of it."""
@@ -338,10 +332,28 @@ def _scaled(table: Table, factor: float) -> Table:
     return table._replace(dense=table.dense * factor, data=table.data * factor)
 
 
-def _padded(matrix: AnyMatrix, shape: tuple[int, int]) -> AnyMatrix:
-    """Append rows and columns of zeros."""
-    if scipy.sparse.issparse(matrix):
-        wider = scipy.sparse.csr_array(matrix, copy=True)
-        wider.resize(shape)
+def _taken(matrix: AnyMatrix, source: IntArray, axis: int = 0) -> AnyMatrix:
+    """Take rows or columns of a matrix; -1 stands for zeros."""
+    if not scipy.sparse.issparse(matrix):
+        return axes.moved(matrix, source, axis)
+    size, shape = matrix.shape[axis], list(matrix.shape)
+    known = np.arange(len(source)) < size
+    wider = scipy.sparse.csr_array(matrix, copy=True)
+    if np.array_equal(source, np.where(known, np.arange(len(source)), -1)):
+        shape[axis] = len(source)
+        wider.resize(tuple(shape))
         return wider
-    return np.pad(matrix, [(0, want - have) for want, have in zip(shape, matrix.shape, strict=True)])
+    # What is new is a row or column behind the others.
+    shape[axis] = size + 1
+    wider.resize(tuple(shape))
+    index = np.where(source < 0, size, source)
+    return wider[index] if axis == 0 else wider[:, index]
+
+
+def _refuse_many(n_columns: int) -> None:
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"X must have at most {MOST_COLUMNS} feature columns, got {n_columns}: XᵀX would take "
+            f"{8e-9 * n_columns * n_columns:.0f} GB. Select or hash features (FeatureHasher), or use a model without "
+            "XᵀX, such as 'race' or 'obr'."
+        )

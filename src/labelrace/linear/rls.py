@@ -39,6 +39,8 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, parameters, threads
+from labelrace.base.axes import Moves
+from labelrace.base.feature_kinds import FeatureKinds, KindsLike
 from labelrace.base.sparse import dense, dense_floats
 from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
@@ -177,9 +179,9 @@ class RLS(Bank[RLSState]):
     def _dtype(self) -> type[np.floating]:
         return np.float32 if self.single else np.float64
 
-    def init(self, n_values: IntArray, n_components: int) -> RLSState:
+    def init(self, kinds: KindsLike, n_components: int) -> RLSState:
         """Make learners that have seen nothing; the first rows decide which columns they have."""
-        return self._zeros(scaling.init(n_values, self._dtype), n_components, float(ALPHAS[-1]))
+        return self._zeros(scaling.init(FeatureKinds.of(kinds).n_values, self._dtype), n_components, float(ALPHAS[-1]))
 
     def _zeros(self, scaled: ScalingState, n_components: int, alpha: float) -> RLSState:
         """Make the state of learners with zero weights on given columns."""
@@ -416,6 +418,18 @@ class RLS(Bank[RLSState]):
         parts = [weights[first : first + _PROJECTED] @ A for first in range(0, max(len(weights), 1), _PROJECTED)]
         return with_arrays(projected, weights=np.concatenate(parts))
 
+    def take(self, state: RLSState, moves: Moves) -> RLSState:
+        """Move targets and features."""
+        features, targets = moves.source("m", len(state.scaling.n_values)), moves.source("t", len(state.intercepts))
+        if (features is None or len(features) == len(state.scaling.n_values)) and (
+            targets is None or len(targets) == len(state.intercepts)
+        ):
+            order = np.arange(len(state.scaling.n_values)) if features is None else features
+            return self.reordered(state, targets, order)
+        if moves.kinds is not None:
+            state = self.grow_features(state, moves.kinds.n_values)
+        return state if targets is None else self.grow_components(state, len(targets))
+
     def grow_components(self, state: RLSState, n_components: int) -> RLSState:
         """Add pseudo labels that were 0 in all rows so far: their weights are exactly 0."""
         n_new = n_components - len(state.intercepts)
@@ -461,7 +475,7 @@ class RLS(Bank[RLSState]):
     def _widened(self, state: RLSState, n_values: IntArray) -> RLSState:
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
         if state.rows == 0:
-            return self.init(n_values, len(state.intercepts))
+            return self.init(FeatureKinds(n_values), len(state.intercepts))
         rng = np.random.default_rng([self.seed, len(n_values)])
         scaled = scaling.grow(state.scaling, n_values, rng)
         n_random, m = scaled.directions.shape[1], scaling.n_columns(scaled)

@@ -12,7 +12,7 @@ Ahmadi, Z. and Kramer, S.: Online multi-label classification: a label compressio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from labelrace.base import parameters
+from labelrace.base import axes, parameters
+from labelrace.base.axes import Moves
 from labelrace.base.estimator import OnlineClassifier
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import TIE, is_even_or_more
 from labelrace.base.schema import Schema
@@ -31,7 +33,7 @@ from labelrace.learners.bank import Bank, BankAlgorithm
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.sgd import SGD
 from labelrace.race import decoder, encoder
-from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
 
 class State(NamedTuple):
@@ -99,17 +101,21 @@ class Race(BankAlgorithm[State]):
 
     state_type = State
 
+    def parts(self) -> Mapping[str, Any]:
+        """Return what knows the learners' and the decoder's states."""
+        return {"learners": self.bank, "decoder": decoder}
+
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of a model that has seen nothing, with the given hyperplanes or with random ones."""
         if self.projection is None:
             n_components = parameters.component_count(self.n_components, schema.n_labels)
-            return self.start_from(encoder.draw(schema.n_labels, n_components, rng), schema.n_values)
-        return self.start_from(encoder.given(*_check_projection(self.projection, schema.n_labels)), schema.n_values)
+            return self.start_from(encoder.draw(schema.n_labels, n_components, rng), schema.kinds)
+        return self.start_from(encoder.given(*_check_projection(self.projection, schema.n_labels)), schema.kinds)
 
-    def start_from(self, hyperplanes: encoder.State, n_values: IntArray) -> State:
+    def start_from(self, hyperplanes: encoder.State, kinds: FeatureKinds) -> State:
         """Make the state of a model that has seen nothing, with these hyperplanes."""
         n_labels, n_components = hyperplanes.A.shape
-        learners = self.bank.init(n_values, n_components)
+        learners = self.bank.init(kinds, n_components)
         return State(hyperplanes, learners, decoder.init(n_labels, n_components))
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
@@ -174,43 +180,25 @@ class Race(BankAlgorithm[State]):
             return "their encoders differ; let both start from one model, random_state or projection"
         return None
 
-    def merge(self, one: State, other: State) -> State:
-        """Join two models with the same fixed encoder, which learned different rows."""
-        learners = self.bank.merge(one.learners, other.learners)
-        return State(one.encoder, learners, decoder.merge(one.decoder, other.decoder))
-
-    def emptied(self, state: State) -> State:
-        """Make the state that has learned nothing, with the same encoder."""
-        n_labels, n_components = state.encoder.A.shape
-        sums = decoder.init(n_labels, n_components)._replace(basis=state.decoder.basis)
-        return State(state.encoder, self.bank.emptied(state.learners), sums)
-
-    def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Put labels and features in another order; pseudo labels stay."""
-        learners = self.bank.reordered(state.learners, None, features)
-        sums = decoder.fold(state.decoder)
-        hyperplanes = state.encoder._replace(A=state.encoder.A[labels])
-        return State(hyperplanes, learners, sums._replace(cross=sums.cross[labels]))
-
     def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
         """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""
-        if new.n_features > old.n_features:
-            state = self.grow_features(state, new.n_values)
-        if new.n_labels > old.n_labels:
-            state = self.grow_rows(state, encoder.draw_rows(state.encoder, new.label_keys()[old.n_labels :], rng))
-        return state
+        state = self.take(state, axes.growth(state, old.kinds, new.kinds))
+        if new.n_labels == old.n_labels:
+            return state
+        return self.grow_rows(state, encoder.draw_rows(state.encoder, new.label_keys()[old.n_labels :], rng))
 
     def grow_rows(self, state: State, rows: FloatArray) -> State:
         """Add labels, with the given rows of the encoder, that were absent so far; pseudo labels and learners stay.
 
         With adaptive encoding, too, rows without the new labels are encoded as if these did not exist.
         """
-        grown = encoder.grow(state.encoder, rows)
-        return State(grown, state.learners, decoder.grow(state.decoder, len(rows)))
+        n_labels = len(state.encoder.A)
+        grown = self.take(state, Moves({"l": axes.longer(n_labels, n_labels + len(rows))}))
+        return grown._replace(encoder=encoder.grow(state.encoder, rows))
 
 
 def _same_basis(one: FloatArray | None, other: FloatArray | None) -> bool:
-    """Tell whether two decoders live in the same space."""
+    """Return whether two decoders live in the same space."""
     return one is not None and other is not None and np.array_equal(one, other)
 
 

@@ -22,6 +22,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from labelrace.base import axes
+from labelrace.base.axes import SUM
 from labelrace.base.linalg import generalised_inverse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -57,10 +59,10 @@ class State(NamedTuple):
         Basis of the range to which the solution is restricted; None for no restriction.
     """
 
-    gram: Annotated[FloatArray, "k k"]
-    cross: Annotated[FloatArray, "l k"]
-    total: Annotated[FloatArray, "k"]
-    rows: Annotated[float, ">=0"]
+    gram: Annotated[FloatArray, "k k", SUM]
+    cross: Annotated[FloatArray, "l k", SUM]
+    total: Annotated[FloatArray, "k", SUM]
+    rows: Annotated[float, SUM]
     pending: tuple[Pending, ...]
     scale: Annotated[float, ">0"]
     basis: Annotated[FloatArray | None, "k _r"]
@@ -131,14 +133,20 @@ def _rescaled(decoder: State) -> State:
 
 def merge(one: State, other: State) -> State:
     """Add two decoders of the same encoder."""
-    a, b = _rescaled(one), _rescaled(other)
-    return State(a.gram + b.gram, a.cross + b.cross, a.total + b.total, a.rows + b.rows, (), 1.0, a.basis)
+    merged: State = axes.add(_rescaled(one), _rescaled(other))
+    return merged
+
+
+def emptied(decoder: State) -> State:
+    """Make a decoder that has seen nothing, in the same space."""
+    return init(*decoder.cross.shape)._replace(basis=decoder.basis)
 
 
 def grow(decoder: State, n_new: int) -> State:
     """Add labels that were absent from everything learned so far."""
-    d = fold(decoder)
-    return d._replace(cross=np.vstack([d.cross, np.zeros((n_new, d.cross.shape[1]))]))
+    n_labels = len(decoder.cross)
+    grown: State = axes.take(decoder, axes.Moves({"l": axes.longer(n_labels, n_labels + n_new)}))
+    return grown
 
 
 def first_range(H: FloatArray) -> FloatArray:

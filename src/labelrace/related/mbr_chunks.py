@@ -94,7 +94,7 @@ class Chunks(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Train a stack on the batch, and drop the oldest if there are enough."""
         stacks = [stack for stack in tree.separate(state.stacks) if stack.learners.rows[-1] > 0]
-        n_values = columns.widest_values(state.stacks.learners.n_values, X)
+        n_values = columns.widest_values(state.stacks.learners.kinds.n_values, X)
         schema = Schema(FeatureKinds(n_values), None, state.stacks.predicted.shape[1], None)
         scale = state.scale
         if not stacks and self.dynamic:
@@ -106,17 +106,17 @@ class Chunks(Algorithm[State]):
 
     def _joined(self, stacks: list[mbr.State], size: int) -> mbr.State:
         """Put the newest stacks together, with room in each for all nominal values that any has."""
-        widest, bank = np.max([stack.learners.n_values for stack in stacks], axis=0), self.stack.bank
+        widest, bank = np.max([stack.learners.kinds.n_values for stack in stacks], axis=0), self.stack.bank
         for place, stack in enumerate(stacks):
-            if (stack.learners.n_values < widest).any():
+            if (stack.learners.kinds.n_values < widest).any():
                 wider = bank.merge(stack.learners, bank.init(widest, len(stack.predicted)))
                 stacks[place] = stack._replace(learners=wider)
         joined: mbr.State = tree.stacked(stacks[-size:])
-        return joined._replace(learners=joined.learners._replace(n_values=widest))
+        return joined._replace(learners=joined.learners._replace(kinds=FeatureKinds(widest)))
 
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
-        n_values, n_labels = state.stacks.learners.n_values, state.stacks.predicted.shape[1]
+        n_values, n_labels = state.stacks.learners.kinds.n_values, state.stacks.predicted.shape[1]
         X, Y = neighbours.as_matrix(state.X, len(n_values)), dense(neighbours.as_matrix(state.Y, n_labels))
         stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import BernoulliNB
 
 import labelrace
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.learners.naive_bayes.bank import NaiveBayes, nominal
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -95,7 +96,7 @@ def test_counts_of_a_billion_do_not_overflow():
     """32 features of which one class has a billion rows and the other none, and the same the other way round."""
     many = 1e9
     counts = nominal.Counts(np.tile([[0.0, many]], (40, 1)), np.full(40, many), None)
-    odds = nominal.log_odds(counts, np.full(40, 2), np.array([many, many, 2 * many]))
+    odds = nominal.log_odds(counts, FeatureKinds(np.full(40, 2)), np.array([many, many, 2 * many]))
     log = math.log(many + 1)
     np.testing.assert_allclose(odds.weights, np.tile([[-2 * log, 2 * log]], (40, 1)))
     np.testing.assert_allclose(odds.constant, [40 * log, -40 * log])
@@ -116,7 +117,7 @@ def test_values_that_appear_later(learn, seed, sparse, missing, with_numeric):
     make = scipy.sparse.csr_array if sparse else np.array
     bank = NaiveBayes()
     early, late = (bank.derive(learn(bank, kinds, make(X), H, [10, 20])) for kinds in (told, untold))
-    np.testing.assert_array_equal(late.n_values, told)
+    np.testing.assert_array_equal(late.kinds.n_values, told)
     np.testing.assert_allclose(bank.predict(late, make(X)), bank.predict(early, make(X)), atol=1e-9)
 
 

@@ -11,6 +11,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelrace.base.axes import SUM
+from labelrace.base.feature_kinds import FeatureKinds
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -26,16 +28,16 @@ _PRODUCT = 32
 class Counts(NamedTuple):
     """How often each value but the first of every feature occurred."""
 
-    ones: Annotated[FloatArray, "i t", ">=0"]  # rows with the value in which the pseudo label is 1
-    total: Annotated[FloatArray, "i", ">=0"]  # rows with the value
+    ones: Annotated[FloatArray, "i t", SUM]  # rows with the value in which the pseudo label is 1
+    total: Annotated[FloatArray, "i", SUM]  # rows with the value
     # Rows in which the feature is missing and, in the last column, all such rows; None if nothing is missing.
-    missing: Annotated[FloatArray | None, "j t+1", ">=0"]
+    missing: Annotated[FloatArray | None, "j t+1", SUM]
 
 
 class LogOdds(NamedTuple):
     """Log odds as a linear function of the indicators."""
 
-    n_values: IntArray  # (J,): values of each feature
+    kinds: FeatureKinds
     weights: FloatArray  # (M, k): what a value adds, compared with the first value
     constant: FloatArray  # (k,): the log odds of a row that has the first value everywhere
     # What the above was derived from: rows with missing values need each feature's part of the constant.
@@ -43,34 +45,9 @@ class LogOdds(NamedTuple):
     rows: FloatArray
 
 
-def init(n_values: IntArray, n_components: int) -> Counts:
-    """Make the counts of features with the given numbers of values."""
-    n_indicators = int((n_values - 1).sum())
-    return Counts(np.zeros((n_indicators, n_components)), np.zeros(n_indicators), None)
-
-
-def grow(counts: Counts, n_values: IntArray, wider: IntArray) -> Counts:
-    """Make room for values that had not occurred before."""
-    moved = np.arange(len(counts.total)) + np.repeat(_starts(wider) - _starts(n_values), n_values - 1)
-    empty = init(wider, counts.ones.shape[1])
-    empty.ones[moved] = counts.ones
-    empty.total[moved] = counts.total
-    return empty._replace(missing=counts.missing)
-
-
-def grow_components(counts: Counts, n_new: int) -> Counts:
-    """Add pseudo labels that were 0 in all rows."""
-    ones = np.hstack([counts.ones, np.zeros((len(counts.ones), n_new))])
-    missing = None if counts.missing is None else columns.before_last(counts.missing, n_new)
-    return Counts(ones, counts.total, missing)
-
-
-def grow_features(counts: Counts, n_values: IntArray) -> Counts:
-    """Add features, behind the others, that had their first value in all rows."""
-    n_indicators = int((n_values - 1).sum())
-    missing = None if counts.missing is None else columns.pad_rows(counts.missing, len(n_values))
-    ones, total = (columns.pad_rows(array, n_indicators) for array in (counts.ones, counts.total))
-    return Counts(ones, total, missing)
+def init(kinds: FeatureKinds, n_components: int) -> Counts:
+    """Make the counts of features that have not occurred."""
+    return Counts(np.zeros((kinds.n_indicators, n_components)), np.zeros(kinds.n_indicators), None)
 
 
 def _starts(n_values: IntArray) -> IntArray:
@@ -78,38 +55,27 @@ def _starts(n_values: IntArray) -> IntArray:
     return np.cumsum(n_values - 1) - (n_values - 1)
 
 
-def update(counts: Counts, codes: AnyMatrix, n_values: IntArray, H: AnyMatrix) -> Counts:
+def update(counts: Counts, kinds: FeatureKinds, codes: AnyMatrix, H: AnyMatrix) -> Counts:
     """Count the rows of a batch with their 0/1 pseudo labels."""
     absent = columns.missing(codes)
-    present = columns.indicators(codes if absent is None else columns.without(codes, absent), n_values)
+    present = kinds.indicators(codes if absent is None else columns.without(codes, absent))
     ones = counts.ones + dense(present.T @ H)
     total = counts.total + present.sum(axis=0)
     return Counts(ones, total, columns.add_missing(counts.missing, absent, H))
 
 
-def merge(one: Counts, other: Counts) -> Counts:
-    """Add counts of the same values."""
-    missing = columns.add_or_none(one.missing, other.missing)
-    return Counts(one.ones + other.ones, one.total + other.total, missing)
-
-
-def reordered(counts: Counts, indicators: IntArray, features: IntArray, targets: IntArray) -> Counts:
-    """Put indicators, features and targets, behind which is the column of all rows, in another order."""
-    missing = None if counts.missing is None else counts.missing[np.ix_(features, targets)]
-    return Counts(counts.ones[np.ix_(indicators, targets[:-1])], counts.total[indicators], missing)
-
-
-def log_odds(counts: Counts, n_values: IntArray, rows: FloatArray) -> LogOdds:
+def log_odds(counts: Counts, kinds: FeatureKinds, rows: FloatArray) -> LogOdds:
     """Derive the log odds; ``rows`` counts the rows of each pseudo label and, last, all rows."""
+    n_values = kinds.nominal_values
     if counts.missing is None and (n_values == 2).all():
         weights, constant = _binary(counts, rows)
-        return LogOdds(n_values, weights, constant, counts, rows)
+        return LogOdds(kinds, weights, constant, counts, rows)
     owner = np.repeat(np.arange(len(n_values)), n_values - 1)
     ones, zeros = counts.ones, counts.total[:, None] - counts.ones
     first_ones, first_zeros, _, _ = _first_values(counts, n_values, rows)
     weights = np.log((ones + 1) * (first_zeros[owner] + 1) / ((zeros + 1) * (first_ones[owner] + 1)))
     constant = _first_log_odds(counts, n_values, rows).sum(axis=0)
-    return LogOdds(n_values, weights, constant, counts, rows)
+    return LogOdds(kinds, weights, constant, counts, rows)
 
 
 def _binary(counts: Counts, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -165,8 +131,8 @@ def predict(odds: LogOdds, codes: AnyMatrix) -> FloatArray:
     """Add up the log odds of all features; what is missing adds nothing."""
     absent = columns.missing(codes)
     present = codes if absent is None else columns.without(codes, absent)
-    result = columns.indicators(present, odds.n_values) @ odds.weights
+    result = odds.kinds.indicators(present) @ odds.weights
     result += odds.constant
     if absent is not None:
-        result -= absent @ _first_log_odds(odds.counts, odds.n_values, odds.rows)
+        result -= absent @ _first_log_odds(odds.counts, odds.kinds.nominal_values, odds.rows)
     return result

@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
+from labelrace.base.axes import SUM
 from labelrace.base.linalg import finite_squares
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
@@ -45,7 +46,7 @@ _SMALLEST_PROBABILITY = 1e-75
 # Features whose variance, or whose bins, are below these are constant: the square of so small a number has no digits
 # left.
 _SMALLEST_VARIANCE, _SMALLEST_PRECISION = 1e-200, 1e-150
-# What one feature may add to log odds at the most, where they overflow.
+# What one feature may add to log odds at most, where they overflow.
 _MOST_ODDS = 1e200
 
 
@@ -54,10 +55,10 @@ class Moments(NamedTuple):
 
     shift: Annotated[FloatArray, "d"]  # what is subtracted from each feature first
     # Sums of values and of squares over the rows in which a pseudo label is 1 and, in the last column, over all.
-    sums: Annotated[FloatArray, "d t+1"]
-    squares: Annotated[FloatArray, "d t+1"]
+    sums: Annotated[FloatArray, "d t+1", SUM]
+    squares: Annotated[FloatArray, "d t+1", SUM]
     # Rows in which the feature is missing, likewise; None if nothing is missing.
-    missing: Annotated[FloatArray | None, "d t+1", ">=0"]
+    missing: Annotated[FloatArray | None, "d t+1", SUM]
 
 
 def init(n_features: int, n_components: int) -> Moments:
@@ -139,27 +140,6 @@ def merge(one: Moments, other: Moments, other_rows: FloatArray) -> Moments:
     sums, squares = _about((one.shift - other.shift)[:, None], other.sums, other.squares, present)
     missing = columns.add_or_none(one.missing, other.missing)
     return Moments(one.shift, one.sums + sums, finite_squares(one.squares + squares), missing)
-
-
-def reordered(moments: Moments, features: IntArray, targets: IntArray) -> Moments:
-    """Put features and targets, behind which is the column of all rows, in another order."""
-    sums, squares = (array[np.ix_(features, targets)] for array in (moments.sums, moments.squares))
-    missing = None if moments.missing is None else moments.missing[np.ix_(features, targets)]
-    return Moments(moments.shift[features], sums, squares, missing)
-
-
-def grow_components(moments: Moments, n_new: int) -> Moments:
-    """Add pseudo labels that were 0 in all rows."""
-    sums, squares = (columns.before_last(array, n_new) for array in (moments.sums, moments.squares))
-    missing = None if moments.missing is None else columns.before_last(moments.missing, n_new)
-    return Moments(moments.shift, sums, squares, missing)
-
-
-def grow_features(moments: Moments, n_features: int) -> Moments:
-    """Add features, behind the others, that were 0 in all rows: they would have had no shift, either."""
-    shift, sums, squares = (columns.pad_rows(array, n_features) for array in moments[:3])
-    missing = None if moments.missing is None else columns.pad_rows(moments.missing, n_features)
-    return Moments(shift, sums, squares, missing)
 
 
 class DensityOdds(NamedTuple):

@@ -210,7 +210,7 @@ class BayesLeaves(LeafLearner):
         """Take the leaves apart, with room for new nominal values."""
         parts = tree.separate(state)
         empty = Bayes(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
-        if (n_values > state.learners.n_values).any():
+        if (n_values > state.learners.kinds.n_values).any():
             parts = [part._replace(learners=self.bank.merge(part.learners, empty.learners)) for part in parts]
         return empty, parts
 

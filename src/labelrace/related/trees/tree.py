@@ -17,7 +17,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
 # The field of stacked NamedTuples that is the same for all of them, and has no axis more: what their features are.
-_SHARED = "n_values"
+_SHARED = ("n_values", "kinds")
 
 
 class Shape(NamedTuple):
@@ -184,7 +184,7 @@ def separate(stack: Any) -> list[Any]:
     """Take a NamedTuple of stacked arrays apart, along their first axis."""
 
     def one(value: Any, name: str, place: int) -> Any:
-        if value is None or name == _SHARED:
+        if value is None or name in _SHARED:
             return value
         if isinstance(value, tuple):
             fields: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
@@ -196,7 +196,7 @@ def separate(stack: Any) -> list[Any]:
 
 def _lengths(stack: Any) -> Iterator[int]:
     for name, value in stack._asdict().items():
-        if value is None or name == _SHARED:
+        if value is None or name in _SHARED:
             continue
         if isinstance(value, tuple):
             yield from _lengths(value)
@@ -214,7 +214,7 @@ def stacked(values: list[Any], name: str = "") -> Any:
     >>> both.merit.shape, separate(both)[1].feature
     ((2, 2), np.int64(2))
     """
-    if name == _SHARED:
+    if name in _SHARED:
         return values[0]
     if isinstance(values[0], tuple):
         fields = values[0]._fields  # type: ignore[attr-defined]
