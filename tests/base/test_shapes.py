@@ -120,7 +120,6 @@ def shapes(n_values=(0, 3)):
         (np.array([1, 2, 4]), ["_n", "starts l"]),
         (np.array([0, 3]), ["_n", "starts l"]),
         (np.array([[0, 1, 3], [0, 1, 2]]), ["_e _n", "orders"]),
-        (np.array([[1], [1], [1]]), ["M t", "ranks"]),
         (np.array(0.0), ["", ">0"]),
         (np.array([-0.1]), ["_n", ">=0"]),
         (np.array([np.nan]), ["_n", "inf"]),
@@ -139,7 +138,6 @@ def test_entries_that_fit():
     known.add("state", "places", np.array([0, 3]), "_n", "<l")
     known.add("state", "starts", np.array([0, 0, 4]), "_m", "starts l")
     known.add("state", "orders", np.array([[2, 0, 1], [0, 1, 2]]), "_e _k", "orders")
-    known.add("state", "ranks", np.array([[1], [2], [0]]), "M t", "ranks")
     known.add("state", "bound", np.array([np.inf]), "_b", "inf")
     known.add("state", "gaps", np.array([np.nan]), "_b", "nan")
     known.add("other", "places", np.array([1]), "_n")
@@ -162,4 +160,4 @@ def test_numbers_of_values_may_have_grown_and_nothing_else():
 
 def test_annotations_are_read_with_their_marks():
     hints = get_type_hints(type(MODELS["density"].fit(X, Y)._fitted.state.decoder), include_extras=True)
-    assert hints["gram"].__metadata__ == ("k k",)
+    assert hints["gram"].__metadata__ == ("k k", "sum")

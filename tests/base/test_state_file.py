@@ -308,7 +308,7 @@ TENSORS = ("state.encoder.A", "state.encoder.bias", "state.decoder.gram", "state
         lambda h, t: h.update(seed="dice"),
         lambda h, t: t.update({"n_values": t["n_values"][:-1]}),
         lambda h, t: t.update({"n_values": t["n_values"] + 0.5}),
-        lambda h, t: t.update({"state.learners.n_values": t["state.learners.n_values"][:-1]}),
+        lambda h, t: t.update({"state.learners.kinds": t["state.learners.kinds"][:-1]}),
     ],
 )
 def test_contents_that_do_not_fit_the_header(tmp_path, content, change):

@@ -321,7 +321,7 @@ class _StateReader:
         is_whole = scalar is not Any and found.dtype.kind == np.dtype(scalar).kind == "i"
         if scalar is not Any and found.dtype != np.dtype(scalar) and not is_whole:
             raise ValueError(f"{path}.{name} is of type {found.dtype}, not {np.dtype(scalar)}")
-        axes, *others = ["", *(marks or ["nan"])] if kind is float else marks
+        axes, *others = ["", *marks] if kind is float else marks
         if self._stack and "values" not in marks:
             axes = "|".join(f"{self._stack} {option}" for option in axes.split("|"))
         self._shapes.add(path, name, found, axes, *others)

@@ -172,13 +172,9 @@ class Race(BankAlgorithm[State]):
             return "their decoders live in what each one's first batch spans; let both start from one model"
         if self.forgetting < 1:
             return "forgetting depends on the order of the batches"
-        reason = super().why_unmergeable(one, other)
-        if reason:
-            return reason
-        # Late labels may have come in another order, and their rows been added up in it.
-        if not np.array_equal(one.encoder.A, other.encoder.A) or not np.allclose(one.encoder.bias, other.encoder.bias):
+        if axes.differing(one.encoder, other.encoder):
             return "their encoders differ; let both start from one model, random_state or projection"
-        return None
+        return super().why_unmergeable(one, other)
 
     def grow(self, state: State, old: Schema, new: Schema, rng: np.random.Generator) -> State:
         """Make the state with the features and labels of a wider schema; what is drawn for a label is its name's."""

@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from labelrace.base import draws
+from labelrace.base.axes import SAME
 from labelrace.typing import AnyMatrix, Array, FloatArray
 
 
@@ -37,10 +38,10 @@ class State(NamedTuple):
         How many labels, the last ones, came later: the bias has their rows in it.
     """
 
-    A: Annotated[FloatArray, "l k"]
-    bias: Annotated[FloatArray, "k"]
-    column_sums: Annotated[FloatArray, "k"]
-    n_late: Annotated[float, "<l+1"] = 0.0
+    A: Annotated[FloatArray, "l k", SAME]
+    bias: Annotated[FloatArray, "k", SAME]
+    column_sums: Annotated[FloatArray, "k", SAME]
+    n_late: Annotated[float, "<l+1", SAME] = 0.0
 
 
 def given(A: FloatArray, bias: FloatArray) -> State:
