@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from labelrace.experiments import paper_document
-from labelrace.report.figures import cliques
+from labelrace.report.charts import cliques
+from labelrace.report.document import print_document, write_document
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
-from labelrace.report.write import print_document, write_document
 from labelrace.streams.synthetic import like
 
 

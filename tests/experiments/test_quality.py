@@ -22,9 +22,9 @@ from labelrace.experiments.datasets import DRIFTS, drifting_streams, find_datase
 from labelrace.experiments.quality import MEASURES, REFERENCE, quality_models
 from labelrace.experiments.ranking import CALIBRATION, OVERALL
 from labelrace.measures import PAPER_MEASURES, expected_calibration_error
+from labelrace.report.document import print_document, write_document
 from labelrace.report.page import render_page
 from labelrace.report.tables import as_csv
-from labelrace.report.write import print_document, write_document
 from labelrace.streams import Dataset, open_stream, write_dataset
 
 MODELS = ("obr", "race-cls-fixed", "majority")
