@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from labelrace.report.tables import Cell, Column, Group, Other, Row, Table, text
 from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
-_MISTAKEN: Final = "majority"
-_MISTAKEN_MARK: Final = "s"
+_MISTAKEN, _MISTAKEN_MARK = "majority", "s"
 # The method that times are compared with.
 _REFERENCE = "race-cls-adaptive"
 

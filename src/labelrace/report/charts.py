@@ -54,7 +54,7 @@ class Series:
     color: int | None = 0  # which also gives the line its pattern; None is muted
     spread: Sequence[float] | None = None  # half the height of a band around the line, or of error bars
     line: bool = True
-    marker: Literal["", ".", "o", "s"] = ""  # none, small dots, dots or squares
+    marker: str = ""  # none, or "." for small dots, "o" for dots, "s" for squares
     hollow: bool = False  # whether markers are rings
     tips: Sequence[str] = ()  # what a page says about each point
 
@@ -284,7 +284,7 @@ def _rank_axis(ranks: Ranks, top: float) -> Iterator[Shape]:
     half, start = (count + 1) // 2, axis + 20 + 10 * len(joined)
     for number, (name, rank) in enumerate(sorted(ranks.average_ranks.items(), key=lambda entry: entry[1])):
         is_left = number < half
-        y, edge = start + 20 * (number if is_left else count - 1 - number), 0 if is_left else 100
+        y, edge = start + 20 * (number if is_left else count - 1 - number), 0.0 if is_left else 100.0
         yield Line(across(rank), axis, across(rank), y, "muted")
         yield Line(across(rank), y, edge, y, "muted")
         text = f"{shorten(name)}  {rank:.2f}" if is_left else f"{rank:.2f}  {shorten(name)}"

@@ -180,7 +180,7 @@ def _draw_panel(on: Axes, panel: Panel, marks: Sequence[Mark]) -> None:
         if mark.color is not None:
             on.axvline(mark.x, color=color(mark.color), lw=0.7, ls=(0, (2, 2)), alpha=0.6, zorder=1)
         sign, level = ("|", 0.02) if mark.color is None else ("v", 0.98)
-        look = {"ls": "", "marker": sign, "ms": 5, "color": color(mark.color), "zorder": 4}
+        look: dict[str, Any] = {"ls": "", "marker": sign, "ms": 5, "color": color(mark.color), "zorder": 4}
         on.plot([mark.x], [level], transform=on.get_xaxis_transform(), **look)
 
 

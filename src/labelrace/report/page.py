@@ -60,7 +60,7 @@ def render_page(document: Document) -> str:
 
 def panels_data(content: Panels) -> dict[str, Any]:
     """Return panels as JSON for the script: each list of x once, and numbers with as many digits as can be seen."""
-    xs: dict[tuple[float, ...], int] = {}
+    xs: dict[tuple[float | None, ...], int] = {}
     entries = content.legend()
 
     def entry(series: Series) -> int | None:

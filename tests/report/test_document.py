@@ -35,8 +35,8 @@ def test_report_of_a_folder_cut_off(tmp_path, race):
 
 
 def test_formats_and_folders_are_checked(tmp_path, race):
-    with pytest.raises(ValueError, match="'pdf'"):
-        write_report(summarize(*race), tmp_path, formats=["pdf"])
+    with pytest.raises(ValueError, match="'docx'"):
+        write_report(summarize(*race), tmp_path, formats=["docx"])
     with pytest.raises(ValueError, match="out"):
         write_report(summarize(*race))
     with pytest.raises(FileNotFoundError):
@@ -64,6 +64,10 @@ def test_figures_of_little(make, tmp_path):
     figures = write_report(summary, tmp_path, formats=["png"])
     assert sorted(figures) == ["curves.png", "seconds.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.values())
+    papers = write_report(summary, tmp_path, formats=["pdf"])
+    assert all(path.read_bytes().startswith(b"%PDF") for path in papers.values())
+    again = write_report(summary, tmp_path / "again", formats=["pdf"])
+    assert [path.read_bytes() for path in again.values()] == [path.read_bytes() for path in papers.values()]
     assert write_report(summarize(manifest, []), tmp_path, formats=["png"]) == {}
 
 
