@@ -30,7 +30,8 @@ def test_report_of_a_folder_cut_off(tmp_path, race):
     rewrite_records(tmp_path, records[:100])
     lines = (tmp_path / "records.jsonl").read_text()
     (tmp_path / "records.jsonl").write_text(lines[:-20])
-    paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
+    with pytest.warns(UserWarning, match="cut off"):
+        paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
     assert "Not started" in paths["report.md"].read_text(encoding="utf-8")
 
 

@@ -25,9 +25,9 @@ from labelrace import __version__
 from labelrace.base import parameters
 from labelrace.base.registry import make_model
 from labelrace.evaluation.checkpoint import MANY_LABELS
-from labelrace.evaluation.prequential import changed_options, check_options
+from labelrace.evaluation.protocol import check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
-from labelrace.evaluation.workers import Progress, Task, default_jobs, perform, progress_of
+from labelrace.evaluation.workers import Progress, Task, changed_options, default_jobs, perform, progress_of
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.measures.inputs import are_label_sets
 from labelrace.streams import Dataset, open_stream

@@ -7,6 +7,7 @@ queue: a process that dies leaves no lock behind.
 
 from __future__ import annotations
 
+import inspect
 import math
 import multiprocessing
 import os
@@ -15,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -25,14 +26,36 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation.checkpoint import CalibrationCounts, LabelCounts
-from labelrace.evaluation.prequential import PROTOCOLS
+from labelrace.evaluation.checkpoint import CalibrationCounts, Checkpoint, LabelCounts
+from labelrace.evaluation.holdout import holdout
+from labelrace.evaluation.prequential import prequential
+from labelrace.evaluation.protocol import check_options
 from labelrace.evaluation.records import Record
 
 if TYPE_CHECKING:
     from labelrace.evaluation.experiment import ModelSpec
 
 _LAST = ("done", "failed")
+
+PROTOCOLS: dict[str, Callable[..., Iterator[Checkpoint]]] = {"prequential": prequential, "holdout": holdout}
+
+# What can be chosen for a run, besides what `run` has parameters for.
+_OPTIONS = {
+    "prequential": ("delay", "missing", "memory"),
+    "holdout": ("test_share", "iterations", "missing", "memory"),
+}
+
+
+def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options of a protocol, and return those that differ from the defaults and may change a measure."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    for name in options:
+        if name not in _OPTIONS[protocol]:
+            raise TypeError(f"options of {protocol} must be some of {', '.join(_OPTIONS[protocol])}, got {name!r}")
+    check_options(**options)
+    defaults = inspect.signature(PROTOCOLS[protocol]).parameters
+    return {name: value for name, value in options.items() if value != defaults[name].default and name != "memory"}
 
 
 @dataclass(frozen=True, eq=False)

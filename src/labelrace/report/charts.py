@@ -275,9 +275,9 @@ def _rank_axis(ranks: Ranks, top: float) -> Iterator[Shape]:
     yield Line(0, top, min(across(1 + ranks.difference), 100), top, 0, 3)
     yield Text(0, top, _difference_text(ranks), "end", "muted", -8)
     yield Line(0, axis, 100, axis)
-    for rank in range(1, count + 1):
-        yield Line(across(rank), axis - 5, across(rank), axis)
-        yield Text(across(rank), axis - 14, str(rank), color="muted")
+    for tick in range(1, count + 1):
+        yield Line(across(tick), axis - 5, across(tick), axis)
+        yield Text(across(tick), axis - 14, str(tick), color="muted")
     joined = cliques(ranks.average_ranks, ranks.difference)
     for row, (low, high) in enumerate(joined):
         yield Line(across(low), axis + 10 + 10 * row, across(high), axis + 10 + 10 * row, 0, 3)

@@ -20,6 +20,13 @@ PHASES = ("features", "predict", "learn", "measure")
 # How the values of a curve are averaged, and what the page calls it.
 KINDS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
 _MOST_POINTS = 400
+# What records must have, by kind.
+_FIELDS = {
+    "batch": ("batch", "start", "end", "whole", "measures", "seconds"),
+    "labels": ("frequency", "f1"),
+    "done": ("rows", "seconds"),
+    "failed": ("error",),
+}
 
 
 @dataclass
@@ -82,6 +89,8 @@ def group_records(manifest: Mapping[str, Any], records: Iterable[Mapping[str, An
         )
     runs: Runs = {model["name"]: {} for model in manifest["models"]}
     for record in records:
+        if missing := [name for name in _FIELDS.get(record["kind"], ()) if name not in record]:
+            raise DataFormatError(f"A record of kind {record['kind']!r} must have {', '.join(missing)}, got {record!r}")
         run = runs.setdefault(record["model"], {}).setdefault(record["run"], Run())
         match record["kind"]:
             case "batch":
