@@ -55,7 +55,7 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     -------
     manifest : dict
     records : list of dict
-        Without a last line that was cut off while it was written, of which a warning tells.
+        Without a last line that was cut off while it was written, for which there is a warning.
 
     Raises
     ------
@@ -77,12 +77,12 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         remove_stale_parts(folder)
-        done, found = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
-        if found and not resume:
+        done, files = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
+        if files and not resume:
             raise FileExistsError(
-                f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to continue its run"
+                f"{folder} is not empty: there is {files[0]!r}. Give another folder, or resume=True to continue its run"
             )
-        if found:
+        if files:
             done = _resume(folder, manifest)
         else:
             write_manifest(folder, manifest)

@@ -79,7 +79,7 @@ class Task:
 
 
 def records_of(task: Task) -> Iterator[Record]:
-    """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
+    """Do a task and yield its records: batches, then labels, calibration if wanted, and done; or failed.
 
     A first record of kind "started" is for the progress only, not for the file. BLAS is held to one thread, so that
     a running time is the method's own and does not depend on what runs beside it.
@@ -105,7 +105,7 @@ def _evaluate(task: Task) -> Iterator[Record]:
     if task.protocol == "prequential":
         # Batches that are not tested count in the totals.
         options["untested"] = True
-        data = labels.watched(task.data.batches(task.batch_size))
+        data = labels.observe_stream(task.data.batches(task.batch_size))
     calibration = CalibrationCounts() if task.calibration and hasattr(model, "predict_proba") else None
     if calibration is not None:
         options["probability_observer"] = calibration
@@ -117,8 +117,8 @@ def _evaluate(task: Task) -> Iterator[Record]:
         memory = max(filter(None, (memory, checkpoint.memory)), default=None)
         if checkpoint.tested:
             drifts = getattr(model, "n_drifts_", None)
-            found = {} if drifts is None else {"drifts": drifts}
-            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **found}
+            more = {} if drifts is None else {"drifts": drifts}
+            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **more}
     yield {"kind": "labels", **task.key, **labels.to_record()}
     if calibration is not None:
         yield {"kind": "calibration", **task.key, **calibration.to_record()}
@@ -280,10 +280,10 @@ def progress_of(records: Iterable[Record], total_rows: int | None, total: int) -
     """Yield each record with the progress that it makes."""
     finished, rows = 0, Counter[tuple[str, int]]()
     # For each pair of model and run, and each measure: the weighted sum of values, and their rows.
-    known: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
+    sums_of: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
     for record in records:
         kind, pair = record["kind"], (record["model"], record["run"])
-        sums = known.setdefault(pair, {})
+        sums = sums_of.setdefault(pair, {})
         if kind == "batch":
             new, rows[pair] = record["end"] - record["start"], record["end"]
             for name, value in record["measures"].items():

@@ -243,7 +243,7 @@ class Ranks(NamedTuple):
 
 
 def critical_differences(shown: Sequence[Ranks]) -> Diagram:
-    """Return methods on an axis of average ranks, one below the other; bars join those that are not told apart."""
+    """Return methods on an axis of average ranks, one below the other; bars join those that do not differ."""
     shapes, top = list[Shape](), 0.0
     sides = [f"{name}  0.00" for ranks in shown for name in ranks.average_ranks]
     left = right = 16 + max(_widest(sides), _widest([_difference_text(ranks) for ranks in shown]))
@@ -292,7 +292,7 @@ def _rank_axis(ranks: Ranks, top: float) -> Iterator[Shape]:
 
 
 def cliques(average_ranks: Mapping[str, float], difference: float) -> list[tuple[float, float]]:
-    """Return the spans of average ranks, each as long as possible, within which no two methods are told apart.
+    """Return the spans of average ranks, each as long as possible, within which no two methods differ.
 
     >>> cliques({"a": 1.0, "b": 1.5, "c": 4.0}, difference=1.0)
     [(1.0, 1.5)]

@@ -97,9 +97,9 @@ def _results_table(summary: Summary) -> Table:
     for color, model in enumerate(summary["models"]):
         cells = []
         for measure in measures:
-            found, decimals = model["measures"][measure["name"]], measure["decimals"]
-            sd, rank = as_value(found["sd"], decimals, ""), "" if found["rank"] is None else str(found["rank"])
-            cells.append(Cell(as_value(found["mean"], decimals), sd, rank, found["best"], number=found["mean"]))
+            values, decimals = model["measures"][measure["name"]], measure["decimals"]
+            sd, rank = as_value(values["sd"], decimals, ""), "" if values["rank"] is None else str(values["rank"])
+            cells.append(Cell(as_value(values["mean"], decimals), sd, rank, values["best"], number=values["mean"]))
         rank, seconds = model["average_rank"], model["seconds"]["total"]
         cells.append(Cell(as_value(rank, 2), best=model["best_rank"], number=rank))
         cells.append(Cell(as_significant(seconds), best=model["fastest"], number=seconds))
@@ -193,7 +193,7 @@ def _labels_section(summary: Summary) -> Section:
 def _labels_chart(summary: Summary) -> Chart:
     """Return F1 of each label, of the first model, against how often it occurs, and the trend of each model."""
     labels, models = summary["labels"], [model["name"] for model in summary["models"]]
-    # A logarithmic scale has no place for labels that never occurred.
+    # A logarithmic scale has no room for labels that never occurred.
     order = sorted((share, label) for label, share in enumerate(labels["frequency"]) if share)
     order = order[:: -(-len(order) // _DRAWN)]
     f1 = [labels["f1"][0][label] for _, label in order]

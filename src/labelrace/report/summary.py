@@ -292,14 +292,14 @@ def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence
     ranks = (
         f"average rank {first['average_rank']:.2f} against {second['average_rank']:.2f} over {len(measures)} measures"
     )
-    told = f" ({ranks})" if len(measures) > 1 else ""
+    over = f" ({ranks})" if len(measures) > 1 else ""
     if best is None or other is None:
-        return f"{first['name']} won on {source}, before {second['name']}{told}."
+        return f"{first['name']} won on {source}, before {second['name']}{over}."
     # The difference of the rounded numbers, which the reader sees.
     ahead = round(best, decimals) - round(other, decimals)
     margin = f"{as_value(abs(ahead), decimals)} {'above' if ahead > 0 else 'below'}" if ahead else "the same as"
     value = as_value(best, decimals)
-    return f"{first['name']} won on {source}: {label} {value}, {margin} {second['name']}, the second{told}."
+    return f"{first['name']} won on {source}: {label} {value}, {margin} {second['name']}, the second{over}."
 
 
 def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
@@ -309,10 +309,10 @@ def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, A
     ``model`` its ``rows``. What was there in the first batch has not appeared. Both are those of the first runs.
     """
     first_runs = {name: next(iter(of_model.values())) for name, of_model in runs.items() if of_model}
-    known = [run.labels["first"] for run in first_runs.values() if run.labels and "first" in run.labels]
+    first_rows = [run.labels["first"] for run in first_runs.values() if run.labels and "first" in run.labels]
     start = min((batch["start"] for run in first_runs.values() for batch in run.tested.values()), default=0)
     by_point: dict[int, list[tuple[int, int]]] = {}
-    for label, row in enumerate(known[0] if known else ()):
+    for label, row in enumerate(first_rows[0] if first_rows else ()):
         if row is not None and row >= start:
             by_point.setdefault(int(np.searchsorted(rows, row, side="right")), []).append((row, label))
     appeared = []
