@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 
 import pytest
 
@@ -117,9 +117,7 @@ def test_resuming_keeps_what_is_done(tmp_path):
     with (tmp_path / "records.jsonl").open("ab") as file:
         file.write(b'{"kind": "batch", "mod')
     again = {**MANIFEST, "created": "2021", "machine": {}}
-    with ExitStack() as stack:
-        with pytest.warns(UserWarning, match="cut off"):
-            opened = stack.enter_context(open_folder(tmp_path, again, resume=True))
+    with open_folder(tmp_path, again, resume=True) as opened:
         assert opened.done == {("a", 0)}
         assert read_run(tmp_path) == (MANIFEST, done)
 

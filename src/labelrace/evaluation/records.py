@@ -64,7 +64,11 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     DataFormatError
         If the manifest or another line than the last is damaged, or if a newer version wrote them.
     """
-    return _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
+    manifest, (records, is_torn) = _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
+    if is_torn:
+        path = Path(folder, _RECORDS)
+        warnings.warn(f"{path}: the last line was cut off while it was written, and is left out", stacklevel=2)
+    return manifest, records
 
 
 @contextmanager
@@ -92,7 +96,7 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
 
 def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
     try:
-        old, records = read_run(folder)
+        old = _read_manifest(folder / _MANIFEST)
     except FileNotFoundError as error:
         raise FileExistsError(f"cannot resume: {error}, but other files are") from error
     # Written and read again, so that a tuple equals a list.
@@ -100,6 +104,8 @@ def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, i
         raise ValueError(
             f"cannot resume the run in {folder}, as it was started with other settings: {'; '.join(differences)}"
         )
+    # A last line that was cut off needs no warning: it is of a pair that is run again.
+    records, _ = _read_records(folder / _RECORDS)
     done = frozenset(_pair(record) for record in records if record["kind"] == "done")
     complete = [record for record in records if _pair(record) in done]
     if len(complete) < len(records):
@@ -197,13 +203,12 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _read_records(path: Path) -> list[Record]:
+def _read_records(path: Path) -> tuple[list[Record], bool]:
+    """Return the records, and whether a last line that was cut off is left out."""
     if not path.is_file():
-        return []
+        return [], False
     *lines, torn = path.read_bytes().split(b"\n")
-    if torn:
-        warnings.warn(f"{path}: the last line was cut off while it was written, and is left out", stacklevel=3)
-    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)], bool(torn)
 
 
 def _parse(line: bytes, where: str) -> Record:
