@@ -57,6 +57,7 @@ def test_figures(tmp_path, make):
     assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())
     assert "race $x$" in paths["curves.svg"].read_text(encoding="utf-8")
+    assert "enron: measures over the stream, windowed" in paths["curves.svg"].read_text(encoding="utf-8")
 
 
 def test_figures_of_little(make, tmp_path):

@@ -318,6 +318,12 @@ class Chart(NamedTuple):
     content: Panels | Diagram
     hint: str = ""
 
+    @property
+    def title(self) -> str:
+        """The caption in a file, which has one view only: with that view's name."""
+        view = self.content.view if isinstance(self.content, Panels) else ""
+        return f"{self.caption}, {view.lower()}" if view else self.caption
+
 
 def shorten(name: str) -> str:
     """Return a name that leaves room for what it names."""

@@ -109,7 +109,7 @@ def write_document(
     if "csv" in formats:
         contents |= {f"{name}.csv": as_csv(records).encode() for name, records in document.records.items() if records}
     for form in (form for form in formats if form in _FIGURES):
-        contents |= {f"{chart.name}.{form}": as_file(draw(chart), form, chart.caption) for chart in document.charts()}
+        contents |= {f"{chart.name}.{form}": as_file(draw(chart), form, chart.title) for chart in document.charts()}
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
