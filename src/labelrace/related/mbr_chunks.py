@@ -31,8 +31,10 @@ from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related import mbr
-from labelrace.related.neighbours import neighbours
-from labelrace.related.neighbours.neighbours import Rows, Scale
+from labelrace.related import stored_rows
+from labelrace.related.neighbours import points, search
+from labelrace.related.neighbours.points import Scale
+from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees import tree
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -44,8 +46,8 @@ class State(NamedTuple):
     stacks: Annotated[mbr.State, "stacked K"]
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the newest batch.
-    X: Annotated[Rows, "_n=w", "_m=m"]
-    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
+    X: Annotated[StoredRows, "_n=w", "_m=m"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
 
 
 class Derived(NamedTuple):
@@ -81,11 +83,11 @@ class Chunks(Algorithm[State]):
         """Make the state of no stack."""
         # An empty stack, which the first batch takes the place of.
         none = self._joined([self.stack.init(schema, rng)], 1)
-        no_labels = neighbours.stored(scipy.sparse.csr_array((0, schema.n_labels)))
+        no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
         return State(
             none,
-            neighbours.empty_scale(schema.n_values),
-            neighbours.stored(np.zeros((0, schema.n_features))),
+            points.unit_scale(schema.n_values),
+            stored_rows.store(np.zeros((0, schema.n_features))),
             no_labels,
         )
 
@@ -97,10 +99,10 @@ class Chunks(Algorithm[State]):
         scale = state.scale
         if not stacks and self.dynamic:
             # A binary feature counts as any number does: not at all, if the first batch has one value of it.
-            scale = neighbours.first_scale(np.where(n_values > 2, n_values, 0), X)
+            scale = points.range_scale(np.where(n_values > 2, n_values, 0), X)
         stacks.append(self.stack.update(self.stack.init(schema, np.random.default_rng(0)), X, Y))
-        labels = neighbours.stored(scipy.sparse.csr_array(Y))
-        return State(self._joined(stacks, self.size), scale, neighbours.stored(X), labels)
+        labels = stored_rows.store(scipy.sparse.csr_array(Y))
+        return State(self._joined(stacks, self.size), scale, stored_rows.store(X), labels)
 
     def _joined(self, stacks: list[mbr.State], size: int) -> mbr.State:
         """Put the newest stacks together, with room in each for all nominal values that any has."""
@@ -115,11 +117,11 @@ class Chunks(Algorithm[State]):
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
         n_values, n_labels = state.stacks.learners.n_values, state.stacks.predicted.shape[1]
-        X, Y = neighbours.as_matrix(state.X, len(n_values)), columns.dense(neighbours.as_matrix(state.Y, n_labels))
+        X, Y = stored_rows.as_matrix(state.X, len(n_values)), columns.dense(stored_rows.as_matrix(state.Y, n_labels))
         stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
-        points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
-        return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, points)
+        P = points.to_points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
+        return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, P)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Add up the weighted votes, 1 for a label and -1 against it."""
@@ -137,9 +139,9 @@ class Chunks(Algorithm[State]):
     def _nearest(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Make the matrix that adds up over the nearest rows of the newest batch."""
         P = derived.points
-        points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
-        found = neighbours.nearest(P, points, self.k)
-        return neighbours.selection(found, P.shape[0])
+        Q = points.to_points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
+        indices = search.nearest(P, Q, self.k)
+        return search.selection(indices, P.shape[0])
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that do not lose the vote."""
@@ -161,7 +163,7 @@ class Chunks(Algorithm[State]):
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far to every stack; in distances they do not count."""
         grown = [self.stack.grow_features(stack, n_values) for stack in tree.separate(state.stacks)]
-        scale = neighbours.grown_scale(state.scale, n_values, 0.0)
+        scale = points.grow_scale(state.scale, n_values, 0.0)
         return state._replace(stacks=self._joined(grown, self.size), scale=scale)
 
 

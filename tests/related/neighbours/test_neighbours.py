@@ -10,9 +10,8 @@ import scipy.sparse
 
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
 from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.related.neighbours import neighbours
+from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.mwc import NOWHERE
-from labelrace.related.neighbours.neighbour_lists import NeighbourLists
 from labelrace.related.relevance import BinaryRelevanceClassifier
 
 
@@ -49,7 +48,7 @@ def test_nearest_rows(sparse, whole, newest_first):
     # Equal rows, at which products may round differently.
     P[20:] = P[:20]
     form = scipy.sparse.csr_array if sparse else np.asarray
-    found = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
+    found = search.nearest(form(P), form(Q), 7, newest_first=newest_first)
     for i, x in enumerate(Q):
         exact = ((P - x) ** 2).sum(axis=1)
         sign = -1 if newest_first else 1
@@ -60,7 +59,7 @@ def test_nearest_rows(sparse, whole, newest_first):
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e60])
 @pytest.mark.parametrize("odd", ["nothing", "far", "outlier", "whole"])
 @pytest.mark.parametrize("among_themselves", [False, True])
-def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themselves):
+def test_nearest_rows_at_nearly_equal_distances(scale, odd, among_themselves):
     """Distances from the rows' own copies differ in the eighth digit; far from the origin few digits are left."""
     rng = np.random.default_rng(2)
     directions = rng.normal(size=(400, 5))
@@ -76,7 +75,7 @@ def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themse
     P, Q = scale * P, scale * Q
     if among_themselves:
         P = Q = P[:60]
-    found = neighbours.nearest(P, Q, 7, itself=np.arange(60) if among_themselves else None)
+    found = search.nearest(P, Q, 7, exclude=np.arange(60) if among_themselves else None)
     for i, x in enumerate(Q):
         near = [j for j in order_by_distance(P, x) if j != i or not among_themselves]
         assert found[i].tolist() == sorted(near[:7])
@@ -84,9 +83,9 @@ def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themse
 
 def test_nearest_rows_without_itself_and_fewer_than_wanted():
     P = np.array([[0.0], [1.0], [5.0]])
-    assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
-    assert neighbours.nearest(P, P, 1, itself=np.arange(3)).tolist() == [[1], [0], [1]]
-    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1)).shape == (1, 0)
+    assert search.nearest(P, P, 9, exclude=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert search.nearest(P, P, 1, exclude=np.arange(3)).tolist() == [[1], [0], [1]]
+    assert search.nearest(P[:1], P[:1], 9, exclude=np.arange(1)).shape == (1, 0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -94,8 +93,8 @@ def test_nominal_values_differ_by_one(sparse):
     X = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.5], [0.0, 3.0, 0.25]])
     n_values = np.array([2, 4, 0])
     form = scipy.sparse.csr_array if sparse else np.asarray
-    points = neighbours.points(neighbours.first_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
-    squares = neighbours.squared_distances(points, points)
+    P = points.to_points(points.range_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
+    squares = search.squared_distances(P, P)
     np.testing.assert_allclose(squares, [[0, 2, 2], [2, 0, 3], [2, 3, 0]], atol=1e-12)
 
 
@@ -145,28 +144,6 @@ def test_mlknn_of_odd_rows(odd_rows, form, n_first):
             expected = [naive_mlknn(points[seen], Y[seen], x, 4) for x in points[start:stop_at]]
             np.testing.assert_allclose(model.predict_proba(form(X[start:stop_at])), expected, rtol=1e-12)
         model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
-
-
-@pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("form", ["dense", "sparse", "whole", "equal"])
-def test_lists_of_neighbours_are_those_of_the_window(form, newest_first):
-    """Batches of all sizes enter and leave; whole numbers tie at every distance, of equal rows there are many."""
-    rng = np.random.default_rng(7)
-    P = rng.normal(size=(400, 3)) if form != "whole" else rng.integers(0, 3, size=(400, 3)).astype(float)
-    if form == "equal":
-        P = P[rng.integers(0, 12, size=400)]
-    keeper, size, stop = NeighbourLists(4, newest_first, 60), 60, 60
-    of = scipy.sparse.csr_array if form == "sparse" else np.asarray
-    lists = keeper.update(keeper.empty(), of(P[:60]), 60)
-    for step in [1, 1, 30, 7, 59, 12, 0, *[10] * 10, 2]:
-        stop += step
-        window = of(P[stop - size : stop])
-        lists = keeper.update(lists, window, step, step)
-        found = np.sort(keeper.nearest(lists, window), axis=1)
-        expected = neighbours.nearest(window, window, 4, newest_first=newest_first, itself=np.arange(size))
-        np.testing.assert_array_equal(found, np.sort(expected, axis=1))
-        near = lists.near
-        assert ((near >= 0) == np.isfinite(lists.distance)).all()
 
 
 def test_mlknn_is_that_of_its_window_whatever_came_before():

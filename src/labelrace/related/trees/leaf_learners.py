@@ -18,8 +18,8 @@ from scipy.special import expit
 
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes, NaiveBayesState
-from labelrace.related.neighbours import neighbours
-from labelrace.related.neighbours.neighbours import Rows
+from labelrace.related import stored_rows
+from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees import tree
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
@@ -81,7 +81,7 @@ class LeafLearner(ABC):
 class Majority(NamedTuple):
     """Label sets, and how often each leaf saw them."""
 
-    sets: Annotated[Rows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
+    sets: Annotated[StoredRows, "_n=S", "_m=l", "_top=1"]  # the distinct label sets, in the order in which they came
     n_labels: Annotated[float, "=l"]  # number of labels
     seen: Annotated[FloatArray, "L S", ">=0"]  # rows of each leaf with each label set
     leader: Annotated[IntArray, "L", "-1<S"]  # the most frequent set of each leaf, -1 if it has none
@@ -120,13 +120,13 @@ class MajorityLeaves(SetLeaves):
 
     def init(self, n_values: IntArray, n_labels: int, n_leaves: int) -> Majority:
         """Make leaves that have seen nothing."""
-        none = neighbours.stored(scipy.sparse.csr_array((0, n_labels)))
+        none = stored_rows.store(scipy.sparse.csr_array((0, n_labels)))
         leader = np.full(n_leaves, -1)
         return Majority(none, float(n_labels), np.zeros((n_leaves, 0)), leader, np.zeros(n_leaves))
 
     def unpacked(self, state: Majority, n_values: IntArray, Y: AnyMatrix) -> tuple[LabelSets, list[Any]]:
         """Find the label sets of a batch, new ones behind those that are known."""
-        known = neighbours.as_matrix(state.sets, Y.shape[1])
+        known = stored_rows.as_matrix(state.sets, Y.shape[1])
         both = scipy.sparse.vstack([known, Y], format="csr")
         both.sort_indices()
         places: dict[bytes, int] = {}
@@ -147,7 +147,7 @@ class MajorityLeaves(SetLeaves):
         """Stack the leaves."""
         seen, leader, began = zip(*parts, strict=True)
         return Majority(
-            neighbours.stored(shared.sets),
+            stored_rows.store(shared.sets),
             float(shared.sets.shape[1]),
             np.stack(seen),
             np.array(leader, dtype=np.intp),
@@ -170,7 +170,7 @@ class MajorityLeaves(SetLeaves):
 
     def derive(self, state: Majority, leaves: list[Any]) -> FloatArray:
         """Compute each leaf's scores: a label's share of rows, less one where the leading set does not have it."""
-        sets = columns.dense(neighbours.as_matrix(state.sets, int(state.n_labels)))
+        sets = columns.dense(stored_rows.as_matrix(state.sets, int(state.n_labels)))
         share = (state.seen @ sets + 1.0) / (state.seen.sum(axis=1)[:, None] + 2.0)
         has = np.vstack([sets, np.zeros((1, sets.shape[1]))])[state.leader]
         return share + has - 1.0

@@ -26,8 +26,8 @@ import scipy.sparse
 from labelrace.base.linalg import stacked
 from labelrace.base.schema import Schema
 from labelrace.learners import design as columns
-from labelrace.related.neighbours import neighbours
-from labelrace.related.neighbours.neighbours import Rows
+from labelrace.related import stored_rows
+from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees import label_statistics
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.related.trees.leaf_learners import LabelSets, LeafLearner, Majority, MajorityLeaves, SetLeaves
@@ -51,7 +51,7 @@ class PrunedSets(NamedTuple):
 
     majority: Majority  # the distinct label sets, and how often each leaf saw them
     # The rows that leaves keep until they have classes, one leaf's after the other's.
-    X: Annotated[Rows, "_n=b", "_m=m"]
+    X: Annotated[StoredRows, "_n=b", "_m=m"]
     sets: Annotated[IntArray, "b", "<S"]  # the label set of each row that is kept
     starts: Annotated[IntArray, "L+1", "starts b"]  # where each leaf's rows start
     # The label sets that are classes of each leaf, -1 where there are fewer.
@@ -95,7 +95,7 @@ class PrunedSetLeaves(SetLeaves):
         part = self._empty(None, n_values)
         return PrunedSets(
             self.counter.init(n_values, n_labels, n_leaves),
-            neighbours.stored(part.X),
+            stored_rows.store(part.X),
             part.sets,
             np.zeros(n_leaves + 1, dtype=np.intp),
             np.tile(part.classes, (n_leaves, 1)),
@@ -112,7 +112,7 @@ class PrunedSetLeaves(SetLeaves):
     def unpacked(self, state: PrunedSets, n_values: IntArray, Y: AnyMatrix) -> tuple[LabelSets, list[_Part]]:
         """Find the label sets of a batch, and take the leaves apart."""
         shared, counted = self.counter.unpacked(state.majority, n_values, Y)
-        kept, bounds = neighbours.as_matrix(state.X, len(n_values)), state.starts.tolist()
+        kept, bounds = stored_rows.as_matrix(state.X, len(n_values)), state.starts.tolist()
         parts = [
             _Part(each, kept[start:stop], state.sets[start:stop], classes, made)
             for each, start, stop, classes, made in zip(
@@ -125,7 +125,7 @@ class PrunedSetLeaves(SetLeaves):
         """Put the leaves together."""
         return PrunedSets(
             self.counter.packed(shared, [part.majority for part in parts]),
-            neighbours.stored(stacked([part.X for part in parts])),
+            stored_rows.store(stacked([part.X for part in parts])),
             np.concatenate([part.sets for part in parts]),
             np.cumsum([0, *(len(part.sets) for part in parts)]),
             np.stack([part.classes for part in parts]),
@@ -173,7 +173,7 @@ class PrunedSetLeaves(SetLeaves):
     def derive(self, state: PrunedSets, leaves: list[Any]) -> _Derived:
         """Compute shares of labels, and derive the trees of leaves that have classes."""
         majority = state.majority
-        sets = columns.dense(neighbours.as_matrix(majority.sets, int(majority.n_labels)))
+        sets = columns.dense(stored_rows.as_matrix(majority.sets, int(majority.n_labels)))
         trees = [
             self.trees.derive(self._state(made)) if (classes >= 0).any() else None
             for made, classes in zip(state.trees, state.classes, strict=True)
