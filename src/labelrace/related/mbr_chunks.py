@@ -30,8 +30,7 @@ from labelrace.base.schema import Schema
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.related import mbr
-from labelrace.related import stored_rows
+from labelrace.related import mbr, stored_rows
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.points import Scale
 from labelrace.related.stored_rows import StoredRows

@@ -10,9 +10,9 @@ row of the window with its neighbours in the window, without itself. *Prequentia
 neighbours in the window as it was before the row's batch; the first batch, which has none, with its own. They are sums
 over all rows.
 
-Distances are computed once for all labels. A batch of n rows costs ``n W m`` to predict; prequential tables cost as much
-to learn, and tables of the window ``W² m`` when a model first predicts after a batch. State: W rows and their labels,
-and ``2 (k + 1) l`` for prequential tables.
+Distances are computed once for all labels. A batch of n rows costs ``n W m`` to predict; prequential tables cost as
+much to learn, and tables of the window ``W² m`` when a model first predicts after a batch. State: W rows and their
+labels, and ``2 (k + 1) l`` for prequential tables.
 
 References
 ----------

@@ -2,8 +2,8 @@
 
 Squared distances are ``|a|² + |b|² - 2 a·b``, one product a block, sparse for sparse rows: n rows against w cost
 ``n w m``. Rounding must not decide a tie, so these distances only choose candidates, a few more than are wanted; they
-are measured again by differences, ``k m`` for each of the n rows, which gives equal rows equal distances. Of rows at the
-same distance the newest, or the oldest, is nearer. Small whole numbers, such as binary features, have no rounding.
+are measured again by differences, ``k m`` for each of the n rows, which gives equal rows equal distances. Of rows at
+the same distance the newest, or the oldest, is nearer. Small whole numbers, such as binary features, have no rounding.
 """
 
 from __future__ import annotations
