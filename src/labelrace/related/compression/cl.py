@@ -37,8 +37,8 @@ from labelrace.base.schema import Schema
 from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
-from labelrace.related.compression import compression, label_sets
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, View
+from labelrace.related.compression import base, label_sets
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.related.compression.label_sets import LabelSets
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
@@ -49,7 +49,7 @@ _MARGIN = 1e-12
 
 
 class State(NamedTuple):
-    """As `labelrace.related.compression.compression.State`, with bits in the place of labels, and the label sets."""
+    """As `labelrace.related.compression.base.State`, with bits in the place of labels, and the label sets."""
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
@@ -96,7 +96,7 @@ class CompressedLabeling(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; an encoder that is given must fit the labels."""
-        compression.check_given("encoder", self.encoder, schema.n_labels)
+        base.check_given("encoder", self.encoder, schema.n_labels)
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
         bits = self.keeper.init(columns.width(schema.n_values), k)
         return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
@@ -163,7 +163,7 @@ class CompressedLabeling(Compression):
         merged: Any = super().merge(one, other)
         return merged._replace(sets=label_sets.merge(one.sets, other.sets, _CAPACITY))
 
-    def why_unmergeable(self, one: compression.State, other: compression.State) -> str | None:
+    def why_unmergeable(self, one: base.State, other: base.State) -> str | None:
         """Return why two states cannot be merged exactly; also where they know too many label sets."""
         known = len(one.sets.keys) + len(other.sets.keys)  # type: ignore[attr-defined]
         if known > _CAPACITY:
@@ -176,7 +176,7 @@ class CompressedLabeling(Compression):
 
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put features in another order; labels must stay, as their random bits belong to their places."""
-        compression.refuse_other_order(labels, "bits")
+        base.refuse_other_order(labels, "bits")
         design = columns.order_of(state.n_values, features).design
         sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
         return state._replace(n_values=state.n_values[features], sums=sums)
@@ -307,4 +307,4 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        return CompressedLabeling(k, how[0], compression.given_encoder(self.encoder), how[1])
+        return CompressedLabeling(k, how[0], base.given_encoder(self.encoder), how[1])

@@ -37,8 +37,8 @@ from sklearn.linear_model import lars_path
 from labelrace.base import draws, parameters
 from labelrace.base.schema import Schema
 from labelrace.learners.regression import Linear
-from labelrace.related.compression import compression
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, State, View
+from labelrace.related.compression import base
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, State, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 _ENCODERS = ("gaussian", "signs", "hadamard")
@@ -179,7 +179,7 @@ class CompressedSensing(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; an encoder that is given must fit the labels."""
-        compression.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
+        base.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
         return super().init(schema, rng)
 
     def count(self, n_labels: int) -> int:
@@ -277,4 +277,4 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        return CompressedSensing(self.n_components, compression.given_encoder(self.encoder), *how)
+        return CompressedSensing(self.n_components, base.given_encoder(self.encoder), *how)

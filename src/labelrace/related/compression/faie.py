@@ -28,7 +28,7 @@ import numpy as np
 
 from labelrace.base import parameters
 from labelrace.base.linalg import top_eigenpairs
-from labelrace.related.compression.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ from labelrace.base.linalg import right_singular
 from labelrace.base.schema import Schema
 from labelrace.learners import sums
 from labelrace.learners.regression import penalised
-from labelrace.related.compression import compression
-from labelrace.related.compression.compression import Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression import base
+from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Penalty of the decoder: codes have about unit length.
@@ -49,7 +49,7 @@ Rows = tuple[tuple[float, ...], ...]
 
 
 class State(NamedTuple):
-    """The sums of `compression.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
+    """The sums of `base.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
@@ -80,7 +80,7 @@ class KCCA(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; random features that are given must fit the labels."""
-        compression.check_given("frequencies", self.given and self.given[0], schema.n_labels)
+        base.check_given("frequencies", self.given and self.given[0], schema.n_labels)
         return State(*super().init(schema, rng), self.width or 0.0)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
@@ -128,7 +128,7 @@ class KCCA(Compression):
         linear = view.reading.fit(products @ directions, total @ directions)
         return Code(linear, decoder, view.mean[self.n_extra :])
 
-    def why_unmergeable(self, one: compression.State, other: compression.State) -> str | None:
+    def why_unmergeable(self, one: base.State, other: base.State) -> str | None:
         """Return why two states cannot be merged exactly; also where their random features differ in width."""
         if self.n_random_features and one.width != other.width:  # type: ignore[attr-defined]
             return "the width of their random features comes from each one's first batch; give width="
@@ -137,7 +137,7 @@ class KCCA(Compression):
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put labels and features in another order; with random features, labels must stay where they are."""
         if self.n_random_features:
-            compression.refuse_other_order(labels, "features")
+            base.refuse_other_order(labels, "features")
         return super().reordered(state, labels, features)
 
     def why_no_new_labels(self) -> str | None:

@@ -36,7 +36,7 @@ from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
 from labelrace.race import decoder
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, View
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 _PENALTY = 1e-6  # of the decoder, relative to the codes
@@ -52,7 +52,7 @@ class Layer(NamedTuple):
 
 
 class State(NamedTuple):
-    """As `labelrace.related.compression.compression.State`, with codes in the place of labels, the net and the decoder.
+    """As `labelrace.related.compression.base.State`, with codes in the place of labels, the net and the decoder.
 
     ``layers`` lead from labels to codes, ``back`` from codes to labels; ``occurs`` tells which labels the net knows.
     """

@@ -31,7 +31,7 @@ import numpy as np
 
 from labelrace.base import parameters
 from labelrace.base.linalg import generalised_inverse, top_eigenpairs
-from labelrace.related.compression.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import FloatArray, IntArray
 
 _MOST_STEPS = 20_000

@@ -9,7 +9,7 @@ so that weights of frequent features settle while those of rare ones still move.
 (logistic regression) or none (least squares on 0 and 1). It is what Vowpal Wabbit does by default, but for its
 normalised and importance-aware updates, and what many people would write.
 
-Cost: see `labelrace.related.linear.linear`.
+Cost: see `labelrace.related.linear.base`.
 
 References
 ----------
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelrace.base import parameters
-from labelrace.related.linear.linear import LinearAlgorithm, LinearClassifier
+from labelrace.related.linear.base import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
 _LOSSES = ("logistic", "squared")

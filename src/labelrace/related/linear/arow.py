@@ -8,7 +8,7 @@ Each label's weights are believed to be normal, with a mean ``w`` and variances 
 Rare features, of which little is known, are learned fast, and frequent ones change little. The variances are kept as
 what the precision ``1/σ`` is above 1.
 
-Cost: see `labelrace.related.linear.linear`.
+Cost: see `labelrace.related.linear.base`.
 
 References
 ----------
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelrace.base import parameters
-from labelrace.related.linear.linear import LinearAlgorithm, LinearClassifier
+from labelrace.related.linear.base import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
 
