@@ -168,7 +168,7 @@ class Chains(BankAlgorithm[State]):
         return state._replace(learners=self.bank.emptied(state.learners), together=np.zeros_like(state.together))
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Give labels and features other places; chains go on to predict labels in the same order."""
+        """Put labels and features in another order; chains still predict labels in the same order."""
         learners = self.bank.reordered(state.learners, labels, features)
         return State(learners, state.together[np.ix_(labels, labels)], np.argsort(labels)[state.orders], state.n_first)
 

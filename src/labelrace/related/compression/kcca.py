@@ -45,7 +45,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 # Penalty of the decoder: codes have about unit length.
 _DECODER_PENALTY = 1e-6
 
-Rows = tuple[tuple[float, ...], ...]
+Matrix = tuple[tuple[float, ...], ...]
 
 
 class State(NamedTuple):
@@ -68,7 +68,7 @@ class KCCA(Compression):
     label_penalty: float  # ``κ``
     settings: Settings  # penalty, scaling and forgetting
     seed: int = 0  # what the random features are drawn from
-    given: tuple[Rows, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
+    given: tuple[Matrix, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
 
     state_type = State
     needs_exact_yy = True
@@ -195,13 +195,13 @@ class KCCAClassifier(CompressionClassifier):
         width = None if self.width == "auto" else float(self.width)
         count, given = int(self.n_random_features), None
         if self.frequencies is not None or self.phases is not None:
-            given = _checked(self.frequencies, self.phases, count)
+            given = _check_features(self.frequencies, self.phases, count)
         # Where nothing is drawn the seed does not matter, and models with different ones can be merged.
         seed = seed if count and given is None else 0
         return KCCA(self.n_components, count, width, float(self.label_penalty), self._settings(), seed, given)
 
 
-def _checked(frequencies: Any, phases: Any, count: int) -> tuple[Rows, tuple[float, ...]]:
+def _check_features(frequencies: Any, phases: Any, count: int) -> tuple[Matrix, tuple[float, ...]]:
     """Check random features that are given."""
     rows, shifts = parameters.numbers("frequencies", frequencies, 2), parameters.numbers("phases", phases, 1)
     if rows.shape[1] != count or shifts.shape != (count,):

@@ -41,7 +41,7 @@ class AdaGrad(LinearAlgorithm):
     rate: float
 
     def step(
-        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, gained: Array
+        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, extra_precision: Array
     ) -> tuple[Array, Array]:
         """Go down the gradient."""
         error = self.likely(score) - y
@@ -49,7 +49,7 @@ class AdaGrad(LinearAlgorithm):
         error = np.where(np.isnan(y), 0.0, error)
         gradient = x[:, None] * error
         squares = gradient * gradient
-        return gradient * (-self.rate / (np.sqrt(gained + squares) + _ROUNDING)), squares
+        return gradient * (-self.rate / (np.sqrt(extra_precision + squares) + _ROUNDING)), squares
 
     def likely(self, scores: FloatArray) -> FloatArray:
         """Apply the link."""

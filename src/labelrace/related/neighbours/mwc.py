@@ -96,12 +96,12 @@ class MWC(Algorithm[State]):
         held: BoolArray = np.asarray(self._members(columns.dense(labels) > 0).any(axis=1))
         # A label that comes later was absent from the newest rows, so these are always held.
         held[-self.n_absent :] = True
-        kept = np.flatnonzero(held)
+        indices = np.flatnonzero(held)
         return State(
             n_values,
             state.scale,
-            stored_rows.store(rows[kept]),
-            stored_rows.store(labels[kept]),
+            stored_rows.store(rows[indices]),
+            stored_rows.store(labels[indices]),
             thresholds,
             state.batches + 1.0,
         )
@@ -130,20 +130,20 @@ class MWC(Algorithm[State]):
     def _shares(self, derived: Derived, order: IntArray) -> FloatArray:
         """Go through the rows from the nearest on, until every label has its neighbours."""
         wanted = np.minimum(self.k, derived.members.sum(axis=0))
-        found = np.zeros((len(order), len(wanted)), dtype=np.int32)
-        present = np.zeros_like(found)
+        n_neighbours = np.zeros((len(order), len(wanted)), dtype=np.int32)
+        present = np.zeros_like(n_neighbours)
         active = np.arange(len(order))
         for step in range(order.shape[1]):
             row = order[active, step]
             new = derived.members[row]
-            new &= found[active] < self.k
-            found[active] += new
+            new &= n_neighbours[active] < self.k
+            n_neighbours[active] += new
             present[active] += new & derived.labels[row]
             if step % _STEPS == _STEPS - 1:
-                active = active[(found[active] < wanted).any(axis=1)]
+                active = active[(n_neighbours[active] < wanted).any(axis=1)]
                 if not len(active):
                     break
-        shares: FloatArray = present / np.maximum(found, 1)
+        shares: FloatArray = present / np.maximum(n_neighbours, 1)
         return shares
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:

@@ -10,7 +10,7 @@ whichever has had the smaller absolute error in recent rows; children go on from
 perceptron divides its weights by their sum after every step, so that it can never say much; this one does not.)
 
 What differs from MOA's program: a label that is constant in a leaf has merit 0 (there it is 0/0, which ranks as best),
-and what a child inherits from the split is kept apart, for predicting (there it enters the right branch twice).
+and what a child inherits from the split is kept separately, for predicting (there it enters the right branch twice).
 `ISOUPTreeClassifier.moa` has both as MOA does.
 
 A row costs ``m · (51 + |y|)``, an attempt ``51 · m · l``, predicting the depth of the tree. The state is ``leaves · m ·
@@ -281,7 +281,7 @@ class ISOUPTreeClassifier(OnlineClassifier):
         Bound from which on features count as equally good, and the best is taken.
     constant_labels : {"no_merit", "moa"}, default="no_merit"
         What a label counts that is constant in a leaf: nothing, or as in MOA's program, where what children inherit is
-        not kept apart, either.
+        not kept separately, either.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; they are compared as numbers.
 

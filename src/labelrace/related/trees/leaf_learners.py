@@ -24,8 +24,8 @@ from labelrace.related.stored_rows import StoredRows
 from labelrace.related.trees.label_statistics import Leaf
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-# Log odds beyond which probabilities are no longer told apart.
-_SURE = 30.0
+# Log odds are clipped to this: probabilities beyond it hardly differ.
+_MAX_LOG_ODDS = 30.0
 
 
 class LeafLearner(ABC):
@@ -207,7 +207,7 @@ class NaiveBayesLeaves(LeafLearner):
         return stack([BayesState(self.bank.init(n_values, n_labels), np.zeros((2, n_labels)))] * n_leaves)
 
     def unpack(self, state: BayesState, n_values: IntArray, Y: AnyMatrix) -> tuple[BayesState, list[Any]]:
-        """Take the leaves apart, with room for new nominal values."""
+        """Unpack each leaf, with room for new nominal values."""
         parts = unstack(state)
         empty = BayesState(self.bank.init(n_values, Y.shape[1]), np.zeros((2, Y.shape[1])))
         if (n_values > state.learners.n_values).any():
@@ -246,7 +246,7 @@ class NaiveBayesLeaves(LeafLearner):
         use, prior = derived.use_bayes[leaf], derived.prior[leaf]
         if not use.any():
             return np.tile(prior, (X.shape[0], 1))
-        odds = np.clip(self.bank.predict(derived.learners[leaf], X), -_SURE, _SURE)
+        odds = np.clip(self.bank.predict(derived.learners[leaf], X), -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
         scores: FloatArray = np.where(use, odds, prior)
         return scores
 

@@ -110,11 +110,11 @@ class PrunedSetLeaves(SetLeaves):
         )
 
     def unpack(self, state: PrunedSetsState, n_values: IntArray, Y: AnyMatrix) -> tuple[BatchLabelSets, list[_Part]]:
-        """Find the label sets of a batch, and take the leaves apart."""
+        """Find the label sets of a batch, and unpack each leaf."""
         shared, counted = self.counter.unpack(state.majority, n_values, Y)
-        kept, bounds = stored_rows.as_matrix(state.X, len(n_values)), state.starts.tolist()
+        rows, bounds = stored_rows.as_matrix(state.X, len(n_values)), state.starts.tolist()
         parts = [
-            _Part(each, kept[start:stop], state.sets[start:stop], classes, tree)
+            _Part(each, rows[start:stop], state.sets[start:stop], classes, tree)
             for each, start, stop, classes, tree in zip(
                 counted, bounds[:-1], bounds[1:], state.classes, state.trees, strict=True
             )
