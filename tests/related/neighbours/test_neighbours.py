@@ -1,4 +1,4 @@
-"""Nearest neighbours and stacks against versions written straight from the definitions."""
+"""Nearest neighbours against versions written straight from the definitions."""
 
 from __future__ import annotations
 
@@ -7,23 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
+from helpers.batches import assert_new_labels_were_absent, small_batches
 
-from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
-from labelrace.learners.naive_bayes.bank import NaiveBayes
+from labelrace import MLkNNClassifier, MWCClassifier
 from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.mwc import NOWHERE
-from labelrace.related.relevance import BinaryRelevanceClassifier
-
-
-def stream(seed=0, n=90, m=4, n_labels=5, batch=30, whole=False):
-    """Make batches; features that are few whole numbers, of a range of 4, have many ties that rounding leaves alone."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, m))
-    Y = (X @ rng.normal(size=(m, n_labels)) + 0.5 * rng.normal(size=(n, n_labels)) > 0.5).astype(float)
-    if whole:
-        X = np.clip((1.5 * X).round() + 2.0, 0.0, 4.0)
-        X[0], X[1] = 0.0, 4.0
-    return [(X[start : start + batch], Y[start : start + batch]) for start in range(0, n, batch)]
 
 
 def order_by_distance(P, x):
@@ -119,7 +107,7 @@ def naive_mlknn(window_X, window_Y, x, k):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_mlknn_on_a_window(whole, sparse):
-    batches = stream(whole=whole)
+    batches = small_batches(whole=whole)
     form = scipy.sparse.csr_array if sparse else np.asarray
     model = MLkNNClassifier(n_neighbors=3, window=40)
     for X, Y in batches[:2]:
@@ -165,7 +153,7 @@ def test_mlknn_is_that_of_its_window_whatever_came_before():
 
 
 def test_prequential_tables_do_not_see_their_own_batch():
-    (first_X, first_Y), (X, Y), _ = stream()
+    (first_X, first_Y), (X, Y), _ = small_batches()
     model = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
     before = model._fitted.state.present.sum(axis=1) + model._fitted.state.absent.sum(axis=1)
     model.partial_fit(X, Y)
@@ -188,30 +176,15 @@ def test_prequential_tables_do_not_see_their_own_batch():
         MLkNNClassifier(n_neighbors=3, window=50),
         MLkNNClassifier(n_neighbors=3, window=50, tables="prequential"),
         MWCClassifier(n_neighbors=3, window=10),
-        MBRClassifier(),
-        MBRChunksClassifier(n_stacks=2),
-        MBRChunksClassifier(n_stacks=2, weights="static"),
     ],
     ids=repr,
 )
 def test_a_new_label_is_one_that_was_always_absent(model):
-    batches = stream(3)
-    late, early = model, type(model)(**model.get_params())
-    for number, (X, Y) in enumerate(batches):
-        Y = Y.copy()
-        if number < 2:
-            Y[:, 3:] = 0.0
-            late.partial_fit(X, Y[:, :3])
-        else:
-            late.partial_fit(X, Y)
-        early.partial_fit(X, Y)
-    rows = stream(4)[0][0]
-    np.testing.assert_allclose(late.decision_function(rows), early.decision_function(rows), rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(late.predict(rows), early.predict(rows))
+    assert_new_labels_were_absent(model)
 
 
 def test_multiple_windows_by_definition():
-    batches = stream(5, n=200, batch=40, whole=True)
+    batches = small_batches(5, n=200, batch=40, whole=True)
     model, k, n_present, n_absent = MWCClassifier(n_neighbors=5, window=6, ratio=0.5), 5, 6, 12
     seen_X, seen_Y, thresholds = np.zeros((0, 4)), np.zeros((0, 5)), np.full(5, 0.5)
     for X, Y in batches:
@@ -241,66 +214,16 @@ def test_multiple_windows_by_definition():
 
 def test_fixed_thresholds_stay():
     model = MWCClassifier(thresholds="fixed")
-    for X, Y in stream():
+    for X, Y in small_batches():
         model.partial_fit(X, Y)
     np.testing.assert_array_equal(model._fitted.state.thresholds, 0.5)
 
 
-@pytest.mark.parametrize("numeric", ["density", "binned"])
-def test_a_stack_by_definition(numeric):
-    """The second level is naive Bayes on one more binary feature for each label."""
-    batches, bank = stream(6), NaiveBayes(numeric=numeric)
-    first, model = BinaryRelevanceClassifier(learner=bank), MBRClassifier(learner=bank)
-    said, truth = [], []
-    for number, (X, Y) in enumerate(batches[:2]):
-        if number:
-            said.append(first.predict(X))
-        first.partial_fit(X, Y)
-        if not number:
-            said.append(first.predict(X))
-        truth.append(Y)
-        model.partial_fit(X, Y)
-    said, truth, rows = np.vstack(said), np.vstack(truth), batches[2][0]
-    expected = first.decision_function(rows)
-    for i, found in enumerate(first.predict(rows)):
-        for j in range(5):
-            for label, value in enumerate(found):
-                likelihood = []
-                for c in (1, 0):
-                    same = truth[:, j] == c
-                    likelihood.append(((said[same, label] == value).sum() + 1) / (same.sum() + 2))
-                expected[i, j] += np.log(likelihood[0] / likelihood[1])
-    np.testing.assert_allclose(model.decision_function(rows), expected, rtol=1e-9, atol=1e-9)
-
-
-def test_stacks_merge_by_adding():
-    (X, Y), (X2, Y2), (rows, _) = stream(7)
-    one, other = MBRClassifier().fit(X, Y), MBRClassifier().fit(X2, Y2)
-    expected = one._fitted.state.together + other._fitted.state.together
-    merged = one.merge(other)
-    np.testing.assert_array_equal(merged._fitted.state.together, expected)
-    np.testing.assert_array_equal(merged._fitted.state.learners.rows[-1], 60.0)
-    assert np.isfinite(merged.decision_function(rows)).all()
-
-
-def test_an_old_stack_is_dropped():
-    batches = stream(8, n=120)
-    model, newest = MBRChunksClassifier(n_stacks=2), MBRChunksClassifier(n_stacks=2, weights="static")
-    for X, Y in batches:
-        model.partial_fit(X, Y)
-    for X, Y in batches[2:]:
-        newest.partial_fit(X, Y)
-    assert len(model._fitted.state.stacks.predicted) == 2
-    for one, other in zip(model._fitted.state.stacks[1:], newest._fitted.state.stacks[1:], strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_nominal_values_that_come_later(data):
-    X, Y = data
-    for model in (MBRChunksClassifier(categorical_features=[0]), MLkNNClassifier(categorical_features=[0])):
-        first = X[:, 0] < 2
-        model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
-        assert np.isfinite(model.decision_function(X)).all()
+    (X, Y), model = data, MLkNNClassifier(categorical_features=[0])
+    first = X[:, 0] < 2
+    model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 @pytest.mark.parametrize(
@@ -312,19 +235,16 @@ def test_nominal_values_that_come_later(data):
         (MLkNNClassifier(ties="first"), "ties must be one of"),
         (MWCClassifier(ratio=0), "ratio must be a number above 0, got 0"),
         (MWCClassifier(thresholds=0.5), "thresholds must be one of"),
-        (MBRClassifier(learner="sgd"), "learner must be a NaiveBayes"),
-        (MBRChunksClassifier(n_stacks=0), "n_stacks must be a whole number"),
-        (MBRChunksClassifier(weights="none"), "weights must be one of"),
     ],
 )
 def test_wrong_parameters(model, message):
     with pytest.raises(ValueError, match=message):
-        model.fit(*stream()[0])
+        model.fit(*small_batches()[0])
 
 
-@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier(), MBRChunksClassifier()], ids=repr)
+@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier()], ids=repr)
 def test_models_of_the_newest_rows_cannot_be_merged(model):
-    X, Y = stream()[0]
+    X, Y = small_batches()[0]
     other = type(model)().fit(X, Y)
     with pytest.raises(ValueError, match="either's could be newer"):
         model.fit(X, Y).merge(other)
