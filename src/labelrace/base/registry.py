@@ -155,10 +155,11 @@ _MODELS = {
         loss="squared",
     ),
     "mbr": _online(
-        "related.mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
+        "related.stacking.mbr:MBRClassifier.paper",
+        "stacked binary relevance: a second naive Bayes sees the first one's labels",
     ),
     "mbr-chunks": _online(
-        "related.mbr_chunks:MBRChunksClassifier.paper",
+        "related.stacking.mbr_chunks:MBRChunksClassifier.paper",
         "stacked binary relevance as published: a stack for each batch, voting",
     ),
     "mlknn": _online(

@@ -248,8 +248,8 @@ class Shapes:
                 if len(np.unique(np.column_stack([owners, array]), axis=0)) < len(array):
                     return "has the same twice in a set"
             elif word == "tree":
-                near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.Shape._fields}
-                reason = _why_no_trees(tree.Shape(**near), self._sizes["m"], self.size(entry.path, rest))
+                near = {name: self._entries[f"{entry.path}.{name}"].array for name in tree.TreeArrays._fields}
+                reason = _why_no_trees(tree.TreeArrays(**near), self._sizes["m"], self.size(entry.path, rest))
                 if reason:
                     return reason
             elif entry.is_there:
@@ -315,7 +315,7 @@ def _are_ranks(ranks: IntArray, n_values: IntArray) -> bool:
     return bool((ranks >= 0).all())
 
 
-def _why_no_trees(shape: tree.Shape, n_features: int, n_leaves: int) -> str | None:
+def _why_no_trees(shape: tree.TreeArrays, n_features: int, n_leaves: int) -> str | None:
     """Return why nodes are not those of trees; None if every way down ends at one of the leaves."""
     kind, n_nodes = shape.kind, len(shape.kind)
     is_leaf, counts = kind == tree.LEAF, np.where(kind == tree.EACH_VALUE, shape.threshold, 2.0)
