@@ -6,19 +6,28 @@ VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
 PYTHON  := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 
-.PHONY: demo test lint smoke fuzz bench lock clean
+.PHONY: demo test quick lint smoke fuzz bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
 
+# `make test F=race/decoder` runs the tests and examples of one module or folder, `make test ALL=1` those of every model
+# over all models, as the gate does.
+files = $(if $(F),$(wildcard tests/$(F) tests/$(dir $(F))test_$(notdir $(F))*.py src/labelrace/$(F) src/labelrace/$(F).py))
 test: $(READY)
-	$(PYTHON) -m pytest -n auto
+	$(if $(F),$(if $(files),,$(error There are no tests of $(F): give a folder or a module, such as F=race/decoder)))\
+	$(PYTHON) -m pytest -n auto $(if $(ALL),--all-models) $(files)
+
+# The inner loop: under a minute.
+quick: $(READY)
+	HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q -n auto -m "not slow"
 
 lint: $(READY)
 	$(VENV)/bin/ruff format --check .ci src tests benchmarks
 	$(VENV)/bin/ruff check .ci src tests benchmarks
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) -m pytest -q -n auto tests/documents
 
 # The wheel, without the development tools, on the other supported Pythons that are found.
 smoke: $(READY)

@@ -1,7 +1,7 @@
 """Try the wheel on the other Pythons: build it, install it into empty environments, run the smoke set there.
 
-Called by ``.ci/run`` with the Python that ran the tests. Every version that pyproject.toml declares is looked for, on
-PATH and among those that pyenv and uv installed. Where there is no other, the wheel is tried on this one.
+Called by ``.ci/run`` with the Python that ran the tests, for every other supported version that is found (`pythons`).
+Where there is no other, the wheel is tried on this one.
 """
 
 from __future__ import annotations
@@ -11,46 +11,11 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
+from pythons import find_pythons, supported_versions
+
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# Whether it runs at all (a shim may not), and can make environments.
-PROBE = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
-
-
-def supported_versions() -> list[str]:
-    """Return the versions of Python that the package declares."""
-    declared = (re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line) for line in PROJECT["classifiers"])
-    return [match[1] for match in declared if match]
-
-
-def candidates(versions: list[str]) -> list[Path]:
-    """Return where a Python of one of the versions may be."""
-    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    found = [folder / name for folder in folders for name in ("python3", *(f"python{v}" for v in versions))]
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
-    for folder in (pyenv / "versions", uv):
-        found += sorted(folder.glob("*/bin/python3"), reverse=True)
-    return found
-
-
-def find_pythons(versions: list[str]) -> dict[str, Path]:
-    """Return a Python that runs for each version that has one."""
-    found: dict[str, Path] = {}
-    for path in candidates(versions):
-        if not path.is_file():
-            continue
-        try:
-            probed = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, timeout=60, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        version = probed.stdout.strip()
-        if probed.returncode == 0 and version in versions:
-            found.setdefault(version, path)
-    return found
 
 
 def build_wheel(folder: Path) -> Path:

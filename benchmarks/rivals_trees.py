@@ -27,7 +27,7 @@ from shapes import SHAPES
 
 import labelrace
 from labelrace.base.sparse import dense
-from labelrace.related.neighbours import neighbours
+from labelrace.related.neighbours import search
 from labelrace.streams.dataset import Batch
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -64,9 +64,9 @@ def products(batches: list[Batch], *, first: int, tables: bool) -> None:
     rows = scipy.sparse.vstack(parts, format="csr") if scipy.sparse.issparse(parts[0]) else np.vstack(parts)
     for start in range(max(1, first) * BATCH, rows.shape[0], BATCH):
         window = rows[max(0, start - WINDOW) : start]
-        neighbours.squared_distances(window, rows[start : start + BATCH])
+        search.squared_distances(window, rows[start : start + BATCH])
         if tables:
-            neighbours.squared_distances(window, window)
+            search.squared_distances(window, window)
 
 
 def after(name: str, batches: list[Batch], first: int) -> float:

@@ -1,10 +1,16 @@
-"""What all tests share."""
+"""What all tests share: the environment, hypothesis, which models and which tests are run.
+
+``--all-models`` runs what holds for every model over all of them, otherwise over one of each family. ``-m "not slow"``
+leaves out what starts processes, browsers and clusters or takes long: the inner loop (`make quick`).
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,9 +18,13 @@ from hypothesis import settings
 # The workers of pytest-xdist share the processors: more BLAS threads than one make each wait for the other. NumPy reads
 # this when it is first imported, and so do the commands that the tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Read by helpers/models.py, in the workers, too.
+if "--all-models" in sys.argv:
+    os.environ["LABELRACE_ALL_MODELS"] = "1"
 
 # The same examples every time, so that a failure is of the change at hand; HYPOTHESIS_PROFILE=random looks for more.
 settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=10)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
@@ -22,10 +32,38 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-
-# Below what NumPy reads from the environment, as they import it.
+# Below what NumPy and the helpers read from the environment.
 from helpers.banks import *  # noqa: E402, F403
 from helpers.models import *  # noqa: E402, F403
+
+# Folders and files whose tests start processes, browsers and clusters, or go through many cases.
+SLOW = (
+    "benchmarks",
+    "checks",
+    "cli",
+    "distributed",
+    "documents",
+    "examples",
+    "experiments",
+    "fuzz",
+    "golden",
+    "report/test_browser.py",
+    "smoke",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer ``--all-models``."""
+    parser.addoption("--all-models", action="store_true", help="run the tests of every model over all of them")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders as slow."""
+    tests = Path(__file__).parent
+    slow = [tests / name for name in SLOW]
+    for item in items:
+        if any(item.path.is_relative_to(path) for path in slow):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from labelrace.related.constant import ConstantClassifier as ConstantClassifier
     from labelrace.related.linear.adagrad import AdaGradClassifier as AdaGradClassifier
     from labelrace.related.linear.arow import AROWClassifier as AROWClassifier
-    from labelrace.related.mbr import MBRClassifier as MBRClassifier
-    from labelrace.related.mbr_chunks import MBRChunksClassifier as MBRChunksClassifier
     from labelrace.related.neighbours.mlknn import MLkNNClassifier as MLkNNClassifier
     from labelrace.related.neighbours.mwc import MWCClassifier as MWCClassifier
     from labelrace.related.rbm import RBMClassifier as RBMClassifier
     from labelrace.related.relevance import BinaryRelevanceClassifier as BinaryRelevanceClassifier
+    from labelrace.related.stacking.mbr import MBRClassifier as MBRClassifier
+    from labelrace.related.stacking.mbr_chunks import MBRChunksClassifier as MBRChunksClassifier
     from labelrace.related.trees.eaht import EaHTClassifier as EaHTClassifier
     from labelrace.related.trees.isoup import ISOUPTreeClassifier as ISOUPTreeClassifier
     from labelrace.related.trees.mlht import MLHTClassifier as MLHTClassifier

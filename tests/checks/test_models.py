@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.models import MODELS
 
 from labelrace import RACEClassifier, checks
-from labelrace.base.registry import make_model, model_names
+from labelrace.base.registry import make_model
 
 
 class Reordered(np.random.Generator):
@@ -55,7 +56,7 @@ PERMUTES = {
 
 
 def each_check():
-    for model_name in model_names():
+    for model_name in MODELS:
         permute = PERMUTES.get(model_name, checks.permute_known)
         for name, check in checks.iter_checks(make_model(model_name), permute=permute):
             yield pytest.param(check, id=f"{model_name}-{name}")

@@ -266,7 +266,7 @@ def test_files_that_cannot_be_written(refuses, files, tmp_path):
 
 def test_unknown_format_of_a_report(refuses, works, files):
     works(*RUN, files(".arff"), "-m", "negative", "--out", "out")
-    assert "'pdf'" in refuses("report", "out", "-f", "pdf")
+    assert "'docx'" in refuses("report", "out", "-f", "docx")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_a_stream_with_nothing_to_test(command, tmp_path, rows):
         assert (status, err.count("\n")) == (1, 1)
 
 
-def test_resuming_a_run_that_was_cut_off(works, files, tmp_path):
+@pytest.mark.filterwarnings("always:.*cut off")
+def test_resuming_a_run_that_was_cut_off(command, works, files, tmp_path):
     settings = ("run", files(".arff"), *MODELS, "--batch-size", 30, "--jobs", 1)
     works(*settings, "--out", "complete")
     complete = read_run("complete")[1]
@@ -81,7 +82,9 @@ def test_resuming_a_run_that_was_cut_off(works, files, tmp_path):
     for place in (1, 4, 7):
         records.write_bytes(b"".join(lines[:place]) + lines[place][:20])
         (tmp_path / "cut" / "report.html").unlink(missing_ok=True)
-        works("report", "cut", "--out", "partial")
+        status, _, err = command("report", "cut", "--out", "partial")
+        assert (status, err.count("\n")) == (0, 1)
+        assert "the last line was cut off while it was written" in err
         works(*settings, "--out", "cut", "--resume")
         assert lasting(read_run("cut")[1]) == lasting(complete)
         assert (tmp_path / "cut" / "report.html").exists()

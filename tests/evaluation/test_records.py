@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -38,7 +39,8 @@ def test_every_cut_of_the_last_line_is_read_and_repaired(folder):
     last = content.rindex(b"\n", 0, -1) + 1
     for cut in range(last, len(content)):
         path.write_bytes(content[:cut])
-        assert read_run(folder)[1] == [record(0), record(1)]
+        with pytest.warns(UserWarning, match="cut off") if cut > last else nullcontext():
+            assert read_run(folder)[1] == [record(0), record(1)]
         with appending(folder) as append:
             append(record(9))
         assert read_run(folder)[1] == [record(0), record(1), record(9)]
@@ -48,7 +50,8 @@ def test_a_run_without_records_yet(tmp_path):
     write_manifest(tmp_path, MANIFEST)
     assert read_run(tmp_path) == (MANIFEST, [])
     (tmp_path / "records.jsonl").write_bytes(b'{"kind"')
-    assert read_run(tmp_path) == (MANIFEST, [])
+    with pytest.warns(UserWarning, match="cut off"):
+        assert read_run(tmp_path) == (MANIFEST, [])
 
 
 @pytest.mark.parametrize("line", [b'{"kind": "ba', b"", b"\x00\xff", b"[1]", b'{"kind": "batch"}'])
@@ -113,7 +116,8 @@ def test_resuming_keeps_what_is_done(tmp_path):
             opened.append(one)
     with (tmp_path / "records.jsonl").open("ab") as file:
         file.write(b'{"kind": "batch", "mod')
-    with open_folder(tmp_path, {**MANIFEST, "created": "2021", "machine": {}}, resume=True) as opened:
+    again = {**MANIFEST, "created": "2021", "machine": {}}
+    with open_folder(tmp_path, again, resume=True) as opened:
         assert opened.done == {("a", 0)}
         assert read_run(tmp_path) == (MANIFEST, done)
 
@@ -154,44 +158,12 @@ def test_parts_of_others_are_never_touched(tmp_path):
     assert (tmp_path / ".thesis.part").read_text() == "precious"
 
 
-def test_every_change_by_hand_is_found_out(folder):
-    records, manifest = folder / "records.jsonl", folder / "manifest.json"
-    lines = records.read_bytes().splitlines(keepends=True)
-    changed = [
-        lines[0].replace(b'"batch":0', b'"batch":1') + lines[1] + lines[2],
-        lines[1] + lines[0] + lines[2],
-        lines[0] + lines[2],
-        lines[1] + lines[2],
-        lines[0] + lines[0] + lines[1] + lines[2],
-        lines[0] + lines[1] + lines[1].replace(b"1", b"2"),
-        b"".join(lines).replace(b":", b": "),
-    ]
-    for content in changed:
-        records.write_bytes(content)
-        with pytest.raises(DataFormatError, match="its checksum does not match"):
-            read_run(folder)
-        with pytest.raises(DataFormatError, match="its checksum does not match"), appending(folder):
-            pass
-    records.write_bytes(b"".join(lines))
-    text = manifest.read_text()
-    manifest.write_text(json.dumps(json.loads(text)))
-    assert read_run(folder)[0] == MANIFEST
-    for old, new in (('"runs": 2', '"runs": 3'), ('"toy"', '"joy"'), ('"2020"', '"2021"')):
-        manifest.write_text(text.replace(old, new))
-        with pytest.raises(DataFormatError, match="its checksum does not match"):
-            read_run(folder)
-
-
-def test_records_of_another_run_are_not_taken(folder, tmp_path_factory):
-    other = tmp_path_factory.mktemp("other")
-    write_manifest(other, {**MANIFEST, "runs": 3})
-    (other / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes())
-    with pytest.raises(DataFormatError, match="line 1"):
-        read_run(other)
-
-
 def test_manifest_is_for_people_too(folder):
     text = (folder / "manifest.json").read_text()
     assert text.count("\n") > 5
-    assert list(json.loads(text)) == [*MANIFEST, "checksum"]
-    assert json.loads(text).items() >= MANIFEST.items()
+    assert json.loads(text) == MANIFEST
+
+
+def test_records_are_lines_of_json(folder):
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [record(0), record(1), record(2)]

@@ -7,7 +7,7 @@ import pytest
 
 from labelrace import MANIACClassifier
 from labelrace.measures import evaluate
-from labelrace.related.compression.maniac import layer_sizes, outputs, trained
+from labelrace.related.compression.maniac import layer_sizes, outputs, train
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_linear_units_reach_the_optimum_and_no_more(emotions, sizes):
     Y = Y[golden["train"]]
     errors = {}
     for linear in (True, False):
-        net = trained(Y, sizes, linear, 20, 20, 0.005, np.random.default_rng(0))
+        net = train(Y, sizes, linear, 20, 20, 0.005, np.random.default_rng(0))
         errors[linear] = np.square(outputs(net, Y, linear)[-1] - Y).sum()
     best = golden["linear_optimum"][sizes[-1]]
     assert best - 1e-9 <= errors[True] < 1.02 * best

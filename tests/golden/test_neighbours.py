@@ -8,7 +8,8 @@ import pytest
 import labelrace
 from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
 from labelrace.base.sparse import dense
-from labelrace.related.neighbours.neighbours import nearest, points, squared_distances
+from labelrace.related.neighbours.points import to_points
+from labelrace.related.neighbours.search import nearest, squared_distances
 
 DATASETS = ["emotions", "CAL500", "enron"]
 # Reference scores that were rounded to save room.
@@ -89,7 +90,7 @@ def test_mlknn_to_the_last_bit(rival, name, form):
         conditional = (1 + table) / (k + 1 + table.sum(axis=1, keepdims=True))
         np.testing.assert_allclose(conditional, golden[name], rtol=1e-15)
     if form == "mlknn":
-        scaled = points(tables.scale, data.X[test], tables.n_values, sparse=False)
+        scaled = to_points(tables.scale, data.X[test], tables.n_values, sparse=False)
         found = nearest(tables.points, scaled, k)
         np.testing.assert_array_equal(found, np.sort(golden["neighbours_numpy"], axis=1))
         squares = np.take_along_axis(squared_distances(tables.points, scaled), found, axis=1)
@@ -104,7 +105,7 @@ def test_mlknn_counts_with_ties(rival):
     fitted = model.fit(data.X[train], data.Y[train])._fitted
     counts = fitted.algorithm._counts_of(fitted.derived, data.X[test])
     np.testing.assert_array_equal(dense(counts), golden["counts_numpy"])
-    in_training = fitted.algorithm._counts_within(fitted.state, fitted.derived)
+    in_training = fitted.algorithm._counts_within(fitted.derived.points, fitted.derived.labels)
     np.testing.assert_array_equal(dense(in_training), golden["train_counts_numpy"])
 
 

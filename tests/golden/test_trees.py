@@ -29,7 +29,7 @@ def splits(monkeypatch):
     made = []
 
     def record(kind, weight):
-        choose = kind._chosen
+        choose = kind._choose_split
 
         def chosen(self, leaf, *others):
             split = choose(self, leaf, *others)
@@ -37,7 +37,7 @@ def splits(monkeypatch):
                 made.append((split.feature, split.threshold, split.merit, weight(self, leaf)))
             return split
 
-        monkeypatch.setattr(kind, "_chosen", chosen)
+        monkeypatch.setattr(kind, "_choose_split", chosen)
 
     record(HoeffdingTree, lambda algorithm, leaf: algorithm._weight(leaf))
     record(ISOUPTree, lambda algorithm, leaf: float(leaf.rows))

@@ -1,7 +1,8 @@
-"""Small data that labels can be learned from, and every kind of learner."""
+"""The models that tests go through, small data that labels can be learned from, and every kind of learner."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 
@@ -9,8 +10,26 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Perceptron
 
+import labelrace
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.learners.sgd import SGD
+
+# One model of each code path: compressed labels and not, the paper's with both kinds of learners, sums of naive Bayes,
+# sums that are compressed, linear models, a tree, neighbours, a constant.
+FAMILIES = (
+    "race",
+    "race-hashed",
+    "race-cls-adaptive",
+    "race-reg-fixed",
+    "oecc",
+    "cplst",
+    "arow",
+    "mlht",
+    "mlknn",
+    "majority",
+)
+# What a test goes through that holds for every model: all of them with ``--all-models``, as in the gate.
+MODELS = labelrace.model_names() if os.environ.get("LABELRACE_ALL_MODELS") else list(FAMILIES)
 
 BANKS = {
     "naive_bayes": {},

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from labelrace import BinaryRelevanceClassifier, RBMClassifier
 from labelrace.related import rbm
-from labelrace.related.rbm import hidden, trained
+from labelrace.related.rbm import hidden, train
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def naive_machine(start, X, rate, minibatch, epochs):
 
 def test_training_by_definition(rows):
     X, start = rows[0][:7], np.random.default_rng(1).normal(size=(7, 4))
-    np.testing.assert_allclose(trained(start, X, 0.5, 3, 2), naive_machine(start, X, 0.5, 3, 2), rtol=1e-12)
+    np.testing.assert_allclose(train(start, X, 0.5, 3, 2), naive_machine(start, X, 0.5, 3, 2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_first", [1, 25])
@@ -57,9 +57,9 @@ def test_odd_rows_by_definition(odd_rows, monkeypatch, n_first, form):
 
     def recorded(weights, *settings):
         starts.append(np.array(weights))
-        return trained(weights, *settings)
+        return train(weights, *settings)
 
-    monkeypatch.setattr(rbm, "trained", recorded)
+    monkeypatch.setattr(rbm, "train", recorded)
     model, edges = RBMClassifier(n_hidden=3, epochs=4, random_state=0), [0, n_first, n_first + 1, 40]
     learners = BinaryRelevanceClassifier()
     low, high = X[:n_first].min(axis=0), X[:n_first].max(axis=0)

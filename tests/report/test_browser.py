@@ -7,7 +7,10 @@ import shutil
 
 import pytest
 
-from labelrace.report import summarize, write_report
+from labelrace.report import summarize
+from labelrace.report.charts import Chart, Panel, Series, heat_map, panels
+from labelrace.report.document import Document, Section, write_document
+from labelrace.report.results import report_document
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -42,7 +45,8 @@ def visit(browser, tmp_path):
     heard, contexts = [], []
 
     def open_page(run, width=1280, scheme="light"):
-        path = write_report(summarize(*run), tmp_path, formats=["html"])["report.html"]
+        document = run if isinstance(run, Document) else report_document(summarize(*run))
+        path = write_document(document, tmp_path, formats=["html"])[f"{document.name}.html"]
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         context.set_default_timeout(8000)
         contexts.append(context)
@@ -65,17 +69,17 @@ def first_column(page):
 
 def test_every_switch(visit, make):
     page = visit(make.race(batches=20, runs=2))
-    drawn, colors = page.evaluate(INK, "#curves")
+    drawn, colors = page.evaluate(INK, "#chart-curves")
     assert drawn > 5000
     assert colors > 6
-    seen = {page.evaluate(IMAGE, "#curves")}
+    seen = {page.evaluate(IMAGE, "#chart-curves")}
     for kind in ("Per batch", "Cumulative", "Windowed"):
         page.get_by_role("radio", name=kind).check()
-        seen.add(page.evaluate(IMAGE, "#curves"))
+        seen.add(page.evaluate(IMAGE, "#chart-curves"))
     assert len(seen) == 3
-    for measure in make.measures:
-        page.locator("#measure").select_option(measure)
-        assert page.evaluate(INK, "#curves")[0] > 5000
+    for measure in range(len(make.measures)):
+        page.locator(".panel-choice").select_option(index=measure)
+        assert page.evaluate(INK, "#chart-curves")[0] > 5000
     page.locator("summary").click()
     assert page.get_by_text('"batch_size": 100').is_visible()
 
@@ -83,7 +87,7 @@ def test_every_switch(visit, make):
 def test_curves_end_at_the_tables_values(visit, race):
     page = visit(race)
     page.get_by_role("radio", name="Cumulative").check()
-    shown = page.locator("#curves-legend .number").all_inner_texts()
+    shown = page.locator("#chart-curves .legend .number").all_inner_texts()
     heading = page.locator("#results thead th").all_inner_texts()
     place = next(i for i, text in enumerate(heading) if text.startswith("Micro F1"))
     cells = page.locator(f"#results tbody td:nth-child({place + 1}) .value").all_inner_texts()
@@ -92,21 +96,21 @@ def test_curves_end_at_the_tables_values(visit, race):
 
 def test_hover_and_keys_tell_values(visit, race):
     page = visit(race)
-    element, status = page.locator("#curves"), page.locator("#curves-status")
-    before = page.locator("#curves-legend .number").all_inner_texts()
+    element, status = page.locator("#chart-curves .panel"), page.locator("#chart-curves .status")
+    before = page.locator("#chart-curves .legend .number").all_inner_texts()
     element.press("ArrowLeft")
     first = status.inner_text()
     element.press("ArrowLeft")
     assert first.startswith("At row")
     assert status.inner_text() not in ("", first)
     element.hover(position={"x": 200, "y": 200})
-    assert page.locator("#curves-legend .number").all_inner_texts() != before
+    assert page.locator("#chart-curves .legend .number").all_inner_texts() != before
 
 
 def test_labels_are_told_by_hover_and_keys(visit, race):
     page = visit(race)
-    element, status = page.locator("#labels-chart"), page.locator("#labels-status")
-    drawn, colors = page.evaluate(INK, "#labels-chart")
+    element, status = page.locator("#chart-labels .panel"), page.locator("#chart-labels .status")
+    drawn, colors = page.evaluate(INK, "#chart-labels")
     assert drawn > 1000
     assert colors > 3
     element.press("ArrowLeft")
@@ -115,37 +119,73 @@ def test_labels_are_told_by_hover_and_keys(visit, race):
     element.press("ArrowLeft")
     assert status.inner_text() not in ("", last)
     page.mouse.move(0, 0)
-    full = page.evaluate(IMAGE, "#labels-chart")
-    page.locator("#labels-legend button").first.click()
-    page.wait_for_function(f"full => ({IMAGE})('#labels-chart') !== full", arg=full)
-    assert page.locator(".bars li .track").first.bounding_box()["width"] > 100
+    full = page.evaluate(IMAGE, "#chart-labels")
+    page.locator("#chart-labels .legend button").first.click()
+    page.wait_for_function(f"full => ({IMAGE})('#chart-labels') !== full", arg=full)
+    assert page.locator("#chart-seconds rect").first.bounding_box()["width"] > 100
+
+
+def test_panels_side_by_side_share_a_legend(visit):
+    sizes = [10, 100, 1000]
+    shown = [
+        Panel(name, [Series("race", sizes, [0, y, 2 * y], 0, marker="o"), Series("obr", sizes, [1, 2, y], 1)], log="x")
+        for name, y in (("seconds", 3), ("bytes", 7))
+    ]
+    dots = Series("agrees", [0.1, 0.1, 0.6], [0.1, 0.3, 0.5], 0, line=False, marker="o", tips=["a", "b", "c"])
+    square = Series("", [0.4], [0.2], 0, [0.1], line=False, marker="s", hollow=True, tips=["d"])
+    scatter = Panel("", [dots, square], x_range=(0, 1), y_range=(0, 1), diagonal=True)
+    charts = [
+        Chart("growth", "Growth", panels(shown, across=2)),
+        Chart("scatter", "Scatter", panels([scatter])),
+        Chart("ratios", "Ratios", heat_map(["a", "b"], ["c"], [[1.0, -1.0]])),
+    ]
+    page = visit(Document("bench", "Bench", "", "", [Section("Charts", charts=charts)], records={}))
+    left, right = page.locator("#chart-growth .panel").all()
+    assert left.bounding_box()["y"] == right.bounding_box()["y"]
+    right.press("ArrowRight")
+    right.press("ArrowRight")
+    assert page.locator("#chart-growth .status").inner_text() == "x = 100"
+    assert page.locator("#chart-growth .legend .number").all_inner_texts() == ["7.000", "2.000"]
+    left.press("ArrowLeft")
+    assert page.locator("#chart-growth .legend .number").all_inner_texts() == ["6.000", "3.000"]
+    said = []
+    for _ in range(4):
+        page.locator("#chart-scatter .panel").press("ArrowRight")
+        said.append(page.locator("#chart-scatter .status").inner_text())
+    assert said == ["a", "b", "d", "c"]
+    page.mouse.move(0, 0)
+    full = page.evaluate(IMAGE, "#chart-scatter")
+    page.locator("#chart-scatter .legend button").click()
+    page.mouse.move(0, 0)
+    page.wait_for_function(f"full => ({IMAGE})('#chart-scatter') !== full", arg=full)
+    assert page.locator("#chart-ratios rect").first.bounding_box()["width"] > 300
 
 
 def test_what_happened_is_told_at_its_row(visit, race):
     manifest, records = race
-    plain = visit((manifest, records)).evaluate(IMAGE, "#curves")
+    plain = visit((manifest, records)).evaluate(IMAGE, "#chart-curves")
     for record in records:
         if record["kind"] == "labels":
             record |= {"rows": 6000, "first": [0, *[6050] * 12, *[None] * 40]}
         if record["kind"] == "batch" and record["model"] == "obr":
             record["drifts"] = int(record["batch"] >= 60)
     page = visit((manifest, records))
-    assert page.evaluate(IMAGE, "#curves") != plain
-    page.locator("#curves").press("ArrowLeft")
-    page.locator("#curves").press("ArrowLeft")
-    assert page.locator("#curves-status").inner_text() == (
+    assert page.evaluate(IMAGE, "#chart-curves") != plain
+    page.locator("#chart-curves .panel").press("ArrowLeft")
+    page.locator("#chart-curves .panel").press("ArrowLeft")
+    assert page.locator("#chart-curves .status").inner_text() == (
         "At row 6,100; 12 labels appeared: 1, 2, 3, 4, 5, 6, 7, 8, …; drift found by obr"
     )
 
 
 def test_legend_hides_models(visit, race):
     page = visit(race)
-    full = page.evaluate(IMAGE, "#curves")
-    button = page.locator("#curves-legend button").first
+    full = page.evaluate(IMAGE, "#chart-curves")
+    button = page.locator("#chart-curves .legend button").first
     button.click()
     page.mouse.move(0, 0)
     assert button.get_attribute("aria-pressed") == "false"
-    page.wait_for_function(f"full => ({IMAGE})('#curves') !== full", arg=full)
+    page.wait_for_function(f"full => ({IMAGE})('#chart-curves') !== full", arg=full)
     button.press("Enter")
     assert button.get_attribute("aria-pressed") == "true"
 
@@ -172,10 +212,10 @@ def test_sorting(visit, race):
 def test_dark_and_light(visit, race):
     ground = "getComputedStyle(document.body).backgroundColor"
     page = visit(race)
-    light, picture = page.evaluate(ground), page.evaluate(IMAGE, "#curves")
+    light, picture = page.evaluate(ground), page.evaluate(IMAGE, "#chart-curves")
     page.get_by_role("button", name="Dark theme").click()
     assert page.evaluate(ground) != light
-    assert page.evaluate(IMAGE, "#curves") != picture
+    assert page.evaluate(IMAGE, "#chart-curves") != picture
     page.get_by_role("button", name="Light theme").click()
     assert page.evaluate(ground) == light
     system = visit(race, scheme="dark")
@@ -188,15 +228,15 @@ def test_a_phone_does_not_scroll_sideways(visit, make):
     page = visit(make.race(batches=8, runs=2, models=models), width=360)
     page.locator("summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    assert page.evaluate("document.querySelector('#curves canvas').getBoundingClientRect().right") <= 360
+    assert page.evaluate("document.querySelector('#chart-curves canvas').getBoundingClientRect().right") <= 360
     page.set_viewport_size({"width": 700, "height": 800})
-    page.wait_for_function("() => document.querySelector('#curves .uplot').getBoundingClientRect().width > 600")
+    page.wait_for_function("() => document.querySelector('#chart-curves .uplot').getBoundingClientRect().width > 600")
 
 
 def test_print_is_light_and_narrow(visit, race):
     page = visit(race, scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    width = "document.querySelector('#curves .uplot').getBoundingClientRect().width"
+    width = "document.querySelector('#chart-curves .uplot').getBoundingClientRect().width"
     assert page.evaluate(width) < 700
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
@@ -209,8 +249,8 @@ def test_little_data(visit, make, batches):
     manifest = make.manifest(["race"], ["micro_f1"])
     page = visit((manifest, [make.batch("race", 1, {"micro_f1": 0.5})] * batches))
     if batches:
-        assert page.evaluate(INK, "#curves")[0] > 100
-        assert page.locator("#curves-legend .number").inner_text() == "0.500"
+        assert page.evaluate(INK, "#chart-curves")[0] > 100
+        assert page.locator("#chart-curves .legend .number").inner_text() == "0.500"
     else:
         assert page.get_by_text("No batch was tested.").is_visible()
 
@@ -221,5 +261,5 @@ def test_names_are_text(visit, make):
         make.race(batches=4, runs=1, measures=("micro_f1",), models={name: (0.4, 0.1, 0.1), "b": (0.3, 0.1, 0.1)})
     )
     assert first_column(page)[0] == name
-    assert page.locator("#curves-legend .label").first.inner_text() == name
+    assert page.locator("#chart-curves .legend .label").first.inner_text() == name
     assert page.locator("img").count() == 0

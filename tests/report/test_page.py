@@ -11,10 +11,11 @@ from html.parser import HTMLParser
 import pytest
 
 from labelrace.report import summarize
-from labelrace.report.figures import Chart, Panel, Series, bars, panels
-from labelrace.report.page import Document, Section, render_page
+from labelrace.report.charts import Chart, Panel, Ranks, Series, bars, critical_differences, heat_map, panels
+from labelrace.report.document import Document, Section
+from labelrace.report.page import render_page
 from labelrace.report.results import report_document
-from labelrace.report.tables import Cell, Column, Group, Row, Table
+from labelrace.report.text import printable
 
 HOSTILE = "</script><script>alert(1)</script><img src=http://x.invalid onerror=alert(2)>\"' \u2028 {{ 7 * 7 }}"
 
@@ -65,7 +66,7 @@ def test_page_is_well_formed_and_has_its_parts(race):
     assert page.tags.count("h1") == 1
     ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
-    assert {"results", "curves", "labels", "theme", "data", "measure"} <= set(ids)
+    assert {"results", "chart-curves", "labels", "chart-labels", "chart-seconds", "theme", "data"} <= set(ids)
     assert page.tags.count("option") == 3
 
 
@@ -76,7 +77,7 @@ def test_page_asks_for_nothing(make, race, kind):
     for tag, name, value in page.attributes:
         assert not name.startswith("on")
         if name in {"src", "href", "action", "data", "poster", "srcset", "formaction"}:
-            assert value.startswith(("data:", "#figure-")), (tag, name, value)
+            assert value.startswith("data:"), (tag, name, value)
     assert not {"img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
     assert "@import" not in text
     assert not re.search(r"url\(\s*['\"]?http", text)
@@ -90,7 +91,7 @@ def test_hostile_names_stay_text(make):
     assert page.tags.count("script") == 2
     assert "{{ 7 * 7 }}" in text
     data = json.loads(page.texts["script"][0])
-    assert data["models"][0]["name"] == HOSTILE
+    assert data["curves"]["views"][0][0]["series"][0]["name"] == printable(HOSTILE)
     assert any(HOSTILE in cell for cell in page.texts["h1"])
 
 
@@ -102,48 +103,64 @@ def test_policy_lets_only_our_script_run(race):
     assert "default-src 'none'" in policy
 
 
-def page_with_figures():
-    """Return a page whose charts are inlined, as those of benchmarks are."""
-    shown = Panel("", [Series("race", [1, 2], [0.1, 0.2], 0, tips=["a", "b"], marker=".")], end_names=True)
-    charts = [
-        Chart("lines", "enron: lines", lambda: panels([shown])),
-        Chart("bars", "enron: bars", lambda: bars(["race"], {"learn": [1.0]}, ["1 s"])),
-    ]
-    table = Table("results", "Results.", [Column("F1")], [Group([Row("race", [Cell("0.2")])])])
-    sections = [Section("Results", tables=[table], charts=charts)]
-    return Page(render_page(Document("page", "enron", "", "", sections, records={})))
+def page_of_charts(*charts):
+    """Return a page of charts alone."""
+    return Page(render_page(Document("page", "enron", "", "", [Section("Charts", charts=charts)], records={})))
 
 
-def test_figures_have_the_colours_of_the_theme():
-    pytest.importorskip("matplotlib")
-    page = page_with_figures()
-    styles = [value for tag, name, value in page.attributes if name == "style" and tag in {"path", "text", "use", "g"}]
-    assert any("var(--ink)" in style for style in styles)
-    assert any("var(--color-0)" in style for style in styles)
-    assert not any("#000000" in style or "#ffffff" in style for style in styles)
+def test_diagrams_have_the_colours_of_the_theme():
+    page = page_of_charts(
+        Chart("bars", "enron: bars", bars(["race"], {"learn": [1.0]}, ["1 s"])),
+        Chart("ratios", "enron: ratios", heat_map(["race", "obr"], ["enron"], [[-1.0, None]])),
+        Chart("ranks", "enron: ranks", critical_differences([Ranks("all", {"a": 1.0, "b": 2.0, "c": 3.0}, 1.5)])),
+    )
+    shapes = [value for tag, name, value in page.attributes if name == "style" and tag in {"rect", "text", "line"}]
+    assert any("var(--ink)" in style for style in shapes)
+    assert any("var(--color-0)" in style for style in shapes)
+    assert any("var(--cold)" in style for style in shapes)
+    assert not any("#" in style for style in shapes)
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
-    assert labels == ["enron: lines", "enron: bars"]
+    assert labels == ["enron: bars", "enron: ratios", "enron: ranks"]
+    assert {"race", "1 s", "\N{MINUS SIGN}1.00", "CD = 1.50"} <= set(page.texts["text"])
 
 
-def test_without_matplotlib_the_page_has_its_tables_and_a_note(monkeypatch):
-    monkeypatch.setattr("labelrace.report.page.can_draw", lambda: False)
-    page = page_with_figures()
-    assert "svg" not in page.tags
-    assert "results" in {value for _, name, value in page.attributes if name == "id"}
-    assert any("labelrace[plots]" in text for text in page.texts["li"])
+def test_a_page_without_panels_has_no_library():
+    diagram = Chart("bars", "bars", bars(["race"], {"learn": [1.0]}, ["1 s"]))
+    lines = Chart("lines", "lines", panels([Panel("", [Series("race", [1, 2], [0.1, 0.2])])]))
+    assert "uPlot" not in page_of_charts(diagram).texts["script"][-1]
+    assert "uPlot" in page_of_charts(diagram, lines).texts["script"][-1]
+
+
+def test_panels_stand_in_the_page_as_data():
+    series = [
+        Series("race", [1, 2], [0.123456789, None], 0),
+        Series("obr", [1, 2], [0.5, 1.0], 8, tips=["a", "b\x1b"], marker="o"),
+        Series("", [1.5], [0.7], 8, line=False, marker="s"),
+    ]
+    page = page_of_charts(Chart("lines", "lines", panels([Panel("x", series), Panel("y", series)], across=2)))
+    drawn = json.loads(page.texts["script"][0])["lines"]
+    assert drawn["xs"] == [[1, 2], [1.5]]
+    first, second, unnamed = drawn["views"][0][1]["series"]
+    assert (first["x"], first["y"]) == (0, [0.12346, None])
+    # The ninth colour is the first one, with another pattern.
+    assert (second["color"], second["dash"], second["tips"]) == (0, [2, 3], ["a", "b"])
+    assert (unnamed["x"], unnamed["entry"]) == (1, 1)
+    assert page.texts["span"].count("race") == 1
 
 
 def test_the_page_of_a_run_draws_itself(race, monkeypatch):
     # Importing matplotlib takes longer than a short run.
     monkeypatch.setattr("labelrace.report.figures.new_figure", None)
     page = Page(page_of(*race))
-    assert {"labels-chart", "times"} <= {value for _, name, value in page.attributes if name == "id"}
-    drawn = json.loads(page.texts["script"][0])["labels"]
-    assert {len(drawn["names"]), len(drawn["f1"]), *map(len, drawn["trend"])} == {len(drawn["frequency"])}
-    assert drawn["frequency"] == sorted(drawn["frequency"])
-    bars_of_times = [value for _, name, value in page.attributes if name == "style" and value.startswith("width: ")]
-    assert any(value.startswith("width: ") and "var(--color-0)" in value for value in bars_of_times)
-    assert "labelrace[plots]" not in "".join(page.texts.get("li", []))
+    assert {"chart-labels", "times"} <= {value for _, name, value in page.attributes if name == "id"}
+    labels = json.loads(page.texts["script"][0])["labels"]
+    dots, *trends = labels["views"][0][0]["series"]
+    shares = labels["xs"][dots["x"]]
+    assert shares == sorted(shares)
+    assert len(dots["tips"]) == len(dots["y"]) == len(shares) == 53
+    assert len(trends) == 6
+    assert all(set(labels["xs"][trend["x"]]) <= set(shares) for trend in trends)
+    assert page.tags.count("rect") == 12
 
 
 def test_label_names_are_shown(race):

@@ -217,6 +217,12 @@ def test_other_formats_are_refused(make):
         summarize(make.manifest(format=2), [])
 
 
+@pytest.mark.parametrize("kind", ["batch", "labels", "done", "failed"])
+def test_records_without_their_values_are_refused(make, kind):
+    with pytest.raises(DataFormatError, match=f"of kind '{kind}' must have"):
+        summarize(make.manifest(["a"]), [{"kind": kind, "model": "a", "run": 0}])
+
+
 def test_headline(make):
     assert summarize(make.manifest(), [])["headline"] == (
         "2 models on enron, in batches of 100 rows, each batch tested first, then learned: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
@@ -11,9 +10,10 @@ import documents
 import pytest
 import run
 
-SPEC = importlib.util.spec_from_file_location("gate_smoke", documents.ROOT / ".ci" / "smoke.py")
-gate = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(gate)
+sys.path.insert(0, str(documents.ROOT / ".ci"))
+import pythons
+import smoke as gate
+
 THIS = "{}.{}".format(*sys.version_info[:2])
 
 
@@ -73,7 +73,7 @@ def test_pythons_that_run_are_found(only_path):
     write_program(only_path / f"python{THIS}", f'exec {sys.executable} "$@"')
     write_program(only_path / "python3.97", "echo 'pyenv: python3.97: command not found' >&2; exit 127")
     write_program(only_path / "python3", "echo 3.9")
-    assert gate.find_pythons([THIS, "3.97", "3.98"]) == {THIS: only_path / f"python{THIS}"}
+    assert pythons.find_pythons([THIS, "3.97", "3.98"]) == {THIS: only_path / f"python{THIS}"}
 
 
 def test_pythons_of_pyenv_are_found(only_path, monkeypatch, tmp_path):
@@ -81,7 +81,17 @@ def test_pythons_of_pyenv_are_found(only_path, monkeypatch, tmp_path):
     folder.mkdir(parents=True)
     write_program(folder / "python3", "echo 3.77")
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    assert gate.find_pythons(["3.77", "3.78"]) == {"3.77": folder / "python3"}
+    assert pythons.find_pythons(["3.77", "3.78"]) == {"3.77": folder / "python3"}
+
+
+def test_all_tests_run_on_the_oldest_and_the_newest(monkeypatch, capsys):
+    monkeypatch.setattr(pythons, "supported_versions", lambda: ["3.9", "3.10", "3.11", "3.12"])
+    monkeypatch.setattr(pythons, "find_pythons", lambda versions: {"3.11": "new", "3.10": "middle", "3.9": "old"})
+    pythons.main()
+    assert capsys.readouterr().out == "old\nnew\n"
+    monkeypatch.setattr(pythons, "find_pythons", lambda versions: {"3.11": "only"})
+    pythons.main()
+    assert capsys.readouterr().out == "only\n"
 
 
 @pytest.mark.parametrize("others", [{}, {"3.77": "python3.77"}])

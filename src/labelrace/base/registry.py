@@ -43,8 +43,8 @@ PUBLIC_HOMES = {
     "KCCAClassifier": "labelrace.related.compression.kcca",
     "LabelRaceClassifier": "labelrace.linear.classifier",
     "MANIACClassifier": "labelrace.related.compression.maniac",
-    "MBRChunksClassifier": "labelrace.related.mbr_chunks",
-    "MBRClassifier": "labelrace.related.mbr",
+    "MBRChunksClassifier": "labelrace.related.stacking.mbr_chunks",
+    "MBRClassifier": "labelrace.related.stacking.mbr",
     "MLHTClassifier": "labelrace.related.trees.mlht",
     "MLkNNClassifier": "labelrace.related.neighbours.mlknn",
     "MOPLMSClassifier": "labelrace.related.compression.moplms",
@@ -204,10 +204,11 @@ _MODELS = {
         loss="squared",
     ),
     "mbr": _online(
-        "related.mbr:MBRClassifier.paper", "stacked binary relevance: a second naive Bayes sees the first one's labels"
+        "related.stacking.mbr:MBRClassifier.paper",
+        "stacked binary relevance: a second naive Bayes sees the first one's labels",
     ),
     "mbr-chunks": _online(
-        "related.mbr_chunks:MBRChunksClassifier.paper",
+        "related.stacking.mbr_chunks:MBRChunksClassifier.paper",
         "stacked binary relevance as published: a stack for each batch, voting",
     ),
     "mlknn": _online(

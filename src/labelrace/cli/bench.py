@@ -15,7 +15,7 @@ from labelrace.cli.options import AsJson, Interrupted, Runs, Seed, Workers, as_n
 from labelrace.cli.progress import experiment_bar
 
 if TYPE_CHECKING:
-    from labelrace.report.page import Document
+    from labelrace.report.document import Document
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the paper's tables; compare models; measure speed.")
 
@@ -118,7 +118,7 @@ def quality(
     labelrace bench quality --models race,arow,adagrad-logistic,ridge --tuned
     """
     from labelrace.experiments import quality_document, run_quality
-    from labelrace.report.write import write_document
+    from labelrace.report.document import write_document
 
     with _keeping(out), experiment_bar() as show:
         summary = run_quality(
@@ -204,7 +204,7 @@ def extreme(
 
 def _publish(document: Document, out: Path, as_json: bool) -> None:
     """Write all files, and print the tables or, as JSON, the records."""
-    from labelrace.report.write import print_document, write_document
+    from labelrace.report.document import print_document, write_document
 
     written = write_document(document, out)
     if as_json:

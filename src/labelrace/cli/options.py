@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labelrace.tables import Tagger
 
 # The formats of `labelrace report`: labelrace.report.FORMATS, without importing it for a help text.
-REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg")
+REPORT_FORMATS = ("html", "csv", "md", "tex", "png", "svg", "pdf")
 
 # The model to use where none is named.
 DEFAULT_MODEL = "race"

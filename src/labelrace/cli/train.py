@@ -188,16 +188,16 @@ def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator
 
 def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: bool) -> None:
     """Write batch by batch, so that a reader need not wait: JSON lines, or CSV with semicolons between labels."""
-    from labelrace.report.text import literal
+    from labelrace.report.text import escape_formula
 
     writer = csv.writer(file)
     for place, rows in enumerate(batches):
         if as_csv and place == 0:
-            writer.writerow(map(literal, rows[0]))
+            writer.writerow(map(escape_formula, rows[0]))
         for row in rows:
             if as_csv:
                 cells = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
-                writer.writerow(map(literal, cells))
+                writer.writerow(map(escape_formula, cells))
             else:
                 file.write(json.dumps(row) + "\n")
         file.flush()

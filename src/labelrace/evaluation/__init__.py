@@ -2,7 +2,8 @@
 
 from labelrace.evaluation.checkpoint import Checkpoint, as_reliability, averages, cumulative, memory_meter, windowed
 from labelrace.evaluation.experiment import ModelSpec, as_specs, open_source, run
-from labelrace.evaluation.prequential import holdout, prequential
+from labelrace.evaluation.holdout import holdout
+from labelrace.evaluation.prequential import prequential
 from labelrace.evaluation.ranks import Friedman, critical_difference, friedman, rank
 from labelrace.evaluation.records import FORMAT, read_run
 from labelrace.evaluation.workers import Progress

@@ -24,7 +24,7 @@ if sys.platform != "win32":
 
 Observer: TypeAlias = Callable[[Any, Any], object]
 
-# Above so many labels the best ones of a row are asked for where they are enough, instead of the scores of all.
+# Above this number of labels, `predict_top` is called where it is enough, instead of scoring all labels.
 MANY_LABELS = 1000
 
 _PARTS = ("predict", "learn", "measure")
@@ -260,7 +260,7 @@ class BatchTest:
         return values
 
     def _best_labels_needed(self, model: Any, n_labels: int) -> int:
-        """Return how many of the best labels the measures need in place of scores, which are too many; 0 for scores."""
+        """Return how many of the best labels the measures need instead of scores, which are too many; 0 for scores."""
         needed = [needs_top(name) for name in self._of_scores]
         if n_labels <= MANY_LABELS or not hasattr(model, "predict_top") or not all(needed):
             return 0
@@ -270,15 +270,15 @@ class BatchTest:
 def _columns(model: Any, best: list[list[tuple[Any, float]]], width: int) -> IntArray:
     """Return the columns of the best labels, which have names where the model knows names; -1 where there are fewer."""
     names = getattr(model, "label_names_", None)
-    places = None if names is None else {name: place for place, name in enumerate(names)}
-    return padded([[label if places is None else places[label] for label, _ in row] for row in best], width)
+    columns = None if names is None else {name: column for column, name in enumerate(names)}
+    return padded([[label if columns is None else columns[label] for label, _ in row] for row in best], width)
 
 
 def padded(lists: Sequence[Sequence[int]], width: int) -> IntArray:
     """Return lists of columns as the rows of a matrix, with -1 where a list is shorter than `width`."""
     columns = np.full((len(lists), width), -1)
-    for row, found in zip(columns, lists, strict=True):
-        row[: len(found)] = found
+    for row, labels in zip(columns, lists, strict=True):
+        row[: len(labels)] = labels
     return columns
 
 
@@ -304,7 +304,7 @@ class LabelCounts:
         self._counts: Counts | None = None
         self._first: dict[int, int] = {}
 
-    def watched(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    def observe_stream(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of a stream; note the row in which each label comes for the first time."""
         start = 0
         for X, Y in batches:
@@ -315,8 +315,8 @@ class LabelCounts:
                 first = np.full(n_labels, -1)
                 first[labels[::-1]] = rows[::-1]  # of a label's rows the first is written last
                 first[list(self._first)] = -1
-                found = np.flatnonzero(first >= 0)
-                self._first.update(zip(found.tolist(), (start + first[found]).tolist(), strict=True))
+                new = np.flatnonzero(first >= 0)
+                self._first.update(zip(new.tolist(), (start + first[new]).tolist(), strict=True))
             start += n_rows
             yield X, Y
 
@@ -328,9 +328,9 @@ class LabelCounts:
         self._counts = new if old is None else Counts(*(a + b for a, b in zip(old, new, strict=True)))
 
     def to_record(self) -> dict[str, Any]:
-        """Return share of the tested rows, F and first row of each label; F is None where there is nothing to measure.
+        """Return share of the tested rows, F1 and first row of each label; F1 is None where nothing can be measured.
 
-        ``first`` is None for labels that were never there, and left out where no stream was watched.
+        ``first`` is None for labels that were never there, and left out where no stream was observed.
         """
         if self._counts is None:
             return {"kind": "labels", "frequency": [], "f1": []}
@@ -346,15 +346,15 @@ class CalibrationCounts:
     """Counts over all tests, bin by bin of probability. It is an observer of probabilities, as `prequential` has."""
 
     def __init__(self) -> None:
-        self.known = empty()
+        self.reliability = empty()
 
     def __call__(self, Y_true: AnyMatrix, P: AnyMatrix) -> None:
         """Count a batch."""
-        self.known = add(self.known, Y_true, P)
+        self.reliability = add(self.reliability, Y_true, P)
 
     def to_record(self) -> dict[str, Any]:
         """Return the sums; `as_reliability` reads them."""
-        return {"kind": "calibration", **{name: part.tolist() for name, part in self.known._asdict().items()}}
+        return {"kind": "calibration", **{name: part.tolist() for name, part in self.reliability._asdict().items()}}
 
 
 def as_reliability(record: Mapping[str, Any]) -> Reliability:

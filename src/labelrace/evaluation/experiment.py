@@ -25,9 +25,9 @@ from labelrace import __version__
 from labelrace.base import parameters
 from labelrace.base.registry import make_model
 from labelrace.evaluation.checkpoint import MANY_LABELS
-from labelrace.evaluation.prequential import changed_options, check_options
+from labelrace.evaluation.protocol import check_options
 from labelrace.evaluation.records import FORMAT, Record, open_folder, read_run
-from labelrace.evaluation.workers import Progress, Task, default_jobs, perform, progress_of
+from labelrace.evaluation.workers import Progress, Task, changed_options, default_jobs, perform, progress_of
 from labelrace.measures import PAPER_MEASURES, measure_names
 from labelrace.measures.inputs import are_label_sets
 from labelrace.streams import Dataset, open_stream
@@ -52,8 +52,8 @@ class ModelSpec:
     parameters : mapping, default={}
         What else it is made with; of an estimator, parameters to set.
     label : str, default=""
-        What records and reports call it; by default its name, or the name of its class. It tells variants of one model
-        apart.
+        What records and reports call it; by default its name, or the name of its class. It
+        distinguishes variants of one model.
     estimator : object, default=None
         Instead of a name, an unfitted model: a scikit-learn estimator, or any object with ``partial_fit`` and
         ``predict``. Each run has a copy of its own, with the seed of the run wherever a ``random_state`` is None.
@@ -95,8 +95,8 @@ class ModelSpec:
         if self.estimator is None:
             given, kind = self.parameters, self.name
         else:
-            known = type(self.estimator)
-            given, kind = _changed_parameters(self._unseeded()), f"{known.__module__}:{known.__qualname__}"
+            cls = type(self.estimator)
+            given, kind = _changed_parameters(self._unseeded()), f"{cls.__module__}:{cls.__qualname__}"
         description = {"name": self.label, "parameters": {key: _jsonable(value) for key, value in given.items()}}
         return description if self.label == kind else {**description, "model": kind}
 
@@ -168,17 +168,17 @@ def _parameters(model: Any, *, deep: bool = False) -> dict[str, Any]:
 
 def _open_seeds(model: Any) -> list[str]:
     """List the parameters ``random_state`` of a model and of its parts that are None."""
-    found = _parameters(model, deep=True).items()
-    return [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
+    values = _parameters(model, deep=True).items()
+    return [name for name, value in values if value is None and name.split("__")[-1] == "random_state"]
 
 
 def _changed_parameters(model: Any) -> dict[str, Any]:
     """Return the parameters that are not at their defaults."""
-    known = inspect.signature(type(model)).parameters
+    declared = inspect.signature(type(model)).parameters
     return {
         name: value
         for name, value in _parameters(model).items()
-        if name not in known or repr(known[name].default) != repr(value)
+        if name not in declared or repr(declared[name].default) != repr(value)
     }
 
 
@@ -204,7 +204,7 @@ def open_source(source: Any, labels: Any = None) -> Source:
     Parameters
     ----------
     source : str, path, Dataset, or object with ``batches(size)``
-        A dataset's name or file, a dataset in memory, or a stream that gives the same rows each time it is asked.
+        A dataset's name or file, a dataset in memory, or a stream that gives the same rows each time.
     labels : default=None
         Which attributes of a file are labels, as `labelrace.load_dataset` takes it.
 
@@ -230,7 +230,7 @@ def open_source(source: Any, labels: Any = None) -> Source:
             return Source(data, _describe(data, f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"))
     if labels is not None:
         raise ValueError(
-            "labels must be None for data in memory and streams; it tells which attributes of a file are labels"
+            "labels must be None for data in memory and streams; it names the attributes of a file that are labels"
         )
     if isinstance(source, Dataset):
         return Source(source, _describe(source, _rows_digest(source)))

@@ -16,7 +16,7 @@ from scipy import stats
 
 from labelrace.typing import FloatArray
 
-# Values that differ only by the order in which they were summed are ties, if they are rounded to so many digits.
+# Values that differ only by the order in which they were summed are ties, when rounded to this number of digits.
 TIE_DIGITS = 12
 
 
@@ -60,9 +60,9 @@ def rank(
 
 
 class Friedman(NamedTuple):
-    """Friedman's test, which tells whether methods differ at all, with average ranks and Nemenyi's critical difference.
+    """Friedman's test of whether methods differ at all, with average ranks and Nemenyi's critical difference.
 
-    Methods whose average ranks differ by less than the critical difference are not told apart at the 5 % level.
+    Methods whose average ranks differ by less than the critical difference do not differ at the 5 % level.
     """
 
     statistic: float

@@ -1,19 +1,17 @@
 """A run folder: what was run, in ``manifest.json``, and what came out, line by line, in ``records.jsonl``.
 
-The manifest is written whole, before the first record. A record is one line, and is on the disk before the next is
-written. So whenever a run is cut off, all that can be damaged is the last line, which then has no end: readers leave it
-out, and the next writer cuts it off. Every line ends with a checksum of all lines up to it and of the manifest, which
-has one of its own: readers notice whatever else is changed, moved or missing.
+The manifest is written whole, before the first record. A record is one line of JSON, and is on the disk before the next
+is written. So whenever a run is cut off, all that can be damaged is the last line, which then has no end: readers leave
+it out, with a note, and the next writer cuts it off.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
-import zlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,9 +29,6 @@ FORMAT = 1
 
 _MANIFEST = "manifest.json"
 _RECORDS = "records.jsonl"
-# How a record ends: with the checksum of everything up to it.
-_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"}')
-_CRC_LENGTH = len(',"crc":"00000000"}')
 # Seconds to wait for another process to finish writing into a folder.
 _PATIENCE = 2.0
 # What may differ between the beginning of a run and its end: it does not change a measure.
@@ -60,17 +55,19 @@ def read_run(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Recor
     -------
     manifest : dict
     records : list of dict
-        Without a last line that was cut off while it was written.
+        Without a last line that was cut off while it was written, for which there is a warning.
 
     Raises
     ------
     FileNotFoundError
         If there is no manifest: the folder is not one of a run.
     DataFormatError
-        If the manifest or another line than the last is damaged or was changed, or if a newer version wrote them.
+        If the manifest or another line than the last is damaged, or if a newer version wrote them.
     """
-    manifest = _read_manifest(Path(folder, _MANIFEST))
-    records, _ = _read_records(Path(folder, _RECORDS), _sum_of(manifest))
+    manifest, (records, is_torn) = _read_manifest(Path(folder, _MANIFEST)), _read_records(Path(folder, _RECORDS))
+    if is_torn:
+        path = Path(folder, _RECORDS)
+        warnings.warn(f"{path}: the last line was cut off while it was written, and is left out", stacklevel=2)
     return manifest, records
 
 
@@ -84,12 +81,12 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         remove_stale_parts(folder)
-        done, found = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
-        if found and not resume:
+        done, files = frozenset[tuple[str, int]](), sorted(entry.name for entry in folder.iterdir())
+        if files and not resume:
             raise FileExistsError(
-                f"{folder} is not empty: there is {found[0]!r}. Give another folder, or resume=True to continue its run"
+                f"{folder} is not empty: there is {files[0]!r}. Give another folder, or resume=True to continue its run"
             )
-        if found:
+        if files:
             done = _resume(folder, manifest)
         else:
             write_manifest(folder, manifest)
@@ -99,18 +96,20 @@ def open_folder(path: str | os.PathLike[str], manifest: Mapping[str, Any], *, re
 
 def _resume(folder: Path, manifest: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
     try:
-        there, records = read_run(folder)
+        old = _read_manifest(folder / _MANIFEST)
     except FileNotFoundError as error:
         raise FileExistsError(f"cannot resume: {error}, but other files are") from error
     # Written and read again, so that a tuple equals a list.
-    if differences := _differences(there, json.loads(json.dumps(manifest))):
+    if differences := _differences(old, json.loads(json.dumps(manifest))):
         raise ValueError(
             f"cannot resume the run in {folder}, as it was started with other settings: {'; '.join(differences)}"
         )
+    # A last line that was cut off needs no warning: it is of a pair that is run again.
+    records, _ = _read_records(folder / _RECORDS)
     done = frozenset(_pair(record) for record in records if record["kind"] == "done")
-    kept = [record for record in records if _pair(record) in done]
-    if len(kept) < len(records):
-        rewrite_records(folder, kept)
+    complete = [record for record in records if _pair(record) in done]
+    if len(complete) < len(records):
+        rewrite_records(folder, complete)
     return done
 
 
@@ -119,31 +118,26 @@ def _pair(record: Record) -> tuple[str, int]:
 
 
 def _differences(there: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found: list[str] = []
+    """Return in which settings two manifests differ, one of them in the folder and one given now."""
+    texts: list[str] = []
     for key in sorted({*there, *now} - set(_MAY_DIFFER)):
         old, new = there.get(key), now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            found += _differences(old, new, f"{prefix}{key}.")
+            texts += _differences(old, new, f"{prefix}{key}.")
         elif old != new:
-            texts = map(json.dumps, (old, new))
-            shown = [text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in texts]
-            found.append(f"{prefix}{key} is {shown[0]} there and {shown[1]} now")
-    return found
+            shown = [text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in map(json.dumps, (old, new))]
+            texts.append(f"{prefix}{key} is {shown[0]} there and {shown[1]} now")
+    return texts
 
 
 def write_manifest(folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
     """Write the manifest: all of it, or nothing."""
-    content = {**manifest, "checksum": f"{_sum_of(manifest):08x}"}
-    write_whole(Path(folder, _MANIFEST), json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
+    write_whole(Path(folder, _MANIFEST), json.dumps(manifest, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def rewrite_records(folder: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Replace all records: by all of the new ones, or not at all."""
-    total, lines = _sum_of(_read_manifest(Path(folder, _MANIFEST))), []
-    for record in records:
-        line, total = _line(record, total)
-        lines.append(line)
-    write_whole(Path(folder, _RECORDS), b"".join(lines))
+    write_whole(Path(folder, _RECORDS), b"".join(map(_line, records)))
 
 
 @contextmanager
@@ -154,12 +148,9 @@ def appending(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], Non
     with path.open("ab", buffering=0) as file:
         # A last line without its end was cut off while it was written.
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        _, total = _read_records(path, _sum_of(_read_manifest(Path(folder, _MANIFEST))))
 
         def append(record: Record) -> None:
-            nonlocal total
-            line, total = _line(record, total)
-            rest = memoryview(line)
+            rest = memoryview(_line(record))
             while rest:
                 rest = rest[file.write(rest) :]
             os.fsync(file.fileno())
@@ -194,17 +185,8 @@ def _lock(handle: int, folder: Path) -> None:
             time.sleep(0.05)
 
 
-def _line(record: Record, total: int) -> tuple[bytes, int]:
-    """Make a line of a record, and the sum of all lines up to it from that of those before."""
-    text = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
-    total = zlib.crc32(text, total)
-    return text[:-1] + f',"crc":"{total:08x}"}}\n'.encode(), total
-
-
-def _sum_of(manifest: Mapping[str, Any]) -> int:
-    """Sum up a manifest, whatever the order of its keys and the spaces between them."""
-    as_read = json.loads(json.dumps(manifest, allow_nan=False))
-    return zlib.crc32(json.dumps(as_read, sort_keys=True).encode())
+def _line(record: Record) -> bytes:
+    return json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -215,38 +197,25 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise DataFormatError(f"{path} is damaged: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
-        raise DataFormatError(f"{path} is not the manifest of a run: it does not tell its format")
+        raise DataFormatError(f"{path} is not the manifest of a run: it has no format")
     if manifest["format"] > FORMAT:
         raise DataFormatError(f"{path} has format {manifest['format']}; this version reads {FORMAT}: update labelrace")
-    if manifest.pop("checksum", None) != f"{_sum_of(manifest):08x}":
-        raise DataFormatError(f"{path} is damaged or was changed: its checksum does not match. Start a new run")
     return manifest
 
 
-def _read_records(path: Path, total: int) -> tuple[list[Record], int]:
-    """Read the records that follow a manifest with the given sum; return them with the sum of all."""
-    records: list[Record] = []
+def _read_records(path: Path) -> tuple[list[Record], bool]:
+    """Return the records, and whether a last line that was cut off is left out."""
     if not path.is_file():
-        return records, total
-    *lines, _torn = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        record, total = _parse(line, total, f"{path}, line {number}")
-        records.append(record)
-    return records, total
+        return [], False
+    *lines, torn = path.read_bytes().split(b"\n")
+    return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)], bool(torn)
 
 
-def _parse(line: bytes, total: int, where: str) -> tuple[Record, int]:
-    text, end = line[:-_CRC_LENGTH] + b"}", _CRC.fullmatch(line[-_CRC_LENGTH:])
-    total = zlib.crc32(text, total)
-    if end is None or int(end[1], 16) != total:
-        raise DataFormatError(
-            f"{where} is damaged, was changed, or does not follow what is before it: its checksum does not match. "
-            "Start a new run"
-        )
+def _parse(line: bytes, where: str) -> Record:
     try:
-        record = json.loads(text)
+        record = json.loads(line)
     except ValueError as error:
         raise DataFormatError(f"{where} is damaged: {error}") from error
     if not isinstance(record, dict) or not {"kind", "model", "run"} <= record.keys():
-        raise DataFormatError(f"{where} is not a record: it does not tell its kind, its model and its run")
-    return record, total
+        raise DataFormatError(f"{where} is not a record: it must have a kind, a model and a run")
+    return record

@@ -7,6 +7,7 @@ queue: a process that dies leaves no lock behind.
 
 from __future__ import annotations
 
+import inspect
 import math
 import multiprocessing
 import os
@@ -15,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -25,14 +26,36 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from labelrace.evaluation.checkpoint import CalibrationCounts, LabelCounts
-from labelrace.evaluation.prequential import PROTOCOLS
+from labelrace.evaluation.checkpoint import CalibrationCounts, Checkpoint, LabelCounts
+from labelrace.evaluation.holdout import holdout
+from labelrace.evaluation.prequential import prequential
+from labelrace.evaluation.protocol import check_options
 from labelrace.evaluation.records import Record
 
 if TYPE_CHECKING:
     from labelrace.evaluation.experiment import ModelSpec
 
 _LAST = ("done", "failed")
+
+PROTOCOLS: dict[str, Callable[..., Iterator[Checkpoint]]] = {"prequential": prequential, "holdout": holdout}
+
+# What can be chosen for a run, besides what `run` has parameters for.
+_OPTIONS = {
+    "prequential": ("delay", "missing", "memory"),
+    "holdout": ("test_share", "iterations", "missing", "memory"),
+}
+
+
+def changed_options(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options of a protocol, and return those that differ from the defaults and may change a measure."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    for name in options:
+        if name not in _OPTIONS[protocol]:
+            raise TypeError(f"options of {protocol} must be some of {', '.join(_OPTIONS[protocol])}, got {name!r}")
+    check_options(**options)
+    defaults = inspect.signature(PROTOCOLS[protocol]).parameters
+    return {name: value for name, value in options.items() if value != defaults[name].default and name != "memory"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +79,7 @@ class Task:
 
 
 def records_of(task: Task) -> Iterator[Record]:
-    """Do a task and yield its records: batches, then labels, calibration if asked for, and done; or failed.
+    """Do a task and yield its records: batches, then labels, calibration if wanted, and done; or failed.
 
     A first record of kind "started" is for the progress only, not for the file. BLAS is held to one thread, so that
     a running time is the method's own and does not depend on what runs beside it.
@@ -82,7 +105,7 @@ def _evaluate(task: Task) -> Iterator[Record]:
     if task.protocol == "prequential":
         # Batches that are not tested count in the totals.
         options["untested"] = True
-        data = labels.watched(task.data.batches(task.batch_size))
+        data = labels.observe_stream(task.data.batches(task.batch_size))
     calibration = CalibrationCounts() if task.calibration and hasattr(model, "predict_proba") else None
     if calibration is not None:
         options["probability_observer"] = calibration
@@ -94,8 +117,8 @@ def _evaluate(task: Task) -> Iterator[Record]:
         memory = max(filter(None, (memory, checkpoint.memory)), default=None)
         if checkpoint.tested:
             drifts = getattr(model, "n_drifts_", None)
-            found = {} if drifts is None else {"drifts": drifts}
-            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **found}
+            more = {} if drifts is None else {"drifts": drifts}
+            yield {"kind": "batch", **task.key, "seed": task.seed, **checkpoint.to_record(), **more}
     yield {"kind": "labels", **task.key, **labels.to_record()}
     if calibration is not None:
         yield {"kind": "calibration", **task.key, **calibration.to_record()}
@@ -257,10 +280,10 @@ def progress_of(records: Iterable[Record], total_rows: int | None, total: int) -
     """Yield each record with the progress that it makes."""
     finished, rows = 0, Counter[tuple[str, int]]()
     # For each pair of model and run, and each measure: the weighted sum of values, and their rows.
-    known: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
+    sums_of: dict[tuple[str, int], dict[str, tuple[float, int]]] = {}
     for record in records:
         kind, pair = record["kind"], (record["model"], record["run"])
-        sums = known.setdefault(pair, {})
+        sums = sums_of.setdefault(pair, {})
         if kind == "batch":
             new, rows[pair] = record["end"] - record["start"], record["end"]
             for name, value in record["measures"].items():

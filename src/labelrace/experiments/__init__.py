@@ -1,7 +1,7 @@
 """Experiments: the paper's tables beside ours, the quality of the online models, their speed, and very many labels.
 
 Each experiment has two functions: one runs it and returns a summary, the other turns the summary into a document of
-tables, charts and records, which `labelrace.report.write.write_document` writes in all formats.
+tables, charts and records, which `labelrace.report.document.write_document` writes in all formats.
 
 >>> from labelrace.experiments import paper_document, run_paper
 """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -30,14 +30,11 @@ from labelrace.experiments.datasets import Source, find_datasets
 from labelrace.experiments.plan import OnProgress, Record, Step
 from labelrace.experiments.speed import seconds_of
 from labelrace.measures import evaluate
-from labelrace.report.figures import Chart, Panel, Series, panels
-from labelrace.report.page import Document, Section
+from labelrace.report.charts import Chart, Panel, Panels, Series, panels
+from labelrace.report.document import Document, Section
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_bytes, as_significant, as_value, plural
 from labelrace.typing import AnyMatrix, IntArray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LABELS = (10**3, 10**4, 10**5, 10**6)
 BUDGETS = ("10MB", "50MB", "250MB")
@@ -304,7 +301,7 @@ def extreme_document(summary: ExtremeSummary) -> Document:
         "example F. No parameter was tuned."
     )
     charts = [
-        Chart(f"frontier-{name}", f"nDCG@5 against {what}", partial(_figure, by_stream, label, key, unit))
+        Chart(f"frontier-{name}", f"nDCG@5 against {what}", _panels(by_stream, label, key, unit))
         for name, what, label, key, unit in _FRONTIERS
     ]
     return Document(
@@ -330,8 +327,8 @@ def _table(by_stream: dict[str, list[Record]]) -> Table:
     return Table("extreme", "Very many labels.", columns, groups, first="Method")
 
 
-def _figure(by_stream: dict[str, list[Record]], label: str, key: str, unit: float) -> Figure:
-    """Draw quality against what is in a column, a line for each family of methods; up is better."""
+def _panels(by_stream: dict[str, list[Record]], label: str, key: str, unit: float) -> Panels:
+    """Return quality against what is in a column, a line for each family of methods; up is better."""
     families = list(dict.fromkeys(_family(record) for of in by_stream.values() for record in of))
     shown = []
     for name, of in by_stream.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from labelrace.experiments.paper import TABLES, PaperSummary
 from labelrace.experiments.plan import Record
 from labelrace.experiments.published import REASONS, Facts
 from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
-from labelrace.report.figures import Chart, Panel, Series, bars, heat_map, panels
-from labelrace.report.page import Document, Section, made_by
+from labelrace.report.charts import Chart, Panel, Panels, Series, bars, heat_map, panels
+from labelrace.report.document import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Other, Row, Table, text_table
 from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # The original's Majority predicts arbitrary labels, as many as a row has, instead of the most frequent ones.
 _MISTAKEN, _MISTAKEN_MARK = "majority", "s"
@@ -77,11 +74,11 @@ def _agreement(summary: PaperSummary) -> list[Section]:
     shares: dict[str, list[float]] = {
         reason: [100 * c[reason] / c.total() for c in counted.values()] for reason in REASONS
     }
-    charts = [Chart("agreement", "Shares of the values", lambda: bars(list(counted), shares, list(agree.values())))]
+    charts = [Chart("agreement", "Shares of the values", bars(list(counted), shares, list(agree.values())))]
     if cells := _compared(summary):
         agreeing = sum(cell["verdict"] == "agrees" for cell in cells)
         caption = f"{agreeing} of {len(cells)} printed values agree"
-        charts.append(Chart("scatter", caption, lambda: _scatter(cells)))
+        charts.append(Chart("scatter", caption, _scatter(cells)))
     hint = (
         "How many values round to the printed one (rounding), are within two standard errors of it (chance), are "
         "within the paper's standard deviation over runs (spread), or differ. The authors' Majority predicts arbitrary "
@@ -100,8 +97,8 @@ def _compared(summary: PaperSummary) -> list[Record]:
     return list(cells.values())
 
 
-def _scatter(cells: Sequence[Record]) -> Figure:
-    """Draw every compared value against the paper's: a colour for each dataset, rings for values that differ."""
+def _scatter(cells: Sequence[Record]) -> Panels:
+    """Return every compared value against the paper's: a colour for each dataset, rings for values that differ."""
     grouped: dict[tuple[str, bool, bool], list[tuple[float, float, float, str]]] = {}
     for cell in cells:
         dataset, method, ours, paper = (cell[key] for key in ("dataset", "method", "ours", "paper"))
@@ -226,7 +223,7 @@ def _times(summary: PaperSummary) -> list[Section]:
         base, times = row.get(_REFERENCE), [row.get(method) for method in methods]
         values.append([math.log10(time / base) if time and base else None for time in times])
     caption = f"log10 of running time against {_REFERENCE}: +1 is ten times slower"
-    return [Section("Running times", charts=[Chart("time", caption, lambda: heat_map(methods, list(rows), values))])]
+    return [Section("Running times", charts=[Chart("time", caption, heat_map(methods, list(rows), values))])]
 
 
 def _sweeps(summary: PaperSummary) -> list[Section]:
@@ -245,6 +242,6 @@ def _sweeps(summary: PaperSummary) -> list[Section]:
         title = f"{summary.titles[dataset]}: {method}"
         shown.append(Panel(title, series, "pseudo labels", y_range=(0, None), x_ticks=counts))
     caption = "The number of pseudo labels: means and deviations over runs"
-    chart = Chart("sweep", caption, lambda: panels(shown, across=2, size=(3.7, 2.5), columns=5))
+    chart = Chart("sweep", caption, panels(shown, across=2, size=(3.7, 2.5), columns=5))
     hint = "From ⌈log2 l⌉ to its square. The paper shows this as a figure, without numbers."
     return [Section("The number of pseudo labels", hint, charts=[chart])]

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING
 
 from labelrace.experiments.plan import Record
 from labelrace.experiments.quality import MEASURES, REFERENCE, QualitySummary
 from labelrace.experiments.ranking import CALIBRATION, OVERALL, lower_is_better, rank_charts, ranks_table
-from labelrace.report.figures import Chart, Panel, Series, panels
-from labelrace.report.page import Document, Section, made_by
+from labelrace.report.charts import Chart, Panel, Panels, Series, panels
+from labelrace.report.document import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Row, Table, text_table
 from labelrace.report.text import MISSING, as_significant, as_value, measure_label, plural
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # A share of fewer entries is mostly chance, and is not drawn.
 _FEWEST_ENTRIES = 30
@@ -85,7 +80,7 @@ def _reliability_section(summary: QualitySummary, kinds: Mapping[str, Iterable[s
         if models := {model: of for model, of in bins.items() if any(dataset in of for dataset in datasets)}:
             name = f"reliability-{kind.replace(' ', '-')}s"
             caption = f"Share of labels present against their probability, {kind}s"
-            charts.append(Chart(name, caption, partial(_diagrams, models, datasets)))
+            charts.append(Chart(name, caption, _diagrams(models, datasets)))
     hint = (
         "Of the entries that were given about a probability, the share that is present. On the dashed line the two are "
         "equal; below it labels are rarer than the model says, above it more frequent. All labels and rows that were "
@@ -96,8 +91,8 @@ def _reliability_section(summary: QualitySummary, kinds: Mapping[str, Iterable[s
     )
 
 
-def _diagrams(models: Mapping[str, Mapping[str, Iterable[Record]]], datasets: Iterable[str]) -> Figure:
-    """Draw a reliability diagram for each model, with a line for each dataset."""
+def _diagrams(models: Mapping[str, Mapping[str, Iterable[Record]]], datasets: Iterable[str]) -> Panels:
+    """Return a reliability diagram for each model, with a line for each dataset."""
     shown = []
     for model, bins in models.items():
         series = []

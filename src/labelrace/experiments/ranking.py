@@ -10,7 +10,7 @@ import numpy as np
 from labelrace.evaluation import Friedman, friedman, is_loss, rank
 from labelrace.evaluation.ranks import TIE_DIGITS
 from labelrace.measures import PAPER_MEASURES
-from labelrace.report.figures import Chart, Ranks, critical_differences
+from labelrace.report.charts import Chart, Ranks, critical_differences
 from labelrace.report.runs import mean
 from labelrace.report.tables import Cell, Column, Group, Row, Table
 from labelrace.report.text import as_value, measure_label
@@ -107,4 +107,4 @@ def rank_charts(name: str, caption: str, shown: Sequence[RankTable]) -> list[Cha
         for ranks in shown
         if (test := ranks.friedman) is not None
     ]
-    return [Chart(name, caption, lambda: critical_differences(tested))] if tested else []
+    return [Chart(name, caption, critical_differences(tested))] if tested else []

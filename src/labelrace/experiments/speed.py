@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.multioutput import MultiOutputClassifier
@@ -21,15 +21,12 @@ from labelrace.base.registry import model_names
 from labelrace.evaluation import ModelSpec, memory_meter
 from labelrace.experiments.baselines import row_dicts
 from labelrace.experiments.plan import OnProgress, Step
-from labelrace.report.figures import Chart, Panel, Series, panels
-from labelrace.report.page import Document, Section
+from labelrace.report.charts import Chart, Panel, Panels, Series, panels
+from labelrace.report.document import Document, Section
 from labelrace.report.tables import text_table
 from labelrace.report.text import as_bytes, as_significant, listing
 from labelrace.streams.synthetic import SyntheticStream
 from labelrace.typing import AnyMatrix
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BATCH_SIZE = 250
 _CARDINALITY = 3.0
@@ -263,7 +260,7 @@ def speed_document(summary: SpeedSummary) -> Document:
         {"axis": axis, "model": name, **shape._asdict(), **measured[name, shape]._asdict()}
         for axis, name, shape in order
     ]
-    chart = Chart("speed", "Time and memory, one size varied at a time", lambda: _figure(summary, models))
+    chart = Chart("speed", "Time and memory, one size varied at a time", _panels(summary, models))
     hint = "On one thread. An exponent of 0 means that the time does not grow, 1 that it is proportional."
     return Document(
         name="speed",
@@ -284,8 +281,8 @@ def _slope_text(summary: SpeedSummary, model: str, axis: str) -> str:
     return f"{found:.2f}".replace("-", "−")
 
 
-def _figure(summary: SpeedSummary, models: Sequence[str]) -> Figure:
-    """Draw time and memory along every axis, on logarithmic scales."""
+def _panels(summary: SpeedSummary, models: Sequence[str]) -> Panels:
+    """Return time and memory along every axis, on logarithmic scales."""
     values: dict[str, Callable[[Measurement], float]] = {
         "ms per row": lambda measured: measured.total,
         "peak memory, MB": lambda measured: (measured.memory or 0) / 1e6,

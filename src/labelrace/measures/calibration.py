@@ -1,7 +1,7 @@
 """Calibration: whether a label that is given the probability 0.3 is present three times in ten.
 
 All entries of all rows are pooled and sorted into bins of probability, equally wide. A `Reliability` holds sums only,
-so that what is known of a stream is the sum over its batches.
+so that the counts of a stream are the sum over its batches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 
 class Reliability(NamedTuple):
-    """What is known of the entries in each bin of probability: sums, and what follows from them."""
+    """Counts of the entries in each bin of probability, and what follows from them."""
 
     entries: IntArray  # how many there are
     probability: FloatArray  # sum of their probabilities
@@ -100,27 +100,27 @@ def reliability(Y: AnyMatrix, P: AnyMatrix, n_bins: int = 15) -> Reliability:
     bins = np.searchsorted(edges[1:-1], probabilities)
     rows, columns = labels.nonzero()
     present = bins[rows.astype(np.intp) * labels.shape[1] + columns]
-    known = np.delete(bins, missing), np.delete(probabilities, missing)
+    given = np.delete(bins, missing), np.delete(probabilities, missing)
     return Reliability(
-        np.bincount(known[0], minlength=n_bins),
-        np.bincount(*known, minlength=n_bins).astype(np.float64),
+        np.bincount(given[0], minlength=n_bins),
+        np.bincount(*given, minlength=n_bins).astype(np.float64),
         np.bincount(present, minlength=n_bins),
     )
 
 
 def empty(n_bins: int = 15) -> Reliability:
-    """Return what is known before the first batch: nothing."""
+    """Return the counts before the first batch."""
     size = len(_edges(n_bins)) - 1
     return Reliability(np.zeros(size, np.intp), np.zeros(size), np.zeros(size, np.intp))
 
 
-def add(known: Reliability, Y: AnyMatrix, P: AnyMatrix) -> Reliability:
-    """Return what is known after a further batch, which `reliability` takes."""
-    return merge(known, reliability(Y, P, len(known.entries)))
+def add(counts: Reliability, Y: AnyMatrix, P: AnyMatrix) -> Reliability:
+    """Return the counts after a further batch, which `reliability` takes."""
+    return merge(counts, reliability(Y, P, len(counts.entries)))
 
 
 def merge(one: Reliability, other: Reliability) -> Reliability:
-    """Return what is known of the entries of both, which must have as many bins."""
+    """Return the counts of both, which must have the same number of bins."""
     if len(one.entries) != len(other.entries):
         raise ValueError(f"both must have as many bins, got {len(one.entries)} and {len(other.entries)}")
     return Reliability(one.entries + other.entries, one.probability + other.probability, one.present + other.present)

@@ -73,9 +73,9 @@ def _rows(Y: Any) -> Sequence[Any] | None:
 
 
 def _from_sets(rows: Any, names: Sequence[Any], what: str) -> SparseMatrix:
-    place = {name: column for column, name in enumerate(names)}
+    column_of = {name: column for column, name in enumerate(names)}
     try:
-        indices = [sorted({place[name] for name in row}) for row in rows]
+        indices = [sorted({column_of[name] for name in row}) for row in rows]
     except KeyError as error:
         raise ValueError(
             f"{what} must hold labels of label_names, got {error.args[0]!r}; add it to label_names"
@@ -148,8 +148,8 @@ def as_probabilities(P: AnyMatrix, shape: tuple[int, int]) -> FloatArray:
     low, high = values.min(), values.max()
     # A NaN makes both comparisons false.
     if not (low >= 0 and high <= 1):
-        found = "NaN" if np.isnan(low) else f"values from {low:.6g} to {high:.6g}"
-        raise ValueError(f"P must hold probabilities, from 0 to 1, got {found}")
+        shown = "NaN" if np.isnan(low) else f"values from {low:.6g} to {high:.6g}"
+        raise ValueError(f"P must hold probabilities, from 0 to 1, got {shown}")
     return values
 
 

@@ -31,7 +31,7 @@ def micro(rate: Rate) -> Callable[[Confusion], float]:
 def macro(rate: Rate) -> Callable[[Confusion], float]:
     """Return the measure that averages a rate over labels.
 
-    An absent label that is never predicted has precision, recall and F of 1.
+    An absent label that is never predicted has precision, recall and F1 of 1.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Propensity-scored precision: what hits are worth where rare labels are often missing from the truth.
 
-With very many labels, nobody can tell all that apply to a row, and rare ones are left out most. Jain, Prabhu and Varma
+With very many labels, nobody can name all that apply to a row, and rare ones are left out most. Jain, Prabhu and Varma
 ("Extreme multi-label loss functions for recommendation, tagging, ranking and other missing label applications", KDD
 2016) estimate the chance that a label which applies was noted, its *propensity*, from its count ``N`` in ``n`` rows,
 
@@ -75,8 +75,8 @@ def propensity_scored_precision(Y_true: AnyMatrix, top: Any, propensity: Any) ->
     if worth.shape != (Y.shape[1],):
         raise ValueError(f"propensity must have an entry for each of {Y.shape[1]} labels, got {worth.shape}.")
     rows, labels = Y.nonzero()
-    asked = (np.arange(len(best))[:, None] * Y.shape[1] + best)[best >= 0]
-    hit = np.isin(asked, rows.astype(np.intp) * Y.shape[1] + labels)
+    entries = (np.arange(len(best))[:, None] * Y.shape[1] + best)[best >= 0]
+    hit = np.isin(entries, rows.astype(np.intp) * Y.shape[1] + labels)
     # The best that could be reached: of each row the labels that are worth most.
     order = np.lexsort((-worth[labels], rows))
     rank = np.arange(len(rows)) - np.searchsorted(rows, rows)

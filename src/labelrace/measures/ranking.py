@@ -53,8 +53,8 @@ def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
     tied_rows[rows[_has_tied_neighbour(ordered, rows, position)]] = True
     if tied_rows.any():
         redo = tied_rows[rows]
-        place = np.cumsum(tied_rows) - 1
-        ranks[redo] = all_ranks(scores[tied_rows])[place[rows[redo]], labels[redo]]
+        position = np.cumsum(tied_rows) - 1
+        ranks[redo] = all_ranks(scores[tied_rows])[position[rows[redo]], labels[redo]]
 
     # Rows are in order already, so one sort of row and rank together sorts the ranks inside each row.
     offset = rows.astype(np.intp) * (n_labels + 1)
@@ -64,18 +64,18 @@ def relevant_ranks(truth: SparseMatrix, scores: FloatArray) -> RelevantRanks:
 def ranks_in_top(truth: SparseMatrix, top: IntArray) -> RelevantRanks:
     """Rank the true labels of each example in a list of its best ones, (n, k); those not in it come behind all labels.
 
-    Takes the memory of the lists, not of all labels. Columns below 0 are places that no label fills.
+    Takes the memory of the lists, not of all labels. Columns below 0 stand for no label.
     """
     n_labels = truth.shape[1]
     starts = truth.indptr.astype(np.intp)
     rows = np.repeat(np.arange(len(top)), np.diff(starts))
     keys = rows * n_labels + truth.indices
     order = np.argsort(keys)
-    asked = np.where(top >= 0, np.arange(len(top))[:, np.newaxis] * n_labels + top, -1)
-    place = np.searchsorted(keys[order], asked.ravel())
-    hits = np.flatnonzero(np.append(keys[order], -2)[place] == asked.ravel())
+    queries = np.where(top >= 0, np.arange(len(top))[:, np.newaxis] * n_labels + top, -1)
+    positions = np.searchsorted(keys[order], queries.ravel())
+    hits = np.flatnonzero(np.append(keys[order], -2)[positions] == queries.ravel())
     ranks = np.full(len(keys), n_labels + 1)
-    ranks[order[place[hits]]] = hits % top.shape[1] + 1
+    ranks[order[positions[hits]]] = hits % top.shape[1] + 1
     offset = rows * (n_labels + 2)
     return RelevantRanks(np.sort(offset + ranks) - offset, starts)
 
@@ -100,13 +100,13 @@ def count_below(ordered: FloatArray, rows: IntArray, values: FloatArray, *, or_e
     """
     width = ordered.shape[1]
     precedes = np.less_equal if or_equal else np.less
-    found = np.zeros(len(values), dtype=np.intp)
+    count = np.zeros(len(values), dtype=np.intp)
     for bit in reversed(range(width.bit_length())):
-        probe = found + (1 << bit)
+        probe = count + (1 << bit)
         inside = probe <= width
         entry = ordered[rows, np.minimum(probe, width) - 1]
-        found = np.where(inside & precedes(entry, values), probe, found)
-    return found
+        count = np.where(inside & precedes(entry, values), probe, count)
+    return count
 
 
 def _has_tied_neighbour(ordered: FloatArray, rows: IntArray, position: IntArray) -> BoolArray:
@@ -213,7 +213,7 @@ def one_error(relevant: RelevantRanks) -> float:
 def precision_at_k(relevant: RelevantRanks, k: int) -> float:
     """Mean over examples of the number of true labels among the `k` top-ranked, divided by `k`.
 
-    With fewer than `k` labels in all, all are looked at and the division is still by `k`: the places that no
+    With fewer than `k` labels in all, all are looked at and the division is still by `k`: the positions that no
     label fills count as misses.
 
     Examples

@@ -10,23 +10,12 @@ and the terms of the second part follow from the co-occurrence counts ``YᵀY``.
 ``l × l`` table serve every link of every chain. The evidence of absent labels is a constant of a link, known before any
 row is seen; presence adds a label's log odds ratio with the link's.
 
-*Chain inference* decides link after link, many rows and several chains at once. A chain is halved again and again: the
-first half is a chain itself, and one product gives the second half the evidence of the first. Pieces of few links are
-decided link by link, in all chains at once.
+*Chain inference* decides link after link, for many rows at once. A chain is halved again and again: the first half is a
+chain itself, and one product gives the second half the evidence of the first. Short chains are decided link by link.
 
-Deciding takes no more than the sign of each link's log odds. Single precision halves the work, and finds the sign
-wherever the log odds are further from zero than its rounding errors can reach; at the few others, double precision
-decides. So the decisions are those of double precision throughout. How far the errors reach: let x be the exact log
-odds of a link in a row, a start s (from the features, and from absent labels) plus a term for each of the n labels
-present before it, and let T be the sum of these terms' magnitudes. In single precision, the start and each term are
-rounded once when they are stored, and up to n times when they are added, in whatever order; absent labels add exact
-zeros. With the unit roundoff u = 2⁻²⁴ and γ = (n + 1)u to first order,
-
-    |computed - x| ≤ γ(|s| + T) ≤ γ(|x| + 2T),   because |s| ≤ |x| + T.
-
-If the signs differ, the left side is |computed| + |x|, hence |computed| ≤ 2γT: the start, which may be large, does not
-matter. T is at most the sum of the magnitudes of all terms before the link. The bound used is 4(n + 4)u times that sum:
-twice what is needed, for the higher orders and for the errors of double precision and of the bound itself.
+Cost: a batch ``nnz(X) l`` and ``|y|²`` a row; reading ``E l²`` for E chains; a prediction ``nnz(x) l`` and ``E l²``.
+State: that of binary relevance, an ``l × l`` table and the chains. Mergeable where the chains are the same, growable,
+both exact.
 
 References
 ----------
@@ -55,18 +44,8 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 # Rows of the table of co-occurrences worked on at once: intermediate results stay in the processor's cache.
 _ROWS = 32
-# Numbers in an array of the chains that are followed at once: 2²³ are 32 MB in single precision. The C library keeps
-# freed memory up to that for the next batch; larger arrays are new, and zeroed, every time.
-_CELLS = 2**23
-# Chains of at most so many links are decided link by link, longer ones by halves.
-_BLOCK = 32
-# 4u of single precision: see above.
-_ROUNDING = 2.0**-22
-# Added to the sum of magnitudes, against numbers too small for single precision.
-_TINY = 1e-30
-# Numbers looked up at once to decide single links in double precision: 2¹⁸ are 2 MB. If there are more, whole pieces
-# are cheaper.
-_LOOKUPS = 2**18
+# Chains of at most this many links are decided link by link, longer ones by halves.
+_SHORT_CHAIN = 32
 
 
 class State(NamedTuple):
@@ -149,32 +128,25 @@ class Chains(BankAlgorithm[State]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that at least half of the chains mark."""
-        votes = self._sum(derived, X, decisions, np.float32)
+        votes = self._sum(derived, X, lambda odds: odds >= 0)
         return 2 * votes >= len(derived.orders)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Average the chains' probabilities; 0 is even odds and the range is -1 to 1."""
-        votes = self._sum(derived, X, lambda links: expit(log_odds(links)), np.float64)
-        return 2.0 * votes / len(derived.orders) - 1.0
+        return 2.0 * self._sum(derived, X, expit) / len(derived.orders) - 1.0
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Average the chains' probabilities."""
         return (self.scores(derived, X) + 1.0) / 2.0
 
-    def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[Links], Array], kind: Any) -> Array:
-        """Let every chain vote, and add up."""
+    def _sum(self, derived: Derived, X: AnyMatrix, vote: Callable[[FloatArray], Array]) -> FloatArray:
+        """Turn each chain's log odds into votes, and add them up, (n, l)."""
         features = np.ascontiguousarray(self.bank.predict(derived.learners, X).T)
         # Where the features say nothing, the sign of their round-off must not decide.
         features[np.abs(features) <= TIE] = 0.0
-        votes = np.zeros(features.shape, dtype=kind)
-        n_labels, n_rows = features.shape
-        at_once = max(1, _CELLS // max(1, n_labels * max(n_labels, n_rows)))
-        for start in range(0, len(derived.orders), at_once):
-            group = slice(start, start + at_once)
-            orders = derived.orders[group]
-            found = vote(Links(features, derived.all_absent[group], derived.present, orders))
-            for order, chain in zip(orders, found, strict=True):
-                votes += chain.take(np.argsort(order), axis=0)
+        votes = np.zeros(features.shape)
+        for order, all_absent in zip(derived.orders, derived.all_absent, strict=True):
+            votes[order] += vote(chain_log_odds(order, features, all_absent, derived.present))
         return votes.T
 
     def why_unmergeable(self, one: State, other: State) -> str | None:
@@ -196,12 +168,12 @@ class Chains(BankAlgorithm[State]):
         return state._replace(learners=self.bank.emptied(state.learners), together=np.zeros_like(state.together))
 
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
-        """Give labels and features other places; chains go on to predict labels in the same order."""
+        """Put labels and features in another order; chains still predict labels in the same order."""
         learners = self.bank.reordered(state.learners, labels, features)
         return State(learners, state.together[np.ix_(labels, labels)], np.argsort(labels)[state.orders], state.n_first)
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for so many labels: the table of co-occurrences would be too large."""
+        """Return why there is no room for the labels: the table of co-occurrences would be too large."""
         return why_no_table("chains keep", n_labels)
 
     def grow_labels(self, state: State, n_labels: int) -> State:
@@ -217,145 +189,50 @@ class Chains(BankAlgorithm[State]):
         return State(learners, together, np.hstack([state.orders, late]), state.n_first)
 
 
-class Links(NamedTuple):
-    """Chains, and the evidence that their links get."""
+def chain_log_odds(order: IntArray, features: FloatArray, all_absent: FloatArray, present: FloatArray) -> FloatArray:
+    """Compute the log odds of a chain's links, (l, n), in the chain's order.
 
-    features: FloatArray  # (l, n): evidence of the features for each label, in each row
-    # (E, l): for each chain, the evidence that a label gets from those before it if all of them are absent.
-    all_absent: FloatArray
-    present: FloatArray  # (l, l): what the presence of a label, a column, adds to that for another, a row
-    orders: IntArray  # (E, l): the chains: labels in the order in which they are predicted
+    Parameters
+    ----------
+    order : (l,) array
+        The chain: labels in the order in which they are predicted.
+    features : (l, n) array
+        Evidence of the features for each label, in each row.
+    all_absent : (l,) array
+        The evidence that a label gets from those before it if all of them are absent.
+    present : (l, l) array
+        What the presence of a label, a column, adds to that for another, a row.
 
-
-def log_odds(links: Links) -> FloatArray:
-    """Compute the log odds of all links, (E, l, n), in their chain's order."""
-    odds, adds = arrange(links, np.float64)
-    found = np.empty_like(odds)
-
-    def keep(start: int, piece: FloatArray) -> None:
-        found[:, start : start + piece.shape[1]] = piece
-
-    infer(odds, adds, keep)
-    return found
-
-
-def decisions(links: Links) -> Array:
-    """Decide which links find their label present: 1 or 0, (E, l, n), in their chain's order."""
-    odds, adds = arrange(links, np.float32)
-    reach = np.stack([magnitudes(table) for table in adds])
-    n_present = np.zeros((len(odds), odds.shape[2]), dtype=np.float32)
-
-    def settle(start: int, piece: Array) -> None:
-        stop = start + piece.shape[1]
-        settle_in_double(links, odds, start, stop, doubtful(piece, reach[:, start:stop], n_present))
-        n_present[...] += odds[:, start:stop].sum(axis=1)
-
-    infer(odds, adds, settle)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features, present = np.array([[-1.0, 1.0], [-2.0, -2.0]]), np.array([[0.0, 3.0], [3.0, 0.0]])
+    >>> chain_log_odds(np.array([0, 1]), features, np.zeros(2), present)
+    array([[-1.,  1.],
+           [-2.,  1.]])
+    """
+    odds = features.take(order, axis=0)
+    odds += all_absent[order, None]
+    _infer(odds, np.empty_like(odds), present[order].take(order, axis=1))
     return odds
 
 
-def arrange(links: Links, kind: Any) -> tuple[Array, Array]:
-    """Bring evidence into the chains' order: if all labels are absent, (E, l, n), and of each label, (E, l, l)."""
-    n_labels, n_rows = links.features.shape
-    odds = np.empty((len(links.orders), n_labels, n_rows), dtype=kind)
-    adds = np.empty((len(links.orders), n_labels, n_labels), dtype=kind)
-    present = links.present.astype(kind, copy=False)
-    for chain, order in enumerate(links.orders):
-        for start in range(0, n_labels, _ROWS):
-            stop = start + _ROWS
-            block = order[start:stop]
-            # Features far out of single precision's range become infinite, which has the right sign.
-            with np.errstate(over="ignore"):
-                np.add(
-                    links.features[block],
-                    links.all_absent[chain, block, None],
-                    out=odds[chain, start:stop],
-                    casting="same_kind",
-                )
-            # Of the table only what is used: the evidence that a link, a row, gets from those before it.
-            present[block].take(order[:stop], axis=1, out=adds[chain, start:stop, :stop], mode="clip")
-    return odds, adds
+def _infer(odds: FloatArray, is_present: FloatArray, adds: FloatArray) -> None:
+    """Add to the log odds of each link, in place, what the labels before it add, and decide whether it is present.
 
-
-def magnitudes(adds: Array) -> Array:
-    """Bound the rounding errors of each link of a chain, for one label present before it."""
-    reach = np.empty(len(adds), dtype=adds.dtype)
-    for start in range(0, len(adds), _ROWS):
-        stop = start + _ROWS
-        np.abs(adds[start:stop, :stop]).sum(axis=1, out=reach[start:stop])
-    return np.float32(_ROUNDING) * (reach + np.float32(_TINY))
-
-
-def infer(odds: Array, adds: Array, settle: Callable[[int, Array], None], start: int = 0) -> None:
-    """Infer link after link: add to the log odds of each link what the labels present before it add, and decide.
-
-    Decisions, 1 or 0, take the place of log odds in ``odds``. After each piece, from link ``start`` on, ``settle`` gets
-    its log odds, and may still change its decisions: no other piece has used them.
+    ``odds`` and ``is_present``, (l, n), are written; ``adds``, (l, l), is what the presence of a label adds to others.
     """
-    n_links = odds.shape[1]
-    if n_links > _BLOCK:
+    n_links = len(odds)
+    if n_links > _SHORT_CHAIN:
         half = n_links // 2
-        infer(odds[:, :half], adds[:, :half, :half], settle, start)
-        for chain in range(len(odds)):
-            odds[chain, half:] += adds[chain, half:, :half] @ odds[chain, :half]
-        infer(odds[:, half:], adds[:, half:, half:], settle, start + half)
+        _infer(odds[:half], is_present[:half], adds[:half, :half])
+        odds[half:] += adds[half:, :half] @ is_present[:half]
+        _infer(odds[half:], is_present[half:], adds[half:, half:])
         return
-    piece = odds.copy()
     for i in range(n_links):
-        link = piece[:, i]
         if i:
-            link += (adds[:, i : i + 1, :i] @ odds[:, :i])[:, 0]
-        np.greater_equal(link, 0.0, out=odds[:, i])
-    settle(start, piece)
-
-
-def doubtful(piece: Array, reach: Array, n_present: Array) -> tuple[IntArray, ...]:
-    """Find log odds that rounding errors may have brought to the other side of zero: their chains, links and rows."""
-    # Labels of the piece itself may be present too.
-    n_terms = n_present + np.float32(piece.shape[1] + 4)
-    # One bound for all leaves few.
-    near = np.flatnonzero(np.abs(piece) <= reach.max(initial=0) * n_terms.max(initial=0))
-    chains, numbers, rows = np.unravel_index(near, piece.shape)
-    is_doubtful = np.abs(piece[chains, numbers, rows]) <= reach[chains, numbers] * n_terms[chains, rows]
-    return chains[is_doubtful], numbers[is_doubtful], rows[is_doubtful]
-
-
-def settle_in_double(links: Links, marked: Array, start: int, stop: int, found: tuple[IntArray, ...]) -> None:
-    """Decide a piece in double precision, in the chains and rows that have a doubtful link in it.
-
-    Most doubtful decisions are right. A row in which all are right, each given the decisions before it, has nothing to
-    correct: its first wrong decision would be one of them.
-    """
-    chains, numbers, rows = found
-    if 0 < len(chains) * stop <= _LOOKUPS:
-        is_present = single_links(links, marked, stop, chains, start + numbers, rows) >= 0
-        is_wrong = is_present != marked[chains, start + numbers, rows]
-        chains, rows = chains[is_wrong], rows[is_wrong]
-    for chain in np.unique(chains):
-        infer_in_double(links, marked[chain], start, stop, chain, np.unique(rows[chains == chain]))
-
-
-def single_links(
-    links: Links, marked: Array, stop: int, chains: IntArray, numbers: IntArray, rows: IntArray
-) -> FloatArray:
-    """Compute the log odds of single links, given by chain, place in it and row, from the decisions before them."""
-    labels = links.orders[chains, numbers]
-    # Decisions at and after the link itself count for nothing.
-    is_present = marked[chains, :stop, rows] * (np.arange(stop) < numbers[:, None])
-    adds = links.present[labels[:, None], links.orders[chains, :stop]]
-    evidence: FloatArray = np.einsum("ij,ij->i", adds, is_present)
-    return evidence + (links.features[labels, rows] + links.all_absent[chains, labels])
-
-
-def infer_in_double(links: Links, marked: Array, start: int, stop: int, chain: int, rows: IntArray) -> None:
-    """Infer a piece of one chain from scratch, for some rows, after the decisions before it in ``marked``."""
-    order = links.orders[chain]
-    piece = order[start:stop]
-    adds = links.present[piece[:, None], order[:stop]]
-    odds = links.features[piece[:, None], rows] + links.all_absent[chain, piece, None]
-    odds += adds[:, :start] @ marked[:start, rows].astype(np.float64)
-    infer(odds[None], adds[None, :, start:], lambda start, piece: None)
-    marked[start:stop, rows] = odds
+            odds[i] += adds[i, :i] @ is_present[:i]
+        np.greater_equal(odds[i], 0.0, out=is_present[i])
 
 
 class ClassifierChainsClassifier(OnlineClassifier):

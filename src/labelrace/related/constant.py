@@ -2,6 +2,8 @@
 
 What a method must beat. ``majority`` predicts as many labels as a row of the last batch had on average, rounded down,
 namely the most frequent ones so far; ``negative`` predicts none.
+
+Cost: a batch ``|y|`` a row; state ``l``. Online, mergeable, growable, all exact.
 """
 
 from __future__ import annotations

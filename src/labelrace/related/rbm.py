@@ -37,8 +37,8 @@ from labelrace.typing import AnyMatrix, FloatArray, IntArray
 _MOMENTUM = 0.1
 _DECAY = 0.0002
 _SPREAD = 0.2
-# Log odds beyond which probabilities are no longer told apart: hidden units can be nearly constant.
-_SURE = 30.0
+# Log odds are clipped to this, since hidden units can be nearly constant.
+_MAX_LOG_ODDS = 30.0
 # Inputs that vary by less are constant.
 _NARROWEST = 1e-100
 
@@ -97,14 +97,14 @@ class RBMFeatures(BankAlgorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Train the machines by the first batch; learn every batch."""
         if state.rows == 0:
-            state, derived = self._trained(state, X), None
+            state, derived = self._train(state, X), None
         features = self._features(self._machines(state) if derived is None else derived, X)
         targets = Y if self.bank.task == "classification" else 2.0 * Y
         return state._replace(
             rows=state.rows + X.shape[0], learners=self.bank.update(state.learners, features, targets)
         )
 
-    def _trained(self, state: State, X: AnyMatrix) -> State:
+    def _train(self, state: State, X: AnyMatrix) -> State:
         """Train one machine after the other."""
         inputs = dense(columns.design(X, state.n_values))
         low = inputs.min(axis=0)
@@ -114,10 +114,10 @@ class RBMFeatures(BankAlgorithm[State]):
         varies = np.flatnonzero(width > 0)
         inputs = (inputs[:, varies] - low[varies]) / width[varies]
         units = np.append(0, varies + 1)
-        layers = [trained(state.first[units], inputs, self.rate, self.minibatch, self.epochs)]
+        layers = [train(state.first[units], inputs, self.rate, self.minibatch, self.epochs)]
         for weights in state.deeper:
             inputs = hidden(layers[-1], inputs)
-            layers.append(trained(weights, inputs, self.rate, self.minibatch, self.epochs))
+            layers.append(train(weights, inputs, self.rate, self.minibatch, self.epochs))
         first = np.zeros_like(state.first)
         first[units] = layers[0]
         deeper = np.stack(layers[1:]) if len(layers) > 1 else state.deeper
@@ -143,7 +143,9 @@ class RBMFeatures(BankAlgorithm[State]):
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the log odds, or values, of all labels."""
         predicted = self.bank.predict(derived.learners, self._features(derived, X))
-        return np.clip(predicted, -_SURE, _SURE) if self.bank.task == "classification" else predicted - 1.0
+        return (
+            np.clip(predicted, -_MAX_LOG_ODDS, _MAX_LOG_ODDS) if self.bank.task == "classification" else predicted - 1.0
+        )
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn log odds into probabilities; map the values of regressors, -1 to 1, into (0, 1)."""
@@ -165,10 +167,10 @@ class RBMFeatures(BankAlgorithm[State]):
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far: as they were constant in the first batch, machines do not look at them."""
         n_values = columns.appended(state.n_values, n_values)
-        places, m = columns.places(state.n_values, n_values), columns.width(n_values)
+        old, m = columns.places(state.n_values, n_values), columns.width(n_values)
         low, width, first = np.zeros(m), np.zeros(m), np.zeros((m + 1, state.first.shape[1]))
-        low[places], width[places] = state.low, state.width
-        first[np.append(0, places + 1)] = state.first
+        low[old], width[old] = state.low, state.width
+        first[np.append(0, old + 1)] = state.first
         return state._replace(n_values=n_values, low=low, width=width, first=first)
 
 
@@ -178,7 +180,7 @@ def hidden(weights: FloatArray, X: FloatArray) -> FloatArray:
     return result
 
 
-def trained(weights: FloatArray, X: FloatArray, rate: float, minibatch: int, epochs: int) -> FloatArray:
+def train(weights: FloatArray, X: FloatArray, rate: float, minibatch: int, epochs: int) -> FloatArray:
     """Train a machine on rows in [0, 1], in their order.
 
     Examples
@@ -186,9 +188,9 @@ def trained(weights: FloatArray, X: FloatArray, rate: float, minibatch: int, epo
     >>> import numpy as np
     >>> X = np.repeat(np.eye(2), 20, axis=0)
     >>> start = 0.2 * np.random.default_rng(0).standard_normal((3, 4))
-    >>> found = trained(start, X, rate=1.0, minibatch=40, epochs=2000)
-    >>> units = np.column_stack([np.ones(40), hidden(found, X)])
-    >>> bool(np.abs(1 / (1 + np.exp(-units @ found[1:].T)) - X).mean() < 0.1)
+    >>> weights = train(start, X, rate=1.0, minibatch=40, epochs=2000)
+    >>> units = np.column_stack([np.ones(40), hidden(weights, X)])
+    >>> bool(np.abs(1 / (1 + np.exp(-units @ weights[1:].T)) - X).mean() < 0.1)
     True
     """
     rows = np.column_stack([np.ones(len(X)), X])

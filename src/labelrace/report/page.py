@@ -1,95 +1,41 @@
-"""The one page that all reports share: sections of tables and figures in one HTML file that needs no other file."""
+"""The page of a document: one HTML file that works offline, with charts that answer to pointer and keys.
+
+Templates make text and diagrams; ``static/charts.js`` draws panels from their descriptions, which stand in the page as
+JSON, with uPlot.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 
-from labelrace.report.figures import PALETTE, Chart, can_draw, inline_svg
-from labelrace.report.tables import Table
-from labelrace.report.text import plural, printable
+from labelrace.report.charts import PALETTE, Color, Panel, Panels, Series, dash
+from labelrace.report.text import printable
+
+if TYPE_CHECKING:
+    from labelrace.report.document import Document
 
 _SCRIPTS = ("theme.js", "table.js")
-# Interactive charts, for documents that have data for them.
-_CHART_SCRIPTS = ("legend.js", "curves.js", "labels.js")
+# For documents with panels.
+_CHART_SCRIPT = "charts.js"
 _UPLOT = "vendor/uplot/uPlot.iife.min.js"
 _STYLES = ("vendor/uplot/uPlot.min.css", "page.css", "charts.css")
-_NO_FIGURES = "Figures are left out, because they need matplotlib: pip install 'labelrace[plots]'."
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a document: a hint on how to read it, tables and charts.
-
-    A page shows its ``template`` instead of its charts, if it has one; ``page_only`` tables are left out of terminal,
-    Markdown and LaTeX.
-    """
-
-    title: str
-    hint: str = ""
-    tables: Sequence[Table] = ()
-    charts: Sequence[Chart] = ()
-    template: str = ""
-    page_only: bool = False
-
-
-@dataclass(frozen=True)
-class Document:
-    """What is written about a run or a benchmark, whatever the format.
-
-    Page and tables are written to files called ``name``, and ``records``, with all digits, to CSV files of their own
-    names. ``verdict`` is the main result, in a sentence; ``notes`` are what a reader must know before relying on the
-    rest; ``complete`` tells whether everything that was to be run is in it. ``chart_data`` is for the interactive
-    charts of the page, and ``context`` for the templates of sections.
-    """
-
-    name: str
-    title: str
-    lead: str
-    footer: str
-    sections: Sequence[Section]
-    records: Mapping[str, Sequence[Mapping[str, Any]]]
-    brand: str = "labelrace bench"
-    verdict: str = ""
-    notes: Sequence[str] = ()
-    complete: bool = True
-    chart_data: dict[str, Any] | None = None
-    context: Mapping[str, Any] = field(default_factory=dict)
-
-    def tables(self) -> Iterator[Table]:
-        """Yield the tables for terminal, Markdown and LaTeX."""
-        return (table for section in self.sections if not section.page_only for table in section.tables)
-
-    def charts(self) -> Iterator[Chart]:
-        """Yield all charts."""
-        return (chart for section in self.sections for chart in section.charts)
 
 
 def render_page(document: Document) -> str:
-    """Return the whole page as text.
-
-    Charts of sections without a template are drawn by matplotlib. Without it the page has everything but these, and a
-    note says so. Importing it takes longer than a short run, so where no chart asks for it, it is not imported.
-    """
-    wanted = [chart for section in document.sections if not section.template for chart in section.charts]
-    drawn = {
-        chart.name: inline_svg(chart.draw(), chart.caption, f"figure-{number}")
-        for number, chart in enumerate(wanted)
-        if can_draw()
+    """Return the whole page as text."""
+    charts = {
+        chart.name: panels_data(chart.content) for chart in document.charts() if isinstance(chart.content, Panels)
     }
-    tables = [table for section in document.sections for table in section.tables]
-    colored = [row.color for table in tables for group in table.groups for row in group.rows if row.color is not None]
-    interactive = document.chart_data is not None
-    scripts = [*_SCRIPTS, *(_CHART_SCRIPTS if interactive else ())]
-    library = f"{_static(_UPLOT)}\n" if interactive else ""
+    library = f"{_static(_UPLOT)}\n" if charts else ""
+    scripts = [*_SCRIPTS, *([_CHART_SCRIPT] if charts else [])]
     script = Markup(f'{library}(() => {{\n"use strict";\n{chr(10).join(map(_static, scripts))}\n}})();\n')
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("labelrace.report"),
@@ -100,19 +46,81 @@ def render_page(document: Document) -> str:
         # Names are shown without control characters, such as those that change the direction of text.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
+    environment.filters |= {"paint": paint, "swatch": swatch}
     return environment.get_template("page.html").render(
         document=document,
-        notes=[*document.notes, *([_NO_FIGURES] if len(drawn) < len(wanted) else [])],
-        figures=drawn,
         script=script,
         # The page's policy allows this script and no other, so that script in a name does not run.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=Markup("\n".join(map(_static, _STYLES))),
-        colors=[PALETTE[place % len(PALETTE)] for place in range(1 + max(colored, default=-1))],
         palette=PALETTE,
-        data=as_json(document.chart_data or {}),
-        **document.context,
+        data=as_json(charts),
     )
+
+
+def panels_data(content: Panels) -> dict[str, Any]:
+    """Return panels as JSON for the script: each list of x once, and numbers with as many digits as can be seen."""
+    xs: dict[tuple[float | None, ...], int] = {}
+    entries = content.legend()
+
+    def entry(series: Series) -> int | None:
+        """Return the entry of the legend that shows and hides a series: that of its name, or else of its colour."""
+        for index, (name, shown) in enumerate(entries.items()):
+            if name == series.name or (not series.name and shown.color == series.color):
+                return index
+        return None
+
+    def series_data(series: Series) -> dict[str, Any]:
+        return {
+            "entry": entry(series),
+            "name": printable(series.name),
+            "x": xs.setdefault(tuple(_short(series.x)), len(xs)),
+            "y": _short(series.y),
+            "color": _color_index(series.color),
+            "dash": dash(series.color),
+            "spread": None if series.spread is None else _short(series.spread),
+            "line": series.line,
+            "marker": series.marker,
+            "hollow": series.hollow,
+            "tips": list(map(printable, series.tips)),
+        }
+
+    def panel_data(panel: Panel) -> dict[str, Any]:
+        names = ("x_label", "y_label", "log", "x_range", "y_range", "x_ticks", "percent", "diagonal", "decimals")
+        return {name: getattr(panel, name) for name in names} | {"series": list(map(series_data, panel.series))}
+
+    views = {name: list(map(panel_data, shown)) for name, shown in content.views.items()}
+    marks = [{"x": mark.x, "color": _color_index(mark.color), "text": mark.text} for mark in content.marks]
+    return {
+        "views": list(views.values()),
+        "view": list(views).index(content.view),
+        "xs": list(xs),
+        "marks": marks,
+        "across": content.across,
+        "aspect": content.size[1] / content.size[0],
+        "choose": bool(content.choose),
+        "chosen": content.chosen,
+        "position": content.position,
+        "entries": len(entries),
+    }
+
+
+def paint(color: Color | None) -> str:
+    """Return a colour as a style, in which the page's theme decides."""
+    return f"var(--color-{color % len(PALETTE)})" if isinstance(color, int) else f"var(--{color or 'muted'})"
+
+
+def swatch(series: Series) -> Markup:
+    """Return the class and style of a sample of a series: the pattern of its line, or its marker."""
+    style = f"--swatch: {paint(series.color)}"
+    if not series.line:
+        kind = {"s": " square"}.get(series.marker, " dot") + (" hollow" if series.hollow else "")
+        return Markup(f'class="swatch{kind}" style="{style}"')
+    if pattern := dash(series.color):
+        stroke, gap = pattern[:2]
+        stops = f"var(--swatch) 0 {stroke}px, transparent {stroke}px {stroke + gap}px"
+        style += f"; background: repeating-linear-gradient(90deg, {stops})"
+    return Markup(f'class="swatch" style="{style}"')
 
 
 def as_json(data: Any) -> Markup:
@@ -129,13 +137,14 @@ def as_json(data: Any) -> Markup:
     return Markup(text)
 
 
-def made_by(manifest: Mapping[str, Any]) -> str:
-    """Return which version made the runs of a manifest, when and on which machine, for a footer."""
-    machine = manifest.get("machine") or {}
-    return (
-        f"Made by labelrace {manifest['version']} from runs started {manifest['created']} with seed {manifest['seed']} "
-        f"on {machine.get('platform', 'an unknown platform')}, {plural(machine.get('cpus') or 1, 'processor')}."
-    )
+def _color_index(color: int | None) -> int | None:
+    return None if color is None else color % len(PALETTE)
+
+
+def _short(values: Sequence[float | None]) -> list[float | None]:
+    """Return numbers with five significant digits; whole ones with all."""
+    short = [value if value is None or isinstance(value, int) else float(f"{value:.5g}") for value in values]
+    return [int(value) if isinstance(value, float) and value.is_integer() else value for value in short]
 
 
 def _static(name: str) -> str:

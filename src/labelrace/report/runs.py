@@ -1,4 +1,4 @@
-"""Records, as they were written, grouped by model and run, and the data of the charts that they give."""
+"""Records grouped by model and run, and the means over runs that curves and labels are drawn from."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ PHASES = ("features", "predict", "learn", "measure")
 # How the values of a curve are averaged, and what the page calls it.
 KINDS = {"batch": "Per batch", "windowed": "Windowed", "cumulative": "Cumulative"}
 _MOST_POINTS = 400
+# What records must have, by kind.
+_FIELDS = {
+    "batch": ("batch", "start", "end", "whole", "measures", "seconds"),
+    "labels": ("frequency", "f1"),
+    "done": ("rows", "seconds"),
+    "failed": ("error",),
+}
 
 
 @dataclass
@@ -53,7 +60,7 @@ class Run:
         return {phase: float(sum(part.get(phase) or 0.0 for part in parts)) for phase in PHASES}
 
     def rows(self) -> int:
-        """Return how many rows those seconds were spent on."""
+        """Return the number of rows that those seconds were spent on."""
         if self.done:
             return int(self.done["rows"])
         return sum(int(batch["end"]) - int(batch["start"]) for batch in self.batches.values())
@@ -82,6 +89,8 @@ def group_records(manifest: Mapping[str, Any], records: Iterable[Mapping[str, An
         )
     runs: Runs = {model["name"]: {} for model in manifest["models"]}
     for record in records:
+        if missing := [name for name in _FIELDS.get(record["kind"], ()) if name not in record]:
+            raise DataFormatError(f"A record of kind {record['kind']!r} must have {', '.join(missing)}, got {record!r}")
         run = runs.setdefault(record["model"], {}).setdefault(record["run"], Run())
         match record["kind"]:
             case "batch":
@@ -125,10 +134,10 @@ def curves(runs: Runs, measures: Sequence[str]) -> dict[str, Any]:
     """
     ends = sorted({end for of_model in runs.values() for run in of_model.values() for end in run.tested})
     window = max(2, round(math.sqrt(len(ends))))
-    # The last places of even stretches.
+    # The last indices of even stretches.
     n_points = min(len(ends), _MOST_POINTS)
     last = [len(ends) * (point + 1) // n_points - 1 for point in range(n_points)]
-    starts = [0, *(place + 1 for place in last)]
+    starts = [0, *(index + 1 for index in last)]
     values: dict[str, dict[str, list[list[float | None]]]] = {}
     for measure in measures:
         values[measure] = {kind: [] for kind in KINDS}
@@ -143,7 +152,7 @@ def curves(runs: Runs, measures: Sequence[str]) -> dict[str, Any]:
             }
             for kind, points in lines.items():
                 values[measure][kind].append([plain(value) for value in points])
-    return {"rows": [ends[place] for place in last], "batches": len(ends), "window": window, "values": values}
+    return {"rows": [ends[index] for index in last], "batches": len(ends), "window": window, "values": values}
 
 
 def labels(runs: Runs, chosen: Mapping[str, Sequence[Run]], names: Sequence[str] = ()) -> dict[str, Any] | None:
@@ -160,7 +169,7 @@ def labels(runs: Runs, chosen: Mapping[str, Sequence[Run]], names: Sequence[str]
     frequency = mean(_stack([record["frequency"] for record in recorded], width))
     f1 = [mean(_stack([run.labels["f1"] for run in of_model if run.labels], width)) for of_model in chosen.values()]
     return {
-        "names": [str(names[place]) if place < len(names) else str(place) for place in range(width)],
+        "names": [str(names[label]) if label < len(names) else str(label) for label in range(width)],
         "frequency": [plain(value) for value in frequency],
         "f1": [[plain(value) for value in line] for line in f1],
         "trend": [[plain(value) for value in _trend(frequency, line)] for line in f1],
@@ -181,11 +190,11 @@ def _table(of_model: Mapping[int, Run], ends: Sequence[int], measure: str) -> tu
     """Return the values, runs by batches, and which of them count in means."""
     table = np.full((len(of_model), len(ends)), np.nan)
     whole = np.zeros(table.shape, dtype=bool)
-    places = {end: place for place, end in enumerate(ends)}
+    columns = {end: column for column, end in enumerate(ends)}
     for row, run in enumerate(of_model.values()):
         for end, batch in run.tested.items():
-            table[row, places[end]] = value_of(batch, measure)
-        whole[row, [places[end] for end in run.averaged]] = True
+            table[row, columns[end]] = value_of(batch, measure)
+        whole[row, [columns[end] for end in run.averaged]] = True
     return table, whole
 
 

@@ -1,4 +1,4 @@
-"""Manifest and records -> one dict of plain values that every table, figure and page is made from."""
+"""Manifest and records -> one dict of plain values that every table and chart is made from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Summary: TypeAlias = dict[str, Any]
 
 # Running time is the model's: measuring is not part of it.
 _TIMED = ("features", "predict", "learn")
-# The measure by which a sentence tells how much better one model is, if it was measured.
+# The measure by which a sentence says how much better one model is, if it was measured.
 MAIN_MEASURE = "micro_f1"
 # The most names that are listed of labels that appeared together; the others are counted.
 _MOST_NAMES = 8
@@ -112,15 +112,15 @@ def summarize(manifest: Mapping[str, Any], records: Iterable[Mapping[str, Any]])
     }
 
 
-def _run_once(runs: Runs, asked: int) -> set[str]:
+def _run_once(runs: Runs, n_runs: int) -> set[str]:
     """Return the models whose repeats were left out, as those of a model without randomness may be.
 
     Runs are done one after the other for all models: where one model finished all of them, another that has run 0 and
     nothing else was not meant to have more.
     """
-    if not any(sum(run.done is not None for run in of_model.values()) >= asked for of_model in runs.values()):
+    if not any(sum(run.done is not None for run in of_model.values()) >= n_runs for of_model in runs.values()):
         return set()
-    return {name for name, of_model in runs.items() if list(of_model) == [0] and of_model[0].done and asked > 1}
+    return {name for name, of_model in runs.items() if list(of_model) == [0] and of_model[0].done and n_runs > 1}
 
 
 def _counts(of_model: Mapping[int, Run], expected: int) -> dict[str, int]:
@@ -182,22 +182,22 @@ def _rank(models: list[dict[str, Any]], measures: Sequence[str]) -> None:
         return
     for measure in measures:
         cells = [model["measures"][measure] for model in ranked]
-        for cell, place in zip(cells, _ranks([c["mean"] for c in cells], is_loss(measure)), strict=True):
-            cell["rank"], cell["best"] = place, place == 1
+        for cell, position in zip(cells, _ranks([c["mean"] for c in cells], is_loss(measure)), strict=True):
+            cell["rank"], cell["best"] = position, position == 1
     for model in models:
         ranks = [cell["rank"] for cell in model["measures"].values() if cell["rank"] is not None]
         model["average_rank"] = sum(ranks) / len(ranks) if ranks else None
     averages, times = ([model["average_rank"] for model in models], [m["ms_per_row"]["total"] for m in ranked])
     for key, of, values in (("best_rank", models, averages), ("fastest", ranked, times)):
-        for model, place in zip(of, _ranks(values, lower=True), strict=True):
-            model[key] = place == 1
+        for model, position in zip(of, _ranks(values, lower=True), strict=True):
+            model[key] = position == 1
 
 
 def _ranks(values: Sequence[float | None], lower: bool) -> list[int | None]:
     """Return each value's rank, None for None; ties share the better one."""
     numbers = [np.nan if value is None else value for value in values]
-    places = rank(numbers, lower_is_better=lower, digits=TIE_DIGITS)
-    return [None if value is None else int(place) for value, place in zip(values, places, strict=True)]
+    ranks = rank(numbers, lower_is_better=lower, digits=TIE_DIGITS)
+    return [None if value is None else int(position) for value, position in zip(values, ranks, strict=True)]
 
 
 def _compare_times(models: list[dict[str, Any]]) -> str | None:
@@ -292,33 +292,33 @@ def verdict(source: str, models: Sequence[Mapping[str, Any]], measures: Sequence
     ranks = (
         f"average rank {first['average_rank']:.2f} against {second['average_rank']:.2f} over {len(measures)} measures"
     )
-    told = f" ({ranks})" if len(measures) > 1 else ""
+    over = f" ({ranks})" if len(measures) > 1 else ""
     if best is None or other is None:
-        return f"{first['name']} won on {source}, before {second['name']}{told}."
+        return f"{first['name']} won on {source}, before {second['name']}{over}."
     # The difference of the rounded numbers, which the reader sees.
     ahead = round(best, decimals) - round(other, decimals)
-    apart = f"{as_value(abs(ahead), decimals)} {'above' if ahead > 0 else 'below'}" if ahead else "the same as"
+    margin = f"{as_value(abs(ahead), decimals)} {'above' if ahead > 0 else 'below'}" if ahead else "the same as"
     value = as_value(best, decimals)
-    return f"{first['name']} won on {source}: {label} {value}, {apart} {second['name']}, the second{told}."
+    return f"{first['name']} won on {source}: {label} {value}, {margin} {second['name']}, the second{over}."
 
 
 def events(runs: Runs, rows: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
     """Return where labels appeared and which models found drifts, by the points of the curves, which end at ``rows``.
 
-    ``labels`` has for each place ``row``, the first one, ``count`` and some of the ``names``; ``drifts`` has for each
+    ``labels`` has for each point ``row``, the first one, ``count`` and some of the ``names``; ``drifts`` has for each
     ``model`` its ``rows``. What was there in the first batch has not appeared. Both are those of the first runs.
     """
     first_runs = {name: next(iter(of_model.values())) for name, of_model in runs.items() if of_model}
-    known = [run.labels["first"] for run in first_runs.values() if run.labels and "first" in run.labels]
+    first_rows = [run.labels["first"] for run in first_runs.values() if run.labels and "first" in run.labels]
     start = min((batch["start"] for run in first_runs.values() for batch in run.tested.values()), default=0)
-    places: dict[int, list[tuple[int, int]]] = {}
-    for label, row in enumerate(known[0] if known else ()):
+    by_point: dict[int, list[tuple[int, int]]] = {}
+    for label, row in enumerate(first_rows[0] if first_rows else ()):
         if row is not None and row >= start:
-            places.setdefault(int(np.searchsorted(rows, row, side="right")), []).append((row, label))
+            by_point.setdefault(int(np.searchsorted(rows, row, side="right")), []).append((row, label))
     appeared = []
-    for _, found in sorted(places.items()):
-        listed = [names[label] if label < len(names) else str(label) for _, label in sorted(found)[:_MOST_NAMES]]
-        appeared.append({"row": min(found)[0], "count": len(found), "names": listed})
+    for _, new in sorted(by_point.items()):
+        listed = [names[label] if label < len(names) else str(label) for _, label in sorted(new)[:_MOST_NAMES]]
+        appeared.append({"row": min(new)[0], "count": len(new), "names": listed})
     drifts = []
     for name, run in first_runs.items():
         counts = [(batch["start"], batch["drifts"]) for batch in run.tested.values() if "drifts" in batch]
@@ -336,12 +336,12 @@ def extremes(labels: Mapping[str, Any] | None, n_rows: int) -> dict[str, list[in
     """
     if labels is None or not labels["f1"]:
         return None
-    often, known = labels["frequency"], labels["f1"][0]
+    share, f1 = labels["frequency"], labels["f1"][0]
     judged = [
-        place
-        for place, value in enumerate(known)
-        if value is not None and often[place] and (not n_rows or often[place] * n_rows >= _LEAST_ROWS - 0.5)
+        label
+        for label, value in enumerate(f1)
+        if value is not None and share[label] and (not n_rows or share[label] * n_rows >= _LEAST_ROWS - 0.5)
     ]
-    best = sorted(judged, key=lambda place: (-known[place], -often[place]))[: min(_LISTED, (len(judged) + 1) // 2)]
-    worst = sorted(set(judged) - set(best), key=lambda place: (known[place], -often[place]))[:_LISTED]
+    best = sorted(judged, key=lambda label: (-f1[label], -share[label]))[: min(_LISTED, (len(judged) + 1) // 2)]
+    worst = sorted(set(judged) - set(best), key=lambda label: (f1[label], -share[label]))[:_LISTED]
     return {"best": best, "worst": worst} if judged else None

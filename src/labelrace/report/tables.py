@@ -15,11 +15,11 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from labelrace.report.text import MISSING, literal, printable
+from labelrace.report.text import MISSING, escape_formula, printable
 
 
 class Column(NamedTuple):
-    """A heading; ``lower`` tells whether lower is better, None that neither is."""
+    """A heading; ``lower`` is whether lower is better, None where neither is."""
 
     title: str
     lower: bool | None = None
@@ -56,7 +56,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row; ``tag`` is a remark on it, ``color`` its place in the palette."""
+    """A row; ``tag`` is a remark on it, ``color`` its number in the palette."""
 
     name: str
     cells: Sequence[Cell]
@@ -90,7 +90,7 @@ class Table:
     overview: int = 0
 
     def on_page(self) -> list[int]:
-        """Return the places of the columns in the order of a page."""
+        """Return the indices of the columns in the order of a page."""
         start = len(self.columns) - self.overview
         return [*range(start, len(self.columns)), *range(start)]
 
@@ -139,7 +139,7 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
 def _csv_line(cells: Iterable[Any]) -> str:
     text = io.StringIO(newline="")
     # With its own line end, as it quotes only what could be one.
-    csv.writer(text, lineterminator="\r\n").writerow(map(literal, cells))
+    csv.writer(text, lineterminator="\r\n").writerow(map(escape_formula, cells))
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
@@ -326,7 +326,7 @@ def _rich(table: Table, form: _Form) -> RichTable:
     names = [printable(row.name) for group in table.groups for row in group.rows]
     width = max(map(len, [table.first, *names]))
     made = RichTable(box=box.SIMPLE_HEAD, padding=(0, form.gap, 0, 0), pad_edge=False, header_style="bold")
-    headings = [_heading(table, place, form) for place in range(len(table.columns))]
+    headings = [_heading(table, index, form) for index in range(len(table.columns))]
     # Titles are on two lines, unless each of them is a single word.
     lines = slice(0 if any(first for first, _ in headings) else 1, 2)
     first = Text("\n".join(["", table.first][lines]))
@@ -342,12 +342,12 @@ def _rich(table: Table, form: _Form) -> RichTable:
     return made
 
 
-def _heading(table: Table, place: int, form: _Form) -> tuple[str, str]:
+def _heading(table: Table, index: int, form: _Form) -> tuple[str, str]:
     """Return the title of a column on two lines, as titles are wider than numbers; the first may be empty."""
-    column = table.columns[place]
+    column = table.columns[index]
     *words, last = column.title.split()
     if form.short:
-        cells = (row.cells[place] for group in table.groups for row in group.rows)
+        cells = (row.cells[index] for group in table.groups for row in group.rows)
         width = max([_SHORT_WORD, *(_rich_cell(cell, form).cell_len for cell in cells if not cell.others)])
         *words, last = [word if len(word) <= width else f"{word[: _SHORT_WORD - 2]}." for word in (*words, last)]
         return " ".join(words), last

@@ -24,7 +24,7 @@ def measure_label(name: str) -> str:
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
-    """Return how many decimals tell the values of one column apart: three significant digits of the largest.
+    """Return the decimals that distinguish the values of one column: three significant digits of the largest.
 
     >>> decimals_for([0.35, 0.2]), decimals_for([143.6]), decimals_for([0.031, None])
     (3, 1, 4)
@@ -106,10 +106,10 @@ def printable(text: str) -> str:
     return "".join(char for char in spaced if unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
 
 
-def literal(value: object) -> object:
+def escape_formula(value: object) -> object:
     """Return a cell of a CSV file with a quote before text that spreadsheets would compute.
 
-    >>> literal("=cmd()"), literal("-x"), literal(-1.5), literal("obr")
+    >>> escape_formula("=cmd()"), escape_formula("-x"), escape_formula(-1.5), escape_formula("obr")
     ("'=cmd()", "'-x", -1.5, 'obr')
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_COMPUTED) else value

@@ -33,7 +33,7 @@ def test_counts_are_exact_whatever_the_batches(rows, cut, sparse):
     assert counted(table, 5) == Counter(tuple(row) for row in Y.astype(int).tolist())
     merged = label_sets.merge(label_sets.of_rows(make(Y[cut:])), first, 100)
     assert counted(merged, 5) == counted(table, 5)
-    assert counted(label_sets.scaled(table, 0.5), 5) == Counter({key: n / 2 for key, n in counted(table, 5).items()})
+    assert counted(label_sets.scale(table, 0.5), 5) == Counter({key: n / 2 for key, n in counted(table, 5).items()})
 
 
 def test_beyond_the_capacity_counts_are_bounded_below():

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from labelrace import MANIACClassifier
-from labelrace.related.compression.maniac import _gradients, _start, outputs, trained
+from labelrace.related.compression.maniac import _gradients, _start, outputs, train
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_directions_in_which_first_rows_do_not_vary_are_left_out():
     Y, others = (rng.random((8, 16)) < 0.4).astype(float), (rng.random((30, 16)) < 0.4).astype(float)
     decoded = []
     for error in (0.0, 1e-14):
-        net = trained(Y + error * rng.normal(size=Y.shape), [12, 9], False, 5, 4, 0.01, np.random.default_rng(0))
+        net = train(Y + error * rng.normal(size=Y.shape), [12, 9], False, 5, 4, 0.01, np.random.default_rng(0))
         assert max(np.abs(layer.weights).max() for layer in net) < 100
         decoded.append(outputs(net, others, False)[-1])
     np.testing.assert_allclose(*decoded, atol=1e-6)
@@ -94,7 +94,7 @@ def test_odd_rows_by_definition(odd_rows, n_first, form):
 def test_linear_units_reach_the_optimum_of_odd_rows(odd_rows, k):
     """Which is the sum of the smaller eigenvalues of the labels' covariance."""
     Y = odd_rows(1)[1]
-    net = trained(Y, [k], True, 20, 20, 0.002, np.random.default_rng(0))
+    net = train(Y, [k], True, 20, 20, 0.002, np.random.default_rng(0))
     centred = Y - Y.mean(axis=0)
     best = np.sort(np.linalg.eigvalsh(centred.T @ centred))[::-1][k:].sum()
     error = np.square(outputs(net, Y, True)[-1] - Y).sum()

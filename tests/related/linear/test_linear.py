@@ -96,7 +96,7 @@ def test_reset_features_are_forgotten(model, kind):
     X, Y = some_data(kind)
     state = model.fit(X, Y).reset_features([2, 5])._fitted.state
     assert not np.asarray(state.weights)[[2, 5]].any()
-    assert not np.asarray(state.gained)[[2, 5]].any()
+    assert not np.asarray(state.extra_precision)[[2, 5]].any()
     assert np.asarray(state.weights)[[0, 1]].all()
 
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours and stacks against versions written straight from the definitions."""
+"""Nearest neighbours against versions written straight from the definitions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
+from helpers.batches import assert_new_labels_were_absent, small_batches
 
-from labelrace import MBRChunksClassifier, MBRClassifier, MLkNNClassifier, MWCClassifier
-from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.related.neighbours import neighbours
+from labelrace import MLkNNClassifier, MWCClassifier
+from labelrace.related.neighbours import points, search
 from labelrace.related.neighbours.mwc import NOWHERE
-from labelrace.related.neighbours.neighbour_lists import NeighbourLists
-from labelrace.related.relevance import BinaryRelevanceClassifier
-
-
-def stream(seed=0, n=90, m=4, n_labels=5, batch=30, whole=False):
-    """Make batches; features that are few whole numbers, of a range of 4, have many ties that rounding leaves alone."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, m))
-    Y = (X @ rng.normal(size=(m, n_labels)) + 0.5 * rng.normal(size=(n, n_labels)) > 0.5).astype(float)
-    if whole:
-        X = np.clip((1.5 * X).round() + 2.0, 0.0, 4.0)
-        X[0], X[1] = 0.0, 4.0
-    return [(X[start : start + batch], Y[start : start + batch]) for start in range(0, n, batch)]
 
 
 def order_by_distance(P, x):
@@ -49,7 +36,7 @@ def test_nearest_rows(sparse, whole, newest_first):
     # Equal rows, at which products may round differently.
     P[20:] = P[:20]
     form = scipy.sparse.csr_array if sparse else np.asarray
-    found = neighbours.nearest(form(P), form(Q), 7, newest_first=newest_first)
+    found = search.nearest(form(P), form(Q), 7, newest_first=newest_first)
     for i, x in enumerate(Q):
         exact = ((P - x) ** 2).sum(axis=1)
         sign = -1 if newest_first else 1
@@ -60,7 +47,7 @@ def test_nearest_rows(sparse, whole, newest_first):
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e60])
 @pytest.mark.parametrize("odd", ["nothing", "far", "outlier", "whole"])
 @pytest.mark.parametrize("among_themselves", [False, True])
-def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themselves):
+def test_nearest_rows_at_nearly_equal_distances(scale, odd, among_themselves):
     """Distances from the rows' own copies differ in the eighth digit; far from the origin few digits are left."""
     rng = np.random.default_rng(2)
     directions = rng.normal(size=(400, 5))
@@ -76,7 +63,7 @@ def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themse
     P, Q = scale * P, scale * Q
     if among_themselves:
         P = Q = P[:60]
-    found = neighbours.nearest(P, Q, 7, itself=np.arange(60) if among_themselves else None)
+    found = search.nearest(P, Q, 7, exclude=np.arange(60) if among_themselves else None)
     for i, x in enumerate(Q):
         near = [j for j in order_by_distance(P, x) if j != i or not among_themselves]
         assert found[i].tolist() == sorted(near[:7])
@@ -84,9 +71,9 @@ def test_nearest_rows_that_single_precision_cannot_tell(scale, odd, among_themse
 
 def test_nearest_rows_without_itself_and_fewer_than_wanted():
     P = np.array([[0.0], [1.0], [5.0]])
-    assert neighbours.nearest(P, P, 9, itself=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
-    assert neighbours.nearest(P, P, 1, itself=np.arange(3)).tolist() == [[1], [0], [1]]
-    assert neighbours.nearest(P[:1], P[:1], 9, itself=np.arange(1)).shape == (1, 0)
+    assert search.nearest(P, P, 9, exclude=np.arange(3)).tolist() == [[1, 2], [0, 2], [0, 1]]
+    assert search.nearest(P, P, 1, exclude=np.arange(3)).tolist() == [[1], [0], [1]]
+    assert search.nearest(P[:1], P[:1], 9, exclude=np.arange(1)).shape == (1, 0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -94,8 +81,8 @@ def test_nominal_values_differ_by_one(sparse):
     X = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 0.5], [0.0, 3.0, 0.25]])
     n_values = np.array([2, 4, 0])
     form = scipy.sparse.csr_array if sparse else np.asarray
-    points = neighbours.points(neighbours.first_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
-    squares = neighbours.squared_distances(points, points)
+    P = points.to_points(points.range_scale(n_values, form(X)), form(X), n_values, sparse=sparse)
+    squares = search.squared_distances(P, P)
     np.testing.assert_allclose(squares, [[0, 2, 2], [2, 0, 3], [2, 3, 0]], atol=1e-12)
 
 
@@ -120,7 +107,7 @@ def naive_mlknn(window_X, window_Y, x, k):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_mlknn_on_a_window(whole, sparse):
-    batches = stream(whole=whole)
+    batches = small_batches(whole=whole)
     form = scipy.sparse.csr_array if sparse else np.asarray
     model = MLkNNClassifier(n_neighbors=3, window=40)
     for X, Y in batches[:2]:
@@ -147,28 +134,6 @@ def test_mlknn_of_odd_rows(odd_rows, form, n_first):
         model.partial_fit(form(X[start:stop]), form(Y[start:stop]))
 
 
-@pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("form", ["dense", "sparse", "whole", "equal"])
-def test_lists_of_neighbours_are_those_of_the_window(form, newest_first):
-    """Batches of all sizes enter and leave; whole numbers tie at every distance, of equal rows there are many."""
-    rng = np.random.default_rng(7)
-    P = rng.normal(size=(400, 3)) if form != "whole" else rng.integers(0, 3, size=(400, 3)).astype(float)
-    if form == "equal":
-        P = P[rng.integers(0, 12, size=400)]
-    keeper, size, stop = NeighbourLists(4, newest_first, 60), 60, 60
-    of = scipy.sparse.csr_array if form == "sparse" else np.asarray
-    lists = keeper.update(keeper.empty(), of(P[:60]), 60)
-    for step in [1, 1, 30, 7, 59, 12, 0, *[10] * 10, 2]:
-        stop += step
-        window = of(P[stop - size : stop])
-        lists = keeper.update(lists, window, step, step)
-        found = np.sort(keeper.nearest(lists, window), axis=1)
-        expected = neighbours.nearest(window, window, 4, newest_first=newest_first, itself=np.arange(size))
-        np.testing.assert_array_equal(found, np.sort(expected, axis=1))
-        near = lists.near
-        assert ((near >= 0) == np.isfinite(lists.distance)).all()
-
-
 def test_mlknn_is_that_of_its_window_whatever_came_before():
     """Dense rows and then sparse ones, nominal values that come late, and batches longer than the window."""
     rng, window = np.random.default_rng(8), 50
@@ -188,7 +153,7 @@ def test_mlknn_is_that_of_its_window_whatever_came_before():
 
 
 def test_prequential_tables_do_not_see_their_own_batch():
-    (first_X, first_Y), (X, Y), _ = stream()
+    (first_X, first_Y), (X, Y), _ = small_batches()
     model = MLkNNClassifier(n_neighbors=3, tables="prequential").partial_fit(first_X, first_Y)
     before = model._fitted.state.present.sum(axis=1) + model._fitted.state.absent.sum(axis=1)
     model.partial_fit(X, Y)
@@ -211,30 +176,15 @@ def test_prequential_tables_do_not_see_their_own_batch():
         MLkNNClassifier(n_neighbors=3, window=50),
         MLkNNClassifier(n_neighbors=3, window=50, tables="prequential"),
         MWCClassifier(n_neighbors=3, window=10),
-        MBRClassifier(),
-        MBRChunksClassifier(n_stacks=2),
-        MBRChunksClassifier(n_stacks=2, weights="static"),
     ],
     ids=repr,
 )
 def test_a_new_label_is_one_that_was_always_absent(model):
-    batches = stream(3)
-    late, early = model, type(model)(**model.get_params())
-    for number, (X, Y) in enumerate(batches):
-        Y = Y.copy()
-        if number < 2:
-            Y[:, 3:] = 0.0
-            late.partial_fit(X, Y[:, :3])
-        else:
-            late.partial_fit(X, Y)
-        early.partial_fit(X, Y)
-    rows = stream(4)[0][0]
-    np.testing.assert_allclose(late.decision_function(rows), early.decision_function(rows), rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(late.predict(rows), early.predict(rows))
+    assert_new_labels_were_absent(model)
 
 
 def test_multiple_windows_by_definition():
-    batches = stream(5, n=200, batch=40, whole=True)
+    batches = small_batches(5, n=200, batch=40, whole=True)
     model, k, n_present, n_absent = MWCClassifier(n_neighbors=5, window=6, ratio=0.5), 5, 6, 12
     seen_X, seen_Y, thresholds = np.zeros((0, 4)), np.zeros((0, 5)), np.full(5, 0.5)
     for X, Y in batches:
@@ -264,66 +214,16 @@ def test_multiple_windows_by_definition():
 
 def test_fixed_thresholds_stay():
     model = MWCClassifier(thresholds="fixed")
-    for X, Y in stream():
+    for X, Y in small_batches():
         model.partial_fit(X, Y)
     np.testing.assert_array_equal(model._fitted.state.thresholds, 0.5)
 
 
-@pytest.mark.parametrize("numeric", ["density", "binned"])
-def test_a_stack_by_definition(numeric):
-    """The second level is naive Bayes on one more binary feature for each label."""
-    batches, bank = stream(6), NaiveBayes(numeric=numeric)
-    first, model = BinaryRelevanceClassifier(learner=bank), MBRClassifier(learner=bank)
-    said, truth = [], []
-    for number, (X, Y) in enumerate(batches[:2]):
-        if number:
-            said.append(first.predict(X))
-        first.partial_fit(X, Y)
-        if not number:
-            said.append(first.predict(X))
-        truth.append(Y)
-        model.partial_fit(X, Y)
-    said, truth, rows = np.vstack(said), np.vstack(truth), batches[2][0]
-    expected = first.decision_function(rows)
-    for i, found in enumerate(first.predict(rows)):
-        for j in range(5):
-            for label, value in enumerate(found):
-                likelihood = []
-                for c in (1, 0):
-                    same = truth[:, j] == c
-                    likelihood.append(((said[same, label] == value).sum() + 1) / (same.sum() + 2))
-                expected[i, j] += np.log(likelihood[0] / likelihood[1])
-    np.testing.assert_allclose(model.decision_function(rows), expected, rtol=1e-9, atol=1e-9)
-
-
-def test_stacks_merge_by_adding():
-    (X, Y), (X2, Y2), (rows, _) = stream(7)
-    one, other = MBRClassifier().fit(X, Y), MBRClassifier().fit(X2, Y2)
-    expected = one._fitted.state.together + other._fitted.state.together
-    merged = one.merge(other)
-    np.testing.assert_array_equal(merged._fitted.state.together, expected)
-    np.testing.assert_array_equal(merged._fitted.state.learners.rows[-1], 60.0)
-    assert np.isfinite(merged.decision_function(rows)).all()
-
-
-def test_an_old_stack_is_dropped():
-    batches = stream(8, n=120)
-    model, newest = MBRChunksClassifier(n_stacks=2), MBRChunksClassifier(n_stacks=2, weights="static")
-    for X, Y in batches:
-        model.partial_fit(X, Y)
-    for X, Y in batches[2:]:
-        newest.partial_fit(X, Y)
-    assert len(model._fitted.state.stacks.predicted) == 2
-    for one, other in zip(model._fitted.state.stacks[1:], newest._fitted.state.stacks[1:], strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_nominal_values_that_come_later(data):
-    X, Y = data
-    for model in (MBRChunksClassifier(categorical_features=[0]), MLkNNClassifier(categorical_features=[0])):
-        first = X[:, 0] < 2
-        model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
-        assert np.isfinite(model.decision_function(X)).all()
+    (X, Y), model = data, MLkNNClassifier(categorical_features=[0])
+    first = X[:, 0] < 2
+    model.partial_fit(X[first], Y[first]).partial_fit(X[~first], Y[~first])
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 @pytest.mark.parametrize(
@@ -335,19 +235,16 @@ def test_nominal_values_that_come_later(data):
         (MLkNNClassifier(ties="first"), "ties must be one of"),
         (MWCClassifier(ratio=0), "ratio must be a number above 0, got 0"),
         (MWCClassifier(thresholds=0.5), "thresholds must be one of"),
-        (MBRClassifier(learner="sgd"), "learner must be a NaiveBayes"),
-        (MBRChunksClassifier(n_stacks=0), "n_stacks must be a whole number"),
-        (MBRChunksClassifier(weights="none"), "weights must be one of"),
     ],
 )
 def test_wrong_parameters(model, message):
     with pytest.raises(ValueError, match=message):
-        model.fit(*stream()[0])
+        model.fit(*small_batches()[0])
 
 
-@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier(), MBRChunksClassifier()], ids=repr)
+@pytest.mark.parametrize("model", [MLkNNClassifier(), MWCClassifier()], ids=repr)
 def test_models_of_the_newest_rows_cannot_be_merged(model):
-    X, Y = stream()[0]
+    X, Y = small_batches()[0]
     other = type(model)().fit(X, Y)
     with pytest.raises(ValueError, match="either's could be newer"):
         model.fit(X, Y).merge(other)

@@ -160,7 +160,7 @@ def stream(kind, seed, n=1200, m=4, n_labels=6):
 @pytest.mark.parametrize("kind", ["numeric", "nominal", "sparse", "constant", "late labels"])
 def test_splits_and_predictions_by_definition(kind, entropy, monkeypatch):
     """The grace period is off the weights that occur, so that rounding does not decide when a leaf tries to split."""
-    made, choose = [], HoeffdingTree._chosen
+    made, choose = [], HoeffdingTree._choose_split
 
     def chosen(self, leaf, *others):
         split = choose(self, leaf, *others)
@@ -168,7 +168,7 @@ def test_splits_and_predictions_by_definition(kind, entropy, monkeypatch):
             made.append((split.feature, split.threshold, split.merit, self._weight(leaf)))
         return split
 
-    monkeypatch.setattr(HoeffdingTree, "_chosen", chosen)
+    monkeypatch.setattr(HoeffdingTree, "_choose_split", chosen)
     form = scipy.sparse.csr_array if kind == "sparse" else np.asarray
     for seed in range(2):
         X, Y, n_values = stream(kind, seed)

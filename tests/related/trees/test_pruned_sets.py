@@ -123,7 +123,7 @@ class NaivePrunedSets:
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(mlht, "PrunedSetLeaves", partial(PrunedSetLeaves, warm_up=WARM_UP, most=MOST))
+    monkeypatch.setattr(mlht, "PrunedSetLeaves", partial(PrunedSetLeaves, warm_up=WARM_UP, max_classes=MOST))
 
 
 def rows(seed, n=900):
@@ -203,4 +203,4 @@ def test_sparse_rows_growth_and_the_disk(small, tmp_path):
     np.testing.assert_allclose(
         dense.decision_function(wide), labelrace.load(tmp_path / "model").decision_function(wide)
     )
-    assert any(len(made.shape.kind) > 1 for made in late._fitted.state.learners.trees)
+    assert any(len(made.nodes.kind) > 1 for made in late._fitted.state.learners.trees)

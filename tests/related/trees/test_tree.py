@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 from scipy.stats import norm
 
-from labelrace.related.trees import cuts, label_statistics, tree
-from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE, Growing, Split
+from labelrace.related.trees import cut_points, label_statistics, tree
+from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE, Split, TreeBuilder
 
 
 def rows_and_labels(n=120, m=4, n_labels=3, seed=0):
@@ -103,49 +103,49 @@ def test_cuts_are_the_first_values_and_count_all_rows_below_them(batch):
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=300), rng.integers(0, 5, 300), np.zeros(300), rng.integers(0, 60, 300)])
     Y = scipy.sparse.csr_array((rng.random((300, 3)) < 0.4).astype(float))
-    found = cuts.empty(4, 3)
+    found = cut_points.empty(4, 3)
     for start in range(0, 300, batch):
-        found = cuts.update(found, X[start : start + batch], Y[start : start + batch])
+        found = cut_points.update(found, X[start : start + batch], Y[start : start + batch])
     for feature, values in enumerate(X.T):
-        first = sorted(list(dict.fromkeys(values))[: cuts.MOST_CUTS])
+        first = sorted(list(dict.fromkeys(values))[: cut_points.MAX_CUTS])
         np.testing.assert_array_equal(found.at[feature][np.isfinite(found.at[feature])], first)
         below = np.cumsum(found.rows[feature])[: len(first)]
         np.testing.assert_array_equal(below, [(values <= cut).sum() for cut in first])
         sums = np.cumsum(found.sums[feature], axis=0)[: len(first)]
         np.testing.assert_array_equal(sums, [Y.toarray()[values <= cut].sum(axis=0) for cut in first])
     np.testing.assert_array_equal(found.rows.sum(axis=1), 300)
-    assert cuts.with_room(found, 60).rows.shape == (4, 61)
+    assert cut_points.with_room(found, 60).rows.shape == (4, 61)
 
 
 def test_rows_find_their_leaves():
-    growing = Growing(tree.single(), ["root"])
-    growing.split(0, Split(AT_MOST, 0, 0.5, 1.0, None), ["low", "high"])
-    growing.split(2, Split(EACH_VALUE, 1, 3.0, 1.0, None), ["first", "second", "third"])
-    growing.split(1, Split(ONE_VALUE, 1, 2.0, 1.0, None), ["is two", "is not"])
-    shape = growing.shape()
+    builder = TreeBuilder(tree.single_leaves(), ["root"])
+    builder.split(0, Split(AT_MOST, 0, 0.5, 1.0, None), ["low", "high"])
+    builder.split(2, Split(EACH_VALUE, 1, 3.0, 1.0, None), ["first", "second", "third"])
+    builder.split(1, Split(ONE_VALUE, 1, 2.0, 1.0, None), ["is two", "is not"])
+    shape = builder.nodes()
     X = np.array([[0.5, 2.0], [0.4, 1.0], [0.6, 0.0], [0.6, 1.0], [0.6, 2.0], [0.6, 7.0]])
     expected = ["is two", "is not", "first", "second", "third", "first"]
     for form in (np.asarray, scipy.sparse.csr_array):
-        assert [growing.leaves[shape.child[node]] for node in tree.route(shape, form(X), 0)] == expected
+        assert [builder.leaves[shape.child[node]] for node in tree.route(shape, form(X), 0)] == expected
     groups = {}
 
     def learn_leaf(node, rows):
-        groups[growing.leaves[growing.child[node]]] = rows.tolist()
+        groups[builder.leaves[builder.child[node]]] = rows.tolist()
         return rows[:0]
 
-    growing.learn(0, X, np.arange(6), learn_leaf)
+    builder.learn(0, X, np.arange(6), learn_leaf)
     assert groups == {"is two": [0], "is not": [1], "first": [2, 5], "second": [3], "third": [4]}
 
 
 def test_a_tree_of_a_forest_begins_anew():
-    growing = Growing(tree.single(2), ["one", "two"])
-    growing.split(0, Split(AT_MOST, 0, 0.5, 1.0, None), ["low", "high"])
-    growing.split(1, Split(EACH_VALUE, 0, 3.0, 1.0, None), ["first", "second", "third"])
-    growing.restart(0, "new")
-    shape = growing.shape()
+    builder = TreeBuilder(tree.single_leaves(2), ["one", "two"])
+    builder.split(0, Split(AT_MOST, 0, 0.5, 1.0, None), ["low", "high"])
+    builder.split(1, Split(EACH_VALUE, 0, 3.0, 1.0, None), ["first", "second", "third"])
+    builder.restart(0, "new")
+    shape = builder.nodes()
     X = np.array([[0.0], [1.0], [2.0]])
-    assert [growing.leaves[shape.child[node]] for node in tree.route(shape, X, growing.roots[0])] == ["new"] * 3
-    names = [growing.leaves[shape.child[node]] for node in tree.route(shape, X, growing.roots[1])]
+    assert [builder.leaves[shape.child[node]] for node in tree.route(shape, X, builder.roots[0])] == ["new"] * 3
+    names = [builder.leaves[shape.child[node]] for node in tree.route(shape, X, builder.roots[1])]
     assert names == ["first", "second", "third"]
-    assert sorted(growing.leaves) == ["first", "new", "second", "third"]
+    assert sorted(builder.leaves) == ["first", "new", "second", "third"]
     assert len(shape.kind) == 5

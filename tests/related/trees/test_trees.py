@@ -30,7 +30,7 @@ MODELS = {
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """Let leaves take label sets for classes after few rows."""
-    monkeypatch.setattr(mlht, "PrunedSetLeaves", partial(PrunedSetLeaves, warm_up=60, most=5))
+    monkeypatch.setattr(mlht, "PrunedSetLeaves", partial(PrunedSetLeaves, warm_up=60, max_classes=5))
 
 
 def make(name):
@@ -49,7 +49,7 @@ def stream():
 
 
 def n_splits(model):
-    return int((model._fitted.state.shape.kind > 0).sum())
+    return int((model._fitted.state.nodes.kind > 0).sum())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -133,7 +133,7 @@ def test_nominal_features_are_split_by_their_values(stream, name):
     model.partial_fit(X[first], only[first])
     for start in range(0, 600, 200):
         model.partial_fit(X[start : start + 200], only[start : start + 200])
-    shape = model._fitted.state.shape
+    shape = model._fitted.state.nodes
     assert ((shape.kind > 1) & (shape.feature == 3)).any()
     # As in MOA, leaves go on from their parent's most frequent set, which the value that came later is not in.
     assert (model.predict(X)[:, 0] == only[:, 0]).mean() > (0.6 if name == "mlht-moa" else 0.9)
@@ -147,7 +147,7 @@ def test_a_constant_label_has_no_merit(stream):
     X, Y = stream
     constant = np.column_stack([Y, np.ones(len(Y), dtype=int)])
     with_it, without = make("isoup").fit(X, constant), make("isoup").fit(X, Y)
-    for one, other in zip(with_it._fitted.state.shape, without._fitted.state.shape, strict=True):
+    for one, other in zip(with_it._fitted.state.nodes, without._fitted.state.nodes, strict=True):
         np.testing.assert_array_equal(one, other)
     assert with_it.predict(X)[:, 4].all()
 

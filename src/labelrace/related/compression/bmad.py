@@ -93,13 +93,13 @@ class BMaD(BankAlgorithm[State]):
         if state.rows >= self.warm_up:
             learners = self.bank.update(state.learners, X, self._codes(Y, state.basis))
             return state._replace(rows=rows, learners=learners)
-        kept = state._replace(rows=rows, buffer=state.buffer.with_batch(X, Y))
+        updated = state._replace(rows=rows, buffer=state.buffer.with_batch(X, Y))
         if rows < self.warm_up:
-            return kept
-        learners, basis = self._learned(kept)
-        return kept._replace(basis=basis, learners=learners, buffer=WarmUp.empty())
+            return updated
+        learners, basis = self._learn_buffer(updated)
+        return updated._replace(basis=basis, learners=learners, buffer=WarmUp.empty())
 
-    def _learned(self, state: State) -> tuple[Any, FloatArray]:
+    def _learn_buffer(self, state: State) -> tuple[Any, FloatArray]:
         """Find the basis in the rows that are kept, and learn their codes."""
         k, n_labels = state.basis.shape
         X, Y = state.buffer.rows(scipy.sparse.csr_array((0, int(state.n_features))), n_labels)
@@ -122,7 +122,7 @@ class BMaD(BankAlgorithm[State]):
     def derive(self, state: State) -> Derived:
         """Compute what predicting needs; before the warm-up is over, from all rows."""
         is_over = state.rows >= self.warm_up
-        learners, basis = (state.learners, state.basis) if is_over else self._learned(state)
+        learners, basis = (state.learners, state.basis) if is_over else self._learn_buffer(state)
         return Derived(self.bank.derive(learners), basis)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
@@ -148,7 +148,7 @@ class BMaD(BankAlgorithm[State]):
         if state.rows >= self.warm_up:
             raise GrowthError(
                 f"BMaD cannot take new labels after its warm-up of {self.warm_up} rows: its basis stays, and a label "
-                "that is in no basis set would never be predicted. Give a longer warm_up, or start anew with fit."
+                "that is in no basis set would never be predicted. Give a longer warm_up, or call fit to start over."
             )
         return state._replace(basis=np.pad(state.basis, ((0, 0), (0, n_labels - state.basis.shape[1]))))
 
@@ -187,21 +187,21 @@ def greedy_basis(Y: FloatArray, weights: FloatArray, sets: FloatArray, k: int) -
 
 
 def local_basis(Y: FloatArray, weights: FloatArray, sets: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """Start from random candidates and replace one at a time by the best for its place, while that adds anything."""
+    """Start from random candidates and replace one at a time by the best instead of it, while that adds anything."""
     chosen = rng.choice(len(sets), size=k, replace=False)
     C = encode(Y, sets[chosen], by_density=True)
     improves = True
     while improves:
         improves = False
-        for place in rng.permutation(k):
-            others = np.delete(np.arange(k), place)
+        for column in rng.permutation(k):
+            others = np.delete(np.arange(k), column)
             gains = _gains(Y, product(C[:, others], sets[chosen[others]]), sets)
             totals = weights @ np.maximum(gains, 0.0)
             best = int(totals.argmax())
-            held = float(weights @ (gains[:, chosen[place]] * C[:, place]))
+            held = float(weights @ (gains[:, chosen[column]] * C[:, column]))
             if totals[best] > held:
-                chosen[place], improves = best, True
-                C[:, place] = gains[:, best] > 0
+                chosen[column], improves = best, True
+                C[:, column] = gains[:, best] > 0
     return chosen
 
 
@@ -218,9 +218,9 @@ def encode(Y: FloatArray, B: FloatArray, *, by_density: bool) -> FloatArray:
 def _in_order(Y: FloatArray, B: FloatArray) -> FloatArray:
     """Take each basis set, in order, where it adds anything."""
     C, cover = np.zeros((len(Y), len(B))), np.zeros_like(Y)
-    for place, members in enumerate(B):
-        C[:, place] = _gains(Y, cover, members[None])[:, 0] > 0
-        cover = np.maximum(cover, C[:, place, None] * members)
+    for column, members in enumerate(B):
+        C[:, column] = _gains(Y, cover, members[None])[:, 0] > 0
+        cover = np.maximum(cover, C[:, column, None] * members)
     return C
 
 
@@ -246,11 +246,11 @@ def _flipped(Y: FloatArray, B: FloatArray, C: FloatArray) -> FloatArray:
     times, signs = C @ B, 2.0 * Y - 1.0
     for _ in range(10 * len(B) + 10):
         before = C.copy()
-        for place, members in enumerate(B):
-            without = times - C[:, place, None] * members
+        for column, members in enumerate(B):
+            without = times - C[:, column, None] * members
             gain = ((without == 0) * signs) @ members
-            C[:, place] = gain > 0
-            times = without + C[:, place, None] * members
+            C[:, column] = gain > 0
+            times = without + C[:, column, None] * members
         if (before == C).all():
             break
     return C

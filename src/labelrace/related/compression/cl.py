@@ -38,19 +38,19 @@ from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
-from labelrace.related.compression import compression, label_sets
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, View
+from labelrace.related.compression import base, label_sets
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.related.compression.label_sets import LabelSets
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Distinct label sets that are counted exactly, and those, the most frequent, that are distilled from.
-_CAPACITY, _MOST_DISTILLED = 10_000, 2000
+_CAPACITY, _MAX_DISTILLED = 10_000, 2000
 # Probabilities of agreement are kept this far from 0 and 1.
 _MARGIN = 1e-12
 
 
 class State(NamedTuple):
-    """As `labelrace.related.compression.compression.State`, with bits in the place of labels, and the label sets."""
+    """As `labelrace.related.compression.base.State`, with bits instead of labels, and the label sets."""
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
@@ -97,7 +97,7 @@ class CompressedLabeling(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; an encoder that is given must fit the labels."""
-        compression.check_given("encoder", self.encoder, schema.n_labels)
+        base.check_given("encoder", self.encoder, schema.n_labels)
         k, n_labels = self.count(schema.n_labels), float(schema.n_labels)
         bits = self.keeper.init(columns.width(schema.n_values), k)
         return State(schema.n_values, self.first_scaling(), n_labels, bits, label_sets.empty(), n_labels)
@@ -105,8 +105,8 @@ class CompressedLabeling(Compression):
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
         """Add a batch to the sums, and its label sets to the counts."""
         updated: Any = super().update(state, X, Y)
-        kept = label_sets.scaled(state.sets, self.settings.forgetting)
-        return updated._replace(sets=label_sets.add(kept, Y, _CAPACITY))
+        sets = label_sets.scale(state.sets, self.settings.forgetting)
+        return updated._replace(sets=label_sets.add(sets, Y, _CAPACITY))
 
     def targets(self, state: Any, Y: AnyMatrix) -> AnyMatrix:
         """Return the label sets' bits, 0 and 1."""
@@ -119,7 +119,7 @@ class CompressedLabeling(Compression):
         """Regress the bits, distil label sets and find the tests' probabilities."""
         n_labels, known = int(view.learned.n_labels), view.learned.sets
         weights, sets = known.counts, label_sets.matrix(known, n_labels)
-        frequent = np.sort(np.argsort(-weights, kind="stable")[:_MOST_DISTILLED])
+        frequent = np.sort(np.argsort(-weights, kind="stable")[:_MAX_DISTILLED])
         distilled = distil(dense(sets[frequent]), weights[frequent])
         common, lengths = np.asarray(sets @ distilled.T), distilled.sum(axis=1)
         cosine = common / np.sqrt(np.maximum(np.outer(np.asarray(sets.sum(axis=1)), lengths), 1.0))
@@ -145,10 +145,10 @@ class CompressedLabeling(Compression):
         evidence, distilled = self.evidence(derived, X), derived.code.distilled
         lowest = np.minimum(evidence.min(axis=1, initial=0.0), 0.0) - 1.0
         scores = np.tile(lowest[:, None], distilled.shape[1])
-        labels, places = np.nonzero(distilled.T)
-        found, first = np.unique(labels, return_index=True)
-        if len(found):
-            scores[:, found] = np.maximum(np.maximum.reduceat(evidence[:, places], first, axis=1), lowest[:, None])
+        labels, sets = np.nonzero(distilled.T)
+        labels, first = np.unique(labels, return_index=True)
+        if len(labels):
+            scores[:, labels] = np.maximum(np.maximum.reduceat(evidence[:, sets], first, axis=1), lowest[:, None])
         return scores
 
     def predict(self, derived: Derived, X: AnyMatrix) -> Any:
@@ -164,7 +164,7 @@ class CompressedLabeling(Compression):
         merged: Any = super().merge(one, other)
         return merged._replace(sets=label_sets.merge(one.sets, other.sets, _CAPACITY))
 
-    def why_unmergeable(self, one: compression.State, other: compression.State) -> str | None:
+    def why_unmergeable(self, one: base.State, other: base.State) -> str | None:
         """Return why two states cannot be merged exactly; also where they know too many label sets."""
         known = len(one.sets.keys) + len(other.sets.keys)  # type: ignore[attr-defined]
         if known > _CAPACITY:
@@ -176,8 +176,8 @@ class CompressedLabeling(Compression):
         return state._replace(sums=self.keeper.emptied(state.sums), sets=label_sets.empty())
 
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
-        """Put features in another order; labels must stay, as their random bits belong to their places."""
-        compression.refuse_other_order(labels, "bits")
+        """Put features in another order; labels must stay, as their random bits belong to their positions."""
+        base.refuse_other_order(labels, "bits")
         design = columns.order_of(state.n_values, features).design
         sums = self.keeper.reordered(state.sums, np.arange(len(state.sums.sum_y)), design)
         return state._replace(n_values=state.n_values[features], sums=sums)
@@ -224,12 +224,11 @@ def distil(sets: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 class _Residuals:
-    """What is left of label sets, and for each residual the rows that contain it, kept up as residuals shrink."""
+    """What is left of label sets, and for each residual the rows that contain it, updated as residuals shrink."""
 
     def __init__(self, sets: FloatArray, weights: FloatArray) -> None:
         there = sets.any(axis=1)
-        # Single precision counts labels exactly, and takes half the time.
-        self._sets, self._weights = sets[there].astype(np.float32), weights[there]
+        self._sets, self._weights = sets[there], weights[there]
         self._sizes = self._sets.sum(axis=1)
         self._contains = self._sets @ self._sets.T == self._sizes
         self._rows = self._weights @ self._contains
@@ -240,11 +239,11 @@ class _Residuals:
         if not worth.any():
             return np.zeros(0)
         best = np.flatnonzero(worth == worth.max())
-        return np.asarray(self._sets[min(best, key=lambda place: self._sets[place].tolist())], dtype=float)
+        first: FloatArray = self._sets[min(best, key=lambda row: self._sets[row].tolist())]
+        return first.copy()
 
     def take_out(self, members: FloatArray) -> None:
         """Take labels out of the residuals that contain all of them."""
-        members = members.astype(np.float32)
         changed = self._sets @ members == members.sum()
         self._sets[changed] -= members
         self._sizes[changed] -= members.sum()
@@ -308,4 +307,4 @@ class CompressedLabelingClassifier(CompressionClassifier):
         how = bool(self.prior), self._settings()
         if self.encoder is None:
             return CompressedLabeling(k, how[0], None, how[1], seed)
-        return CompressedLabeling(k, how[0], compression.given_encoder(self.encoder), how[1])
+        return CompressedLabeling(k, how[0], base.given_encoder(self.encoder), how[1])

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labelrace.base.linalg import right_singular
-from labelrace.related.compression.compression import Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
 
 
 @dataclass(frozen=True)

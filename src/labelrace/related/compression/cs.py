@@ -37,18 +37,18 @@ from sklearn.linear_model import lars_path
 from labelrace.base import draws, parameters
 from labelrace.base.schema import Schema
 from labelrace.learners.regression import Linear
-from labelrace.related.compression import compression
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, State, View
+from labelrace.related.compression import base
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, State, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 _ENCODERS = ("gaussian", "signs", "hadamard")
 # A direction of which less than this is left beside those chosen before is a combination of them.
 _DEPENDENT = 1e-10
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 
 
 def matching_pursuit(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
-    """Add, ``s`` times, the entry that is most like the residual, and fit all chosen anew.
+    """Add, ``s`` times, the entry that is most like the residual, and fit all that are chosen.
 
     Costs ``s k l`` a row. The chosen rows of ``A`` are made orthogonal one by one, so that a fit is a subtraction.
 
@@ -85,41 +85,41 @@ def matching_pursuit(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
         residual -= along[:, step, None] * direction
     values = np.linalg.solve(triangle, along[:, :, None])[:, :, 0] if n else along
     # Where an entry was dependent the pursuit ended there: what was chosen after it has no part.
-    found = np.zeros((n, l))
-    found[rows[:, None], support] = np.where(np.abs(basis).sum(axis=2) > 0, values, 0.0)
-    return found
+    decoded = np.zeros((n, l))
+    decoded[rows[:, None], support] = np.where(np.abs(basis).sum(axis=2) > 0, values, 0.0)
+    return decoded
 
 
 def cosamp(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
     """Join the ``2 s`` entries most like the residual with those held, fit them, hold the ``s`` largest; repeat.
 
-    Ends when what is held stays the same, after 20 rounds at the most. A round costs a singular value decomposition of
+    Ends when what is held stays the same, after at most 20 rounds. A round costs a singular value decomposition of
     ``3 s × k`` a row.
     """
     n, l = len(H), len(A)  # noqa: E741
-    found, active = np.zeros((n, l)), np.arange(n)
-    for _ in range(_MOST_ROUNDS):
+    decoded, active = np.zeros((n, l)), np.arange(n)
+    for _ in range(_MAX_ROUNDS):
         if not len(active):
             break
-        held, here = found[active], H[active]
+        held, here = decoded[active], H[active]
         alike = _largest(np.abs((here - held @ A) @ A.T), min(2 * s, l))
-        kept = _largest(np.abs(held), min(s, l))
-        # An entry that is zero is not held: the first of those alike stands in its place.
-        kept = np.where(np.take_along_axis(held, kept, axis=1) != 0, kept, alike[:, :1])
-        updated = _pruned(_fitted(here, A, np.concatenate([alike, kept], axis=1)), s)
-        found[active] = updated
+        support = _largest(np.abs(held), min(s, l))
+        # An entry that is zero is not held: the first of those alike replaces it.
+        support = np.where(np.take_along_axis(held, support, axis=1) != 0, support, alike[:, :1])
+        updated = _prune(_least_squares(here, A, np.concatenate([alike, support], axis=1)), s)
+        decoded[active] = updated
         active = active[np.abs(updated - held).max(axis=1) > 1e-12 * np.abs(updated).max(axis=1)]
-    return found
+    return decoded
 
 
-def _fitted(H: FloatArray, A: FloatArray, candidates: IntArray) -> FloatArray:
+def _least_squares(H: FloatArray, A: FloatArray, candidates: IntArray) -> FloatArray:
     """Fit the candidates of each row by least squares of least length; entries that come twice count once."""
     order = np.sort(candidates, axis=1)
     is_new = np.ones(order.shape, dtype=bool)
     is_new[:, 1:] = order[:, 1:] != order[:, :-1]
     values = np.einsum("nkt,nk->nt", np.linalg.pinv(A[order] * is_new[:, :, None]), H)
-    fitted, (rows, places) = np.zeros((len(H), len(A))), np.nonzero(is_new)
-    fitted[rows, order[rows, places]] = values[rows, places]
+    fitted, (rows, positions) = np.zeros((len(H), len(A))), np.nonzero(is_new)
+    fitted[rows, order[rows, positions]] = values[rows, positions]
     return fitted
 
 
@@ -128,22 +128,22 @@ def _largest(values: FloatArray, count: int) -> IntArray:
     return np.argsort(-values, axis=1, kind="stable")[:, :count]
 
 
-def _pruned(values: FloatArray, s: int) -> FloatArray:
+def _prune(values: FloatArray, s: int) -> FloatArray:
     """Keep the ``s`` largest entries of each row."""
-    kept = _largest(np.abs(values), min(s, values.shape[1]))
+    largest = _largest(np.abs(values), min(s, values.shape[1]))
     pruned, rows = np.zeros_like(values), np.arange(len(values))[:, None]
-    pruned[rows, kept] = values[rows, kept]
+    pruned[rows, largest] = values[rows, largest]
     return pruned
 
 
 def lasso(H: FloatArray, A: FloatArray, s: int) -> FloatArray:
     """Follow each row's lasso path to the last point with at most ``s`` entries other than zero; row by row."""
-    found = np.zeros((len(H), len(A)))
+    decoded = np.zeros((len(H), len(A)))
     for row, h in enumerate(H):
         _, _, path = lars_path(np.ascontiguousarray(A.T), h, method="lasso", max_iter=4 * s + 10)
         few = np.flatnonzero((path != 0).sum(axis=0) <= s)
-        found[row] = path[:, few[-1]]
-    return found
+        decoded[row] = path[:, few[-1]]
+    return decoded
 
 
 _DECODERS: dict[str, Callable[[FloatArray, FloatArray, int], FloatArray]] = {
@@ -179,7 +179,7 @@ class CompressedSensing(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make empty sums; an encoder that is given must fit the labels."""
-        compression.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
+        base.check_given("encoder", None if isinstance(self.encoder, str) else self.encoder, schema.n_labels)
         return super().init(schema, rng)
 
     def count(self, n_labels: int) -> int:
@@ -277,4 +277,4 @@ class CompressedSensingClassifier(CompressionClassifier):
         if isinstance(self.encoder, str):
             parameters.check_choice("encoder", self.encoder, _ENCODERS)
             return CompressedSensing(self.n_components, self.encoder, *how, seed)
-        return CompressedSensing(self.n_components, compression.given_encoder(self.encoder), *how)
+        return CompressedSensing(self.n_components, base.given_encoder(self.encoder), *how)

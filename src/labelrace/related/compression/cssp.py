@@ -31,7 +31,7 @@ import numpy as np
 from labelrace.base import draws, parameters
 from labelrace.base.linalg import generalised_inverse
 from labelrace.base.schema import Schema
-from labelrace.related.compression.compression import (
+from labelrace.related.compression.base import (
     CODINGS,
     Code,
     Compression,

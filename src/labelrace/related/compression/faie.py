@@ -28,7 +28,7 @@ import numpy as np
 
 from labelrace.base import parameters
 from labelrace.base.linalg import top_eigenpairs
-from labelrace.related.compression.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,10 @@ class FaIE(Compression):
         gram = np.block([[label_gram, mixed.T], [mixed, inner]])
         values, vectors = top_eigenpairs(gram, view.k)
         # Codes beyond the rank of B are nothing: they are zero.
-        kept = values > 1e-12 * max(values[0], 1e-300)
-        R = vectors * np.divide(1.0, np.sqrt(np.where(kept, values, 1.0)), out=np.zeros_like(values), where=kept)
+        is_positive = values > 1e-12 * max(values[0], 1e-300)
+        R = vectors * np.divide(
+            1.0, np.sqrt(np.where(is_positive, values, 1.0)), out=np.zeros_like(values), where=is_positive
+        )
         decoder = R.T @ np.vstack([label_gram, mixed])
         cross = products @ R[: view.n_labels] + root * (spread.T @ R[view.n_labels :])
         sums = total @ R[: view.n_labels] + root * (whiten(reading.totals[:, None])[:, 0] @ R[view.n_labels :])

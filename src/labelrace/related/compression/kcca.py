@@ -38,18 +38,18 @@ from labelrace.base.linalg import right_singular
 from labelrace.base.schema import Schema
 from labelrace.learners import sums
 from labelrace.learners.regression import penalised
-from labelrace.related.compression import compression
-from labelrace.related.compression.compression import Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression import base
+from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # Penalty of the decoder: codes have about unit length.
 _DECODER_PENALTY = 1e-6
 
-Rows = tuple[tuple[float, ...], ...]
+Matrix = tuple[tuple[float, ...], ...]
 
 
 class State(NamedTuple):
-    """The sums of `compression.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
+    """The sums of `base.State`, with the squared width ``σ²`` of the random features; 0 if unknown."""
 
     n_values: Annotated[IntArray, "m", "values"]
     by_rows: Annotated[float, ">=0"]
@@ -68,7 +68,7 @@ class KCCA(Compression):
     label_penalty: float  # ``κ``
     settings: Settings  # penalty, scaling and forgetting
     seed: int = 0  # what the random features are drawn from
-    given: tuple[Rows, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
+    given: tuple[Matrix, tuple[float, ...]] | None = None  # ``Ω`` (l rows of D) and ``p``, where they are given
 
     state_type = State
     needs_exact_yy = True
@@ -80,7 +80,7 @@ class KCCA(Compression):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make empty sums; random features that are given must fit the labels."""
-        compression.check_given("frequencies", self.given and self.given[0], schema.n_labels)
+        base.check_given("frequencies", self.given and self.given[0], schema.n_labels)
         return State(*super().init(schema, rng), self.width or 0.0)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
@@ -128,7 +128,7 @@ class KCCA(Compression):
         linear = view.reading.fit(products @ directions, total @ directions)
         return Code(linear, decoder, view.mean[self.n_extra :])
 
-    def why_unmergeable(self, one: compression.State, other: compression.State) -> str | None:
+    def why_unmergeable(self, one: base.State, other: base.State) -> str | None:
         """Return why two states cannot be merged exactly; also where their random features differ in width."""
         if self.n_random_features and one.width != other.width:  # type: ignore[attr-defined]
             return "the width of their random features comes from each one's first batch; give width="
@@ -137,7 +137,7 @@ class KCCA(Compression):
     def reordered(self, state: Any, labels: IntArray, features: IntArray) -> Any:
         """Put labels and features in another order; with random features, labels must stay where they are."""
         if self.n_random_features:
-            compression.refuse_other_order(labels, "features")
+            base.refuse_other_order(labels, "features")
         return super().reordered(state, labels, features)
 
     def why_no_new_labels(self) -> str | None:
@@ -195,13 +195,13 @@ class KCCAClassifier(CompressionClassifier):
         width = None if self.width == "auto" else float(self.width)
         count, given = int(self.n_random_features), None
         if self.frequencies is not None or self.phases is not None:
-            given = _checked(self.frequencies, self.phases, count)
+            given = _check_features(self.frequencies, self.phases, count)
         # Where nothing is drawn the seed does not matter, and models with different ones can be merged.
         seed = seed if count and given is None else 0
         return KCCA(self.n_components, count, width, float(self.label_penalty), self._settings(), seed, given)
 
 
-def _checked(frequencies: Any, phases: Any, count: int) -> tuple[Rows, tuple[float, ...]]:
+def _check_features(frequencies: Any, phases: Any, count: int) -> tuple[Matrix, tuple[float, ...]]:
     """Check random features that are given."""
     rows, shifts = parameters.numbers("frequencies", frequencies, 2), parameters.numbers("phases", phases, 1)
     if rows.shape[1] != count or shifts.shape != (count,):

@@ -52,7 +52,7 @@ def of_rows(Y: AnyMatrix) -> LabelSets:
         keys = scipy.sparse.csr_array((np.ones(Y.nnz, dtype=np.int64), Y.indices, Y.indptr), shape=Y.shape) @ words
     order = Y.sorted_indices()
     rows = LabelSets(keys, np.ones(Y.shape[0]), order.indptr[1:].astype(np.intp), order.indices.astype(np.intp))
-    return _joined([rows])
+    return _add_equal([rows])
 
 
 def add(sets: LabelSets, Y: AnyMatrix, capacity: int) -> LabelSets:
@@ -62,14 +62,14 @@ def add(sets: LabelSets, Y: AnyMatrix, capacity: int) -> LabelSets:
 
 def merge(one: LabelSets, other: LabelSets, capacity: int) -> LabelSets:
     """Add two tables."""
-    joined = _joined([one, other])
-    if len(joined.keys) <= capacity:
-        return joined
-    counts = joined.counts - np.partition(joined.counts, -capacity - 1)[-capacity - 1]
-    return _taken(joined._replace(counts=counts), np.flatnonzero(counts > 0))
+    both = _add_equal([one, other])
+    if len(both.keys) <= capacity:
+        return both
+    counts = both.counts - np.partition(both.counts, -capacity - 1)[-capacity - 1]
+    return _take(both._replace(counts=counts), np.flatnonzero(counts > 0))
 
 
-def scaled(sets: LabelSets, factor: float) -> LabelSets:
+def scale(sets: LabelSets, factor: float) -> LabelSets:
     """Let all counts count for less."""
     return sets._replace(counts=sets.counts * factor)
 
@@ -80,7 +80,7 @@ def matrix(sets: LabelSets, n_labels: int) -> AnyMatrix:
     return scipy.sparse.csr_array((np.ones(len(sets.labels)), sets.labels, indptr), shape=(len(sets.keys), n_labels))
 
 
-def _joined(parts: list[LabelSets]) -> LabelSets:
+def _add_equal(parts: list[LabelSets]) -> LabelSets:
     """Put tables one behind the other and add the counts of equal sets."""
     starts = np.cumsum([0, *(len(part.labels) for part in parts)])
     together = LabelSets(
@@ -91,12 +91,12 @@ def _joined(parts: list[LabelSets]) -> LabelSets:
     )
     _, first, which = np.unique(together.keys, return_index=True, return_inverse=True)
     counts = np.bincount(which, weights=together.counts, minlength=len(first)).astype(float)
-    return _taken(together, first)._replace(counts=counts)
+    return _take(together, first)._replace(counts=counts)
 
 
-def _taken(sets: LabelSets, chosen: IntArray) -> LabelSets:
+def _take(sets: LabelSets, chosen: IntArray) -> LabelSets:
     """Take some of the sets."""
     lengths = np.diff(sets.ends, prepend=0)[chosen]
     ends = np.cumsum(lengths)
-    places = np.repeat(sets.ends[chosen] - ends, lengths) + np.arange(lengths.sum())
-    return LabelSets(sets.keys[chosen], sets.counts[chosen], ends, sets.labels[places])
+    positions = np.repeat(sets.ends[chosen] - ends, lengths) + np.arange(lengths.sum())
+    return LabelSets(sets.keys[chosen], sets.counts[chosen], ends, sets.labels[positions])

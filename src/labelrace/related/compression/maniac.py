@@ -7,9 +7,10 @@ innermost units are the codes; linear models predict them.
 Published, the net is trained by contrastive divergence and conjugate gradients on all rows, without a seed, and decodes
 what is predicted. Here each layer starts from the principal directions of its inputs, where units that are linear are
 best already, and Adam trains on minibatches in an order that the seed gives. Learners cannot follow codes that move, so
-the first batch trains the net and it stays, over the labels that occur there. Predicted codes are decoded by the net; a
-decoder by least squares, as in RACE, goes on learning, for the labels that come later, or all of them if asked for: but
-it cannot unfold what the net has folded. Codes are regressed from running sums as by the other compression methods.
+the first batch trains the net and it stays, over the labels that occur there. Predicted codes are decoded by the net. A
+decoder by least squares, as in RACE, learns from every batch, for the labels that come later, or for all of them if
+wanted; but it cannot unfold what the net has folded. Codes are regressed from running sums as by the other compression
+methods.
 
 Cost: training ``epochs · stages · n l²``; then a row ``l²`` and ``nnz(x) k``, reading ``m³``, a prediction
 ``(m + l) k``. State: ``m² + m k + l²``. New labels are exact: they are decoded, but do not change codes. Not mergeable.
@@ -37,7 +38,7 @@ from labelrace.learners import design as columns
 from labelrace.learners import sums
 from labelrace.learners.regression import Linear
 from labelrace.race import decoder
-from labelrace.related.compression.compression import Compression, CompressionClassifier, Derived, Settings, View
+from labelrace.related.compression.base import Compression, CompressionClassifier, Derived, Settings, View
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 _PENALTY = 1e-6  # of the decoder, relative to the codes
@@ -53,7 +54,7 @@ class Layer(NamedTuple):
 
 
 class State(NamedTuple):
-    """As `labelrace.related.compression.compression.State`, with codes in the place of labels, the net and the decoder.
+    """As `labelrace.related.compression.base.State`, with codes instead of labels, the net and the decoder.
 
     ``layers`` lead from labels to codes, ``back`` from codes to labels; ``occurs`` tells which labels the net knows.
     """
@@ -108,13 +109,13 @@ class MANIAC(Compression):
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> Any:
         """Train the net by the first batch; add every batch to the sums."""
         if state.sums.rows == 0:
-            state = self._trained(state, Y)
+            state = self._train(state, Y)
         updated: Any = super().update(state, X, Y)
         codes = self.targets(state, Y)
         with_ones = np.column_stack([np.ones(len(codes)), codes])
         return updated._replace(decoder=decoder.update(state.decoder, with_ones, Y, self.settings.forgetting))
 
-    def _trained(self, state: Any, Y: AnyMatrix) -> Any:
+    def _train(self, state: Any, Y: AnyMatrix) -> Any:
         """Train the net on the labels that occur; the others have weights of 0."""
         known = dense(Y).astype(float)
         occurs: BoolArray = np.asarray(known.any(axis=0))
@@ -122,7 +123,7 @@ class MANIAC(Compression):
             return state
         sizes = layer_sizes(int(occurs.sum()), self.stages, self.shrink)
         how = self.linear, self.epochs, self.minibatch, self.rate
-        layers = trained(known[:, occurs], sizes, *how, np.random.default_rng(self.seed))
+        layers = train(known[:, occurs], sizes, *how, np.random.default_rng(self.seed))
         first, last = layers[0], layers[-1]
         n_labels = len(occurs)
         inward, outward, bias = np.zeros((n_labels, sizes[0])), np.zeros((sizes[0], n_labels)), np.zeros(n_labels)
@@ -191,15 +192,15 @@ def layer_sizes(n_labels: int, stages: int, shrink: float) -> list[int]:
 
 def outputs(layers: Sequence[Layer], X: AnyMatrix, linear: bool) -> list[FloatArray]:
     """Compute what each layer puts out, the first one from ``X``."""
-    found: list[FloatArray] = []
+    units: list[FloatArray] = []
     for weights, bias in layers:
         X = np.asarray(X @ weights) + bias
         X = X if linear else expit(X)
-        found.append(X)
-    return found
+        units.append(X)
+    return units
 
 
-def trained(
+def train(
     Y: FloatArray, sizes: Sequence[int], linear: bool, epochs: int, minibatch: int, rate: float, rng: Any
 ) -> list[Layer]:
     """Train a net that reproduces label sets; return its layers, those of the codes and those back to labels.
@@ -208,7 +209,7 @@ def trained(
     --------
     >>> import numpy as np
     >>> Y = np.repeat(np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]), 20, axis=0)
-    >>> net = trained(Y, [2, 1], False, 50, 8, 0.01, np.random.default_rng(0))
+    >>> net = train(Y, [2, 1], False, 50, 8, 0.01, np.random.default_rng(0))
     >>> bool(np.abs(outputs(net, Y, False)[-1] - Y).max() < 0.1)
     True
     """
@@ -254,24 +255,24 @@ def _adam(
             step += 1
             size = rate * np.sqrt(1.0 - second**step) / (1.0 - first**step)
             layers = [Layer(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
-            for place, gradient in enumerate(_gradients(layers, rows, linear)):
-                means[place] = first * means[place] + (1.0 - first) * gradient
-                squares[place] = second * squares[place] + (1.0 - second) * gradient**2
-                values[place] = values[place] - size * means[place] / (np.sqrt(squares[place]) + small)
+            for index, gradient in enumerate(_gradients(layers, rows, linear)):
+                means[index] = first * means[index] + (1.0 - first) * gradient
+                squares[index] = second * squares[index] + (1.0 - second) * gradient**2
+                values[index] = values[index] - size * means[index] / (np.sqrt(squares[index]) + small)
     return [Layer(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
 
 
 def _gradients(net: Sequence[Layer], X: FloatArray, linear: bool) -> list[FloatArray]:
     """Compute the gradients of half the mean squared error of rows, of weights and biases in order."""
-    found = outputs(net, X, linear)
-    error = (found[-1] - X) / len(X)
+    units = outputs(net, X, linear)
+    error = (units[-1] - X) / len(X)
     gradients: list[FloatArray] = []
-    for place in reversed(range(len(net))):
+    for layer in reversed(range(len(net))):
         if not linear:
-            error = error * found[place] * (1.0 - found[place])
-        inputs = found[place - 1] if place else X
+            error = error * units[layer] * (1.0 - units[layer])
+        inputs = units[layer - 1] if layer else X
         gradients[:0] = [inputs.T @ error, error.sum(axis=0)]
-        error = error @ net[place].weights.T
+        error = error @ net[layer].weights.T
     return gradients
 
 

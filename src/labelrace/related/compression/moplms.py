@@ -7,7 +7,7 @@ decoder that is refitted on the landmarks alone: the shrunken ``W`` predicts too
 
 The problem depends on ``YᵀY`` only, which is among the running sums. It is solved on reading, by accelerated proximal
 gradient steps (FISTA) with restarts. ``W`` is zero from ``λ1 = max_j ‖(YᵀY)_j‖`` on, so penalties are given as shares;
-or a number of landmarks is asked for, and ``λ1`` is found by bisection.
+or a number of landmarks is given, and ``λ1`` is found by bisection.
 
 Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each), ``nnz(x) |y|`` and ``|y|²`` a row; reading ``m³`` and ``l² k`` a
 step, some hundred steps, times some 15 where ``k`` is given; a prediction ``(m + l) k``. State: ``m² + m l + l²``.
@@ -31,10 +31,10 @@ import numpy as np
 
 from labelrace.base import parameters
 from labelrace.base.linalg import generalised_inverse, top_eigenpairs
-from labelrace.related.compression.compression import CODINGS, Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import CODINGS, Code, Compression, CompressionClassifier, Settings, View
 from labelrace.typing import FloatArray, IntArray
 
-_MOST_STEPS = 20_000
+_MAX_STEPS = 20_000
 _BISECTIONS = 15
 
 
@@ -42,13 +42,13 @@ _BISECTIONS = 15
 class MOPLMS(Compression):
     """The algorithm."""
 
-    n_components: int | None  # number of landmarks at the most; None leaves it to the penalties
+    n_components: int | None  # largest number of landmarks; None leaves it to the penalties
     # Penalties of rows and of cells, as shares of those that leave no landmark.
     lambda1: float
     lambda2: float
     refit: bool  # whether the decoder is refitted on the landmarks
     coding: str  # "centred", "signs", "binary": labels as numbers
-    tol: float  # largest change of a weight at which the solution is taken for found
+    tol: float  # largest change of a weight at which the solution counts as found
     settings: Settings  # penalty, scaling and forgetting
 
     needs_exact_yy = True
@@ -103,7 +103,7 @@ def landmark_weights(
         return W
     step = 1.0 / float(top_eigenpairs(gram, 1)[0][0])
     ahead, momentum = W, 1.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         active = np.flatnonzero(ahead.any(axis=1))
         moved = ahead - step * (gram[:, active] @ ahead[active] - gram)
         if cells:
@@ -130,17 +130,17 @@ class MOPLMSClassifier(CompressionClassifier):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of landmarks at the most, to which `lambda1` is then fitted; None leaves it to the penalties.
+        Largest number of landmarks, to which `lambda1` is then fitted; None leaves it to the penalties.
     lambda1 : float, default=0.1
         Penalty of the rows, as a share of that which leaves no landmark.
     lambda2 : float, default=0.0
         Penalty of the cells, as a share of the largest product of labels.
     refit : bool, default=True
-        Fit the decoder anew on the landmarks; otherwise the shrunken weights decode.
+        Fit the decoder again on the landmarks; otherwise the shrunken weights decode.
     coding : {"centred", "signs", "binary"}, default="centred"
         Labels as numbers: less their means, -1 and 1, or 0 and 1.
     tol : float, default=1e-6
-        Largest change of a weight at which the solution is taken for found.
+        Largest change of a weight at which the solution counts as found.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ regression learns ``H`` from the features; predictions are decoded by ``Ĥ Vᵀ 
 numbers keeps as much of the labels: what is lost of their squares is the sum of the remaining eigenvalues. The features
 play no part in the choice.
 
-Everything is read from running sums (`labelrace.related.compression.compression`), so the method is online, although it
+Everything is read from running sums (`labelrace.related.compression.base`), so the method is online, although it
 is known as an offline one.
 
 Cost: a batch ``n m²`` (sparse rows ``nnz(x)²`` each), ``nnz(x) |y|`` and ``|y|²`` a row; reading ``m³ + l³``, or
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from labelrace.base import parameters
-from labelrace.related.compression.compression import Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labelrace.related.compression.compression import Code, Compression, CompressionClassifier, Settings, View
+from labelrace.related.compression.base import Code, Compression, CompressionClassifier, Settings, View
 
 
 @dataclass(frozen=True)

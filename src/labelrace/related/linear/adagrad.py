@@ -9,7 +9,7 @@ so that weights of frequent features settle while those of rare ones still move.
 (logistic regression) or none (least squares on 0 and 1). It is what Vowpal Wabbit does by default, but for its
 normalised and importance-aware updates, and what many people would write.
 
-Cost: see `labelrace.related.linear.linear`.
+Cost: see `labelrace.related.linear.base`.
 
 References
 ----------
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from labelrace.base import parameters
-from labelrace.related.linear.linear import LinearAlgorithm, LinearClassifier
+from labelrace.related.linear.base import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
 _LOSSES = ("logistic", "squared")
@@ -41,7 +41,7 @@ class AdaGrad(LinearAlgorithm):
     rate: float
 
     def step(
-        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, gained: Array
+        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, extra_precision: Array
     ) -> tuple[Array, Array]:
         """Go down the gradient."""
         error = self.likely(score) - y
@@ -49,7 +49,7 @@ class AdaGrad(LinearAlgorithm):
         error = np.where(np.isnan(y), 0.0, error)
         gradient = x[:, None] * error
         squares = gradient * gradient
-        return gradient * (-self.rate / (np.sqrt(gained + squares) + _ROUNDING)), squares
+        return gradient * (-self.rate / (np.sqrt(extra_precision + squares) + _ROUNDING)), squares
 
     def likely(self, scores: FloatArray) -> FloatArray:
         """Apply the link."""

@@ -8,7 +8,7 @@ Each label's weights are believed to be normal, with a mean ``w`` and variances 
 Rare features, of which little is known, are learned fast, and frequent ones change little. The variances are kept as
 what the precision ``1/σ`` is above 1.
 
-Cost: see `labelrace.related.linear.linear`.
+Cost: see `labelrace.related.linear.base`.
 
 References
 ----------
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelrace.base import parameters
-from labelrace.related.linear.linear import LinearAlgorithm, LinearClassifier
+from labelrace.related.linear.base import LinearAlgorithm, LinearClassifier
 from labelrace.typing import Array, FloatArray
 
 
@@ -33,12 +33,12 @@ class AROW(LinearAlgorithm):
     r: float
 
     def step(
-        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, gained: Array
+        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, extra_precision: Array
     ) -> tuple[Array, Array]:
         """Learn the labels whose margin is below 1; not those that are not known."""
         sign = np.where(y > 0, 1.0, -1.0)
         short = np.where(np.isnan(y), 0.0, np.maximum(1.0 - sign * score, 0.0))
-        precision = gained + 1.0
+        precision = extra_precision + 1.0
         confidence = x[:, None] / precision
         beta = (short > 0) / (x @ confidence + self.r)
         # σ - β (σ x)² is, in precisions, p / (1 - β x² / p).

@@ -30,8 +30,10 @@ from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
-from labelrace.related.neighbours import neighbours
-from labelrace.related.neighbours.neighbours import Rows, Scale
+from labelrace.related import stored_rows
+from labelrace.related.neighbours import points, search
+from labelrace.related.neighbours.points import Scale
+from labelrace.related.stored_rows import StoredRows
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 # The threshold of a label that is predicted nowhere: shares are at most 1.
@@ -47,8 +49,8 @@ class State(NamedTuple):
     n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the rows that some window holds, the oldest first.
-    X: Annotated[Rows, "_n=w", "_m=m"]
-    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
+    X: Annotated[StoredRows, "_n=w", "_m=m"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
     thresholds: Annotated[FloatArray, "l", "inf"]  # from which score on each label is predicted
     batches: Annotated[float, ">=0"]  # batches learned
 
@@ -77,72 +79,72 @@ class MWC(Algorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state that has seen nothing."""
-        no_rows = neighbours.stored(np.zeros((0, schema.n_features)))
-        no_labels = neighbours.stored(scipy.sparse.csr_array((0, schema.n_labels)))
+        no_rows = stored_rows.store(np.zeros((0, schema.n_features)))
+        no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
         thresholds = np.full(schema.n_labels, _FIRST_THRESHOLD)
-        return State(schema.n_values, neighbours.empty_scale(schema.n_values), no_rows, no_labels, thresholds, 0.0)
+        return State(schema.n_values, points.unit_scale(schema.n_values), no_rows, no_labels, thresholds, 0.0)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Choose thresholds by the batch, then take its rows into the windows."""
         n_values = columns.widest_values(state.n_values, X)
         if state.batches == 0:
-            state = state._replace(scale=neighbours.first_scale(n_values, X))
+            state = state._replace(scale=points.range_scale(n_values, X))
         thresholds = state.thresholds
         if self.adapts and state.batches > 0:
             shares = self.scores(self.derive(state) if derived is None else derived, X)
             thresholds = chosen_thresholds(shares, np.asarray(Y.sum(axis=0), dtype=float))
-        rows, labels = neighbours.joined(state.X, X), neighbours.joined(state.Y, scipy.sparse.csr_array(Y))
+        rows, labels = stored_rows.append(state.X, X), stored_rows.append(state.Y, scipy.sparse.csr_array(Y))
         held: BoolArray = np.asarray(self._members(dense(labels) > 0).any(axis=1))
         # A label that comes later was absent from the newest rows, so these are always held.
         held[-self.n_absent :] = True
-        kept = np.flatnonzero(held)
+        indices = np.flatnonzero(held)
         return State(
             n_values,
             state.scale,
-            neighbours.stored(rows[kept]),
-            neighbours.stored(labels[kept]),
+            stored_rows.store(rows[indices]),
+            stored_rows.store(labels[indices]),
             thresholds,
             state.batches + 1.0,
         )
 
     def _members(self, labels: BoolArray) -> BoolArray:
         """Mark the rows in each label's windows."""
-        return neighbours.in_window(labels, self.n_present) | neighbours.in_window(~labels, self.n_absent)
+        return in_window(labels, self.n_present) | in_window(~labels, self.n_absent)
 
     def derive(self, state: State) -> Derived:
         """Find out what the windows hold."""
-        X = neighbours.as_matrix(state.X, len(state.n_values))
-        points = neighbours.points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
-        labels = dense(neighbours.as_matrix(state.Y, len(state.thresholds))) > 0
-        return Derived(state, points, labels, self._members(labels))
+        X = stored_rows.as_matrix(state.X, len(state.n_values))
+        P = points.to_points(state.scale, X, state.n_values, sparse=scipy.sparse.issparse(X))
+        labels = dense(stored_rows.as_matrix(state.Y, len(state.thresholds))) > 0
+        return Derived(state, P, labels, self._members(labels))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute each label's share of the nearest rows in its windows."""
         P, n_labels = derived.points, derived.labels.shape[1]
-        Q = neighbours.points(derived.state.scale, X, derived.state.n_values, sparse=scipy.sparse.issparse(P))
-        errors, result = neighbours.slack(P, Q), np.empty((X.shape[0], n_labels))
-        for block in neighbours.blocks(X.shape[0], max(P.shape[0], n_labels)):
-            order = neighbours.ranks(neighbours.squared_distances(P, Q[block]), errors[block])
+        Q = points.to_points(derived.state.scale, X, derived.state.n_values, sparse=scipy.sparse.issparse(P))
+        errors, result = search.rounding_errors(P, Q), np.empty((X.shape[0], n_labels))
+        for block in search.blocks(X.shape[0], max(P.shape[0], n_labels)):
+            order = search.order_by_distance(search.squared_distances(P, Q[block]), errors[block])
             result[block] = self._shares(derived, order)
         return result
 
     def _shares(self, derived: Derived, order: IntArray) -> FloatArray:
         """Go through the rows from the nearest on, until every label has its neighbours."""
         wanted = np.minimum(self.k, derived.members.sum(axis=0))
-        found = np.zeros((len(order), len(wanted)), dtype=np.int32)
-        present = np.zeros_like(found)
+        n_neighbours = np.zeros((len(order), len(wanted)), dtype=np.int32)
+        present = np.zeros_like(n_neighbours)
         active = np.arange(len(order))
         for step in range(order.shape[1]):
             row = order[active, step]
             new = derived.members[row]
-            new &= found[active] < self.k
-            found[active] += new
+            new &= n_neighbours[active] < self.k
+            n_neighbours[active] += new
             present[active] += new & derived.labels[row]
             if step % _STEPS == _STEPS - 1:
-                active = active[(found[active] < wanted).any(axis=1)]
+                active = active[(n_neighbours[active] < wanted).any(axis=1)]
                 if not len(active):
                     break
-        shares: FloatArray = present / np.maximum(found, 1)
+        shares: FloatArray = present / np.maximum(n_neighbours, 1)
         return shares
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
@@ -161,8 +163,15 @@ class MWC(Algorithm[State]):
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far; scaled by their range in the first batch, they do not count."""
-        scale = neighbours.grown_scale(state.scale, n_values, 0.0 if state.batches else 1.0)
+        scale = points.grow_scale(state.scale, n_values, 0.0 if state.batches else 1.0)
         return state._replace(n_values=columns.appended(state.n_values, n_values), scale=scale)
+
+
+def in_window(present: BoolArray, size: int) -> BoolArray:
+    """Mark in each column the last ``size`` rows that are present."""
+    newer = np.cumsum(present[::-1], axis=0)[::-1]
+    marked: BoolArray = present & (newer <= size)
+    return marked
 
 
 def chosen_thresholds(shares: FloatArray, present: FloatArray) -> FloatArray:

@@ -1,9 +1,9 @@
-"""Ensemble of multi-label Hoeffding trees (EaHT): bagging online, and a tree whose errors grow begins anew.
+"""Ensemble of multi-label Hoeffding trees (EaHT): bagging online, and restarts of trees whose errors grow.
 
 Every tree learns each row as often as a Poisson variable of mean 1 says, which is bagging without a fixed number of
 rows. Before a batch is learned each tree predicts it; rows whose label set is not exactly right are its errors, and a
-detector of drift (`core.drift`, after ADWIN) watches them. A tree whose errors have grown is replaced by an empty one.
-Trees vote: with their label sets if leaves predict these, with their probabilities otherwise.
+detector of drift (`labelrace.decisions.drift`, after ADWIN) observes them. A tree whose errors have grown is replaced
+by an empty one. Trees vote: with their label sets if leaves predict these, with their probabilities otherwise.
 
 All trees are one forest in the same arrays. A batch costs what as many trees cost; so does predicting.
 
@@ -30,22 +30,22 @@ from labelrace.decisions.drift import DriftState
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.related.trees import mlht
 from labelrace.related.trees.label_statistics import Leaf
-from labelrace.related.trees.tree import Shape
+from labelrace.related.trees.tree import TreeArrays
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
-# Batches that a detector keeps, at the most.
-_KEPT = 32
+# Batches that a detector keeps, at most.
+_MAX_BATCHES = 32
 
 
 class State(NamedTuple):
-    """The forest, and what watches its trees."""
+    """The forest, and the detectors of its trees."""
 
     # The forest, as `mlht.State` has it.
     n_values: Annotated[IntArray, "m", "values"]
-    shape: Annotated[Shape, "T=@n_trees"]
+    nodes: Annotated[TreeArrays, "T=@n_trees"]
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any
-    rows: Annotated[float, ">=0"]  # rows seen
+    rows: Annotated[float, ">=0"]  # rows learned
     # Of each tree the detector's means, variances and sizes of recent batches, the newest last.
     errors: Annotated[FloatArray, "T 3 32"]
     batches: Annotated[IntArray, "T", "<33"]  # how many of these there are
@@ -61,41 +61,44 @@ class EaHT(mlht.HoeffdingTree):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> Any:
         """Make the state of trees that have seen nothing."""
-        errors, batches = np.zeros((self.n_trees, 3, _KEPT)), np.zeros(self.n_trees, dtype=np.intp)
+        errors, batches = np.zeros((self.n_trees, 3, _MAX_BATCHES)), np.zeros(self.n_trees, dtype=np.intp)
         return State(*super().init(schema, rng), 0.0, errors, batches)
 
     def update(self, state: Any, X: AnyMatrix, Y: AnyMatrix, derived: mlht.Derived | None = None) -> Any:
-        """Look for trees whose errors have grown, then let all trees learn the batch."""
+        """Restart trees whose errors have grown, then let all trees learn the batch."""
         Y = scipy.sparse.csr_array(Y)
-        watched = [
-            DriftState(*errors[:, _KEPT - count :]) for errors, count in zip(state.errors, state.batches, strict=True)
+        detectors = [
+            DriftState(*errors[:, _MAX_BATCHES - count :])
+            for errors, count in zip(state.errors, state.batches, strict=True)
         ]
-        spoiled = []
+        restarted = []
         if state.rows > 0:
-            watched = self._watched(watched, self.derive(state) if derived is None else derived, X, Y)
-            spoiled = [tree for tree, seen in enumerate(watched) if drift.found(seen)]
-            watched = [drift.empty() if tree in spoiled else seen for tree, seen in enumerate(watched)]
-        # Drawn anew from the number of rows, so that a loaded model draws the same.
+            detectors = self._observe(detectors, self.derive(state) if derived is None else derived, X, Y)
+            restarted = [tree for tree, detector in enumerate(detectors) if drift.found(detector)]
+            detectors = [drift.empty() if tree in restarted else detector for tree, detector in enumerate(detectors)]
+        # Drawn from the number of rows, so that a loaded model draws the same.
         rng = np.random.default_rng([self.seed, int(state.rows)])
-        often = rng.poisson(1.0, (self.n_trees, X.shape[0]))
-        rows = [np.repeat(np.arange(X.shape[0]), times) for times in often]
-        forest = self.learned(state, X, Y, rows, restarted=spoiled)
-        errors = np.stack([[np.pad(part, (_KEPT - len(part), 0)) for part in seen] for seen in watched])
-        batches = np.array([len(seen.sizes) for seen in watched], dtype=np.intp)
+        repeats = rng.poisson(1.0, (self.n_trees, X.shape[0]))
+        rows = [np.repeat(np.arange(X.shape[0]), times) for times in repeats]
+        forest = self.learn_rows(state, X, Y, rows, restarted=restarted)
+        errors = np.stack(
+            [[np.pad(part, (_MAX_BATCHES - len(part), 0)) for part in detector] for detector in detectors]
+        )
+        batches = np.array([len(detector.sizes) for detector in detectors], dtype=np.intp)
         return State(*forest, state.rows + X.shape[0], errors, batches)
 
-    def _watched(
-        self, watched: list[DriftState], derived: mlht.Derived, X: AnyMatrix, Y: AnyMatrix
+    def _observe(
+        self, detectors: list[DriftState], derived: mlht.Derived, X: AnyMatrix, Y: AnyMatrix
     ) -> list[DriftState]:
         """Add each tree's errors on a batch that it has not learned."""
         truth = dense(Y) > 0
-        said = (self.tree_scores(derived, X, int(root)) > 0 for root in derived.shape.roots)
-        wrong = [(sets != truth).any(axis=1).astype(float) for sets in said]
-        return [drift.add(seen, errors) for seen, errors in zip(watched, wrong, strict=True)]
+        predicted = (self.tree_scores(derived, X, int(root)) > 0 for root in derived.nodes.roots)
+        wrong = [(sets != truth).any(axis=1).astype(float) for sets in predicted]
+        return [drift.add(detector, errors) for detector, errors in zip(detectors, wrong, strict=True)]
 
     def _votes(self, derived: mlht.Derived, X: AnyMatrix) -> FloatArray:
         """Average what the trees say, 0 to 1."""
-        votes = [self.leaf_learner.votes(self.tree_scores(derived, X, int(root))) for root in derived.shape.roots]
+        votes = [self.leaf_learner.votes(self.tree_scores(derived, X, int(root))) for root in derived.nodes.roots]
         average: FloatArray = np.mean(votes, axis=0)
         return average
 

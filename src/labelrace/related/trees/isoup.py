@@ -1,16 +1,16 @@
 """iSOUP-Tree: a Hoeffding tree that regresses onto 0 and 1 for all labels at once.
 
-A leaf keeps the rows of each label below every cut point of every feature (`learners.cuts`). After every so many rows
-the merit of a cut is the mean over labels of the share of variance that it removes, 0 for a label unless both sides
-have 5 % of the rows. The best feature is split if the second best's merit is smaller by more than Hoeffding's bound
-allows for, or the bound is small. A label is present if its mean in the leaf is at least one half.
+A leaf keeps the rows of each label below every cut point of every feature (`cut_points`). Each time that a grace period
+of rows has come, the merit of a cut is the mean over labels of the share of variance that it removes, 0 for a label
+unless both sides have 5 % of the rows. The best feature is split if the second best's merit is smaller by more than
+Hoeffding's bound allows for, or the bound is small. A label is present if its mean in the leaf is at least one half.
 
-Leaves predict the mean, or with *linear* leaves each label by the mean or by a linear model (`learners.leaf_linear`),
+Leaves predict the mean, or with *linear* leaves each label by the mean or by a linear model (`leaf_linear`),
 whichever has had the smaller absolute error in recent rows; children go on from their parent's. (The published
 perceptron divides its weights by their sum after every step, so that it can never say much; this one does not.)
 
 What differs from MOA's program: a label that is constant in a leaf has merit 0 (there it is 0/0, which ranks as best),
-and what a child inherits from the split is kept apart, for predicting (there it enters the right branch twice).
+and what a child inherits from the split is kept separately, for predicting (there it enters the right branch twice).
 `ISOUPTreeClassifier.moa` has both as MOA does.
 
 A row costs ``m · (51 + |y|)``, an attempt ``51 · m · l``, predicting the depth of the tree. The state is ``leaves · m ·
@@ -38,11 +38,11 @@ from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
-from labelrace.related.trees import cuts as cut_points
-from labelrace.related.trees import leaf_linear, tree
-from labelrace.related.trees.cuts import Cuts
-from labelrace.related.trees.leaf_linear import Inputs, Linear
-from labelrace.related.trees.tree import AT_MOST, Growing, Shape, Split
+from labelrace.related.stacked_states import map_stacked, stack, unstack
+from labelrace.related.trees import cut_points, leaf_linear, tree
+from labelrace.related.trees.cut_points import CutPoints
+from labelrace.related.trees.leaf_linear import FeatureMoments, LeafModel
+from labelrace.related.trees.tree import AT_MOST, Split, TreeArrays, TreeBuilder
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 # Each side of a cut must have this share of the rows.
@@ -58,8 +58,8 @@ class Leaf(NamedTuple):
     # The same of the rows that the split gave it.
     old_rows: Annotated[FloatArray, ""]
     old_sums: Annotated[FloatArray, "l"]
-    cuts: Cuts  # the rows since the leaf began, by feature and value
-    linear: Linear  # the linear model; of no features, if leaves have none
+    cuts: CutPoints  # the rows since the leaf began, by feature and value
+    model: LeafModel  # the linear model; of no features, if leaves have none
 
 
 class State(NamedTuple):
@@ -67,18 +67,18 @@ class State(NamedTuple):
 
     n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
     # The nodes, and the leaves among them.
-    shape: Annotated[Shape, "T=1"]
+    nodes: Annotated[TreeArrays, "T=1"]
     leaves: Annotated[Leaf, "stacked L"]
-    inputs: Inputs  # statistics of the features, for linear models
+    moments: FeatureMoments  # statistics of the features, for linear models
 
 
 class Derived(NamedTuple):
     """The nodes, each leaf's means, (L, l), and their linear models."""
 
-    shape: Shape
+    nodes: TreeArrays
     means: FloatArray
-    linear: Linear
-    inputs: Inputs
+    models: LeafModel
+    moments: FeatureMoments
 
 
 @dataclass(frozen=True)
@@ -98,58 +98,57 @@ class ISOUPTree(Algorithm[State]):
         """Make a tree of one leaf that has seen nothing."""
         m, n_labels = schema.n_features, schema.n_labels
         leaf = _new_leaf(m, np.zeros(()), np.zeros(n_labels), leaf_linear.empty(m if self.linear else -1, n_labels))
-        inputs = Inputs(np.zeros(()), np.zeros(m), np.zeros(m))
-        return State(schema.n_values, tree.single(), tree.stacked([leaf]), inputs)
+        moments = FeatureMoments(np.zeros(()), np.zeros(m), np.zeros(m))
+        return State(schema.n_values, tree.single_leaves(), stack([leaf]), moments)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
         Y = scipy.sparse.csr_array(Y)
-        growing = Growing(state.shape, tree.separate(state.leaves))
-        inputs = leaf_linear.inputs(state.inputs, X) if self.linear else state.inputs
-        Z = leaf_linear.standardised(inputs, X) if self.linear else None
-        growing.learn(growing.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, growing, _Batch(X, Y, Z)))
-        room = max(leaf.cuts.at.shape[1] for leaf in growing.leaves)
-        leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in growing.leaves]
-        return State(columns.widest_values(state.n_values, X), growing.shape(), tree.stacked(leaves), inputs)
+        builder = TreeBuilder(state.nodes, unstack(state.leaves))
+        moments = leaf_linear.add_rows(state.moments, X) if self.linear else state.moments
+        Z = leaf_linear.standardise(moments, X) if self.linear else None
+        builder.learn(builder.roots[0], X, np.arange(X.shape[0]), partial(self._learn_leaf, builder, _Batch(X, Y, Z)))
+        room = max(leaf.cuts.at.shape[1] for leaf in builder.leaves)
+        leaves = [leaf._replace(cuts=cut_points.with_room(leaf.cuts, room)) for leaf in builder.leaves]
+        return State(columns.widest_values(state.n_values, X), builder.nodes(), stack(leaves), moments)
 
-    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, builder: TreeBuilder, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
-        place = growing.child[node]
+        index = builder.child[node]
         while len(rows):
-            leaf: Leaf = growing.leaves[place]
+            leaf: Leaf = builder.leaves[index]
             stop = self.grace - int(leaf.rows) % self.grace
             part, rows = rows[:stop], rows[stop:]
             labels = batch.Y[part]
             if batch.Z is not None:
-                linear = leaf_linear.learned(leaf.linear, _mean(leaf), batch.Z[part], labels)
-                leaf = leaf._replace(linear=linear)
+                leaf = leaf._replace(model=leaf_linear.update(leaf.model, _mean(leaf), batch.Z[part], labels))
             cuts = cut_points.update(leaf.cuts, dense(batch.X[part]), labels)
             leaf = leaf._replace(rows=leaf.rows + len(part), sums=leaf.sums + labels.sum(axis=0), cuts=cuts)
-            growing.leaves[place] = leaf
-            split = self._chosen(leaf) if len(part) == stop else None
+            builder.leaves[index] = leaf
+            split = self._choose_split(leaf) if len(part) == stop else None
             if split is not None:
                 m = batch.X.shape[1]
-                children = [_new_leaf(m, held, sums, leaf.linear) for held, sums in split.branches]
-                growing.split(node, split, children)
+                children = [_new_leaf(m, held, sums, leaf.model) for held, sums in split.branches]
+                builder.split(node, split, children)
                 break
         return rows
 
-    def _chosen(self, leaf: Leaf) -> Split | None:
+    def _choose_split(self, leaf: Leaf) -> Split | None:
         """Choose the split to be made; None if it is too early to say."""
         merit, cut = self._merits(leaf)
         order = np.argsort(merit, kind="stable")
         feature = int(order[-1])
         best, second = merit[feature], merit[order[-2]] if len(order) > 1 else 0.0
-        epsilon = tree.bound(1.0, float(leaf.rows), self.delta)
+        epsilon = tree.hoeffding_bound(1.0, float(leaf.rows), self.delta)
         with np.errstate(divide="ignore", invalid="ignore"):
             is_better = bool(second / best < 1.0 - epsilon)
         if not (is_better or epsilon < self.tau) or (not self.as_moa and not best > 0):
             return None
-        place = int(cut[feature])
-        left = leaf.cuts.rows[feature, : place + 1].sum(), leaf.cuts.sums[feature, : place + 1].sum(axis=0)
+        column = int(cut[feature])
+        left = leaf.cuts.rows[feature, : column + 1].sum(), leaf.cuts.sums[feature, : column + 1].sum(axis=0)
         total = self._total(leaf)
         branches = [left, (total[0] - left[0], total[1] - left[1])]
-        return Split(AT_MOST, feature, float(leaf.cuts.at[feature, place]), float(best), branches)
+        return Split(AT_MOST, feature, float(leaf.cuts.at[feature, column]), float(best), branches)
 
     def _total(self, leaf: Leaf) -> tuple[FloatArray, FloatArray]:
         """Return the rows, and those with each label, that a split divides."""
@@ -180,18 +179,18 @@ class ISOUPTree(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Compute the leaves' means."""
-        means = np.stack([_mean(leaf) for leaf in tree.separate(state.leaves)])
-        return Derived(state.shape, means, state.leaves.linear, state.inputs)
+        means = np.stack([_mean(leaf) for leaf in unstack(state.leaves)])
+        return Derived(state.nodes, means, state.leaves.model, state.moments)
 
     def _values(self, derived: Derived, X: AnyMatrix) -> FloatArray:
-        """Compute what the leaves that rows reach say, about 0 to 1."""
-        leaf = derived.shape.child[tree.route(derived.shape, X, int(derived.shape.roots[0]))]
+        """Compute the values of the leaves that rows reach, about 0 to 1."""
+        leaf = derived.nodes.child[tree.route(derived.nodes, X, int(derived.nodes.roots[0]))]
         result = derived.means[leaf]
         if self.linear:
-            Z, models = leaf_linear.standardised(derived.inputs, X), tree.separate(derived.linear)
-            for place in np.unique(leaf):
-                rows = leaf == place
-                result[rows] = leaf_linear.values(models[place], derived.means[place], Z[rows])
+            Z, models = leaf_linear.standardise(derived.moments, X), unstack(derived.models)
+            for index in np.unique(leaf):
+                rows = leaf == index
+                result[rows] = leaf_linear.predict(models[index], derived.means[index], Z[rows])
         return result
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
@@ -215,10 +214,10 @@ class ISOUPTree(Algorithm[State]):
                 sums=np.pad(leaf.sums, (0, new)),
                 old_sums=np.pad(leaf.old_sums, (0, new)),
                 cuts=cut_points.grow_labels(leaf.cuts, new),
-                linear=leaf_linear.grow_labels(leaf.linear, new),
+                model=leaf_linear.grow_labels(leaf.model, new),
             )
 
-        return state._replace(leaves=tree.changed(state.leaves, grown))
+        return state._replace(leaves=map_stacked(grown, state.leaves))
 
     def why_no_new_labels(self) -> str | None:
         """Return why labels cannot be added: as in MOA, a constant label makes all splits arbitrary."""
@@ -235,11 +234,12 @@ class ISOUPTree(Algorithm[State]):
         def grown(leaf: Leaf) -> Leaf:
             cuts = cut_points.grow_features(leaf.cuts, m, float(leaf.rows), leaf.sums)
             return leaf._replace(
-                cuts=cuts, linear=leaf_linear.grow_features(leaf.linear, m) if self.linear else leaf.linear
+                cuts=cuts, model=leaf_linear.grow_features(leaf.model, m) if self.linear else leaf.model
             )
 
-        inputs = Inputs(state.inputs.rows, np.pad(state.inputs.mean, (0, new)), np.pad(state.inputs.spread, (0, new)))
-        return State(columns.appended(state.n_values, n_values), state.shape, tree.changed(state.leaves, grown), inputs)
+        before = state.moments
+        moments = FeatureMoments(before.rows, np.pad(before.mean, (0, new)), np.pad(before.spread, (0, new)))
+        return State(columns.appended(state.n_values, n_values), state.nodes, map_stacked(grown, state.leaves), moments)
 
 
 class _Batch(NamedTuple):
@@ -250,10 +250,10 @@ class _Batch(NamedTuple):
     Z: FloatArray | None
 
 
-def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, linear: Linear) -> Leaf:
+def _new_leaf(n_features: int, rows: FloatArray, sums: FloatArray, model: LeafModel) -> Leaf:
     """Make a leaf that begins with what a split gives it, and with its parent's model."""
     cuts = cut_points.empty(n_features, len(sums))
-    return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, linear)
+    return Leaf(np.zeros(()), np.zeros(len(sums)), np.asarray(rows, dtype=float), sums, cuts, model)
 
 
 def _mean(leaf: Leaf) -> FloatArray:
@@ -262,7 +262,7 @@ def _mean(leaf: Leaf) -> FloatArray:
 
 
 def _variance(rows: FloatArray, sums: FloatArray) -> FloatArray:
-    """Compute the variance of 0 and 1 with so many ones, with n - 1; 0 of less than two rows."""
+    """Compute the variance of 0 and 1, given the number of ones, with n - 1; 0 of less than two rows."""
     spread = sums - sums * sums / np.maximum(rows, 1.0)
     return np.where(rows > 1, spread / np.where(rows > 1, rows - 1.0, 1.0), 0.0)
 
@@ -282,7 +282,7 @@ class ISOUPTreeClassifier(OnlineClassifier):
         Bound from which on features count as equally good, and the best is taken.
     constant_labels : {"no_merit", "moa"}, default="no_merit"
         What a label counts that is constant in a leaf: nothing, or as in MOA's program, where what children inherit is
-        not kept apart, either.
+        not kept separately, either.
     categorical_features : mask, indices, names or None, default=None
         Features that hold codes 0, 1, 2, … of nominal values; they are compared as numbers.
 

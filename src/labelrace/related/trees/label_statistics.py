@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtr
 
+from labelrace.base.moments import merge_moments
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
-from labelrace.related.trees import tree
+from labelrace.related.stacked_states import map_stacked
 from labelrace.related.trees.tree import AT_MOST, EACH_VALUE, ONE_VALUE
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
@@ -106,10 +107,7 @@ def _add(
     deviation = gathered - np.repeat(mean, new[:, 0].astype(np.intp), axis=0)
     spread = np.add.reduceat(deviation * deviation, starts, axis=0)
     means, spreads = (part[:, block] for part in parts[:2])
-    before = before[:, None]
-    gap, total = mean - means[seen], before + new
-    means[seen] += gap * (new / total)
-    spreads[seen] += spread + gap * gap * (before * new / total)
+    _, means[seen], spreads[seen] = merge_moments(before[:, None], means[seen], spreads[seen], new, mean, spread)
 
 
 def _add_in_order(parts: list[FloatArray], block: slice, rows: FloatArray, X: FloatArray, Y: AnyMatrix) -> None:
@@ -146,16 +144,20 @@ def widen_leaves(leaves: Leaf, n_values: IntArray, wider: IntArray) -> Leaf:
 
 def grow_labels(statistics: Statistics, n_new: int, *, before_last: bool) -> Statistics:
     """Add labels that were absent so far, before the last column if that stands for all rows."""
-    place = len(statistics.rows) - before_last
+    end = len(statistics.rows) - before_last
     fill = (0.0, 0.0, 0.0, np.inf, -np.inf, 0.0)
     return Statistics(
-        *(np.insert(part, [place] * n_new, value, axis=0) for part, value in zip(statistics, fill, strict=True))
+        *(np.insert(part, [end] * n_new, value, axis=0) for part, value in zip(statistics, fill, strict=True))
     )
 
 
 def grow_leaves(leaves: Leaf, n_values: IntArray) -> Leaf:
     """Add features that were 0 in all rows to stacked leaves."""
-    return tree.changed(leaves, lambda leaf: leaf._replace(statistics=_with_features(leaf.statistics, n_values)))
+
+    def grown(leaf: Leaf) -> Leaf:
+        return leaf._replace(statistics=_with_features(leaf.statistics, n_values))
+
+    return map_stacked(grown, leaves)
 
 
 def _with_features(statistics: Statistics, n_values: IntArray) -> Statistics:
@@ -171,7 +173,7 @@ Entropy = Callable[[FloatArray], FloatArray]
 """Turns rows of each label, along the first axis, into a branch's entropy; 0 for an empty branch."""
 
 
-class Candidates(NamedTuple):
+class BestSplits(NamedTuple):
     """The best split on each feature."""
 
     merit: FloatArray  # (m,): its gain; minus infinity if there is none
@@ -182,7 +184,7 @@ class Candidates(NamedTuple):
 
 def best_splits(
     statistics: Statistics, n_values: IntArray, whole: float, weigh: Entropy, entropy: Entropy
-) -> Candidates:
+) -> BestSplits:
     """Find the best split on each feature.
 
     Parameters
@@ -205,7 +207,7 @@ def best_splits(
         gains = whole - (shares * entropy(branches)).sum(axis=-1)
         return np.where((shares > _LEAST_SHARE).sum(axis=-1) >= 2, gains, -np.inf)
 
-    found = Candidates(np.full(len(n_values), -np.inf), np.full(len(n_values), AT_MOST), np.zeros(len(n_values)))
+    best_of = BestSplits(np.full(len(n_values), -np.inf), np.full(len(n_values), AT_MOST), np.zeros(len(n_values)))
     numeric = np.flatnonzero(n_values == 0)
     size = max(1, _CELLS // (20 * len(statistics.rows)))
     for start in range(0, len(numeric), size):
@@ -213,26 +215,26 @@ def best_splits(
         thresholds, inside = _thresholds(statistics, block)
         merit = np.where(inside, gain(_sides(statistics, block, thresholds)), -np.inf)
         best, at = merit.argmax(axis=1), np.arange(len(merit))
-        found.merit[numeric[block]], found.threshold[numeric[block]] = merit[at, best], thresholds[at, best]
+        best_of.merit[numeric[block]], best_of.threshold[numeric[block]] = merit[at, best], thresholds[at, best]
     for features, values in columns.value_groups(n_values):
         counts = _value_counts(statistics, values - len(numeric))
         merit, kind, threshold = gain(counts), EACH_VALUE, np.full(len(features), float(counts.shape[2]))
-        found.merit[features], found.kind[features], found.threshold[features] = merit, kind, threshold
+        best_of.merit[features], best_of.kind[features], best_of.threshold[features] = merit, kind, threshold
         if counts.shape[2] > 2:
             against = gain(_against_the_rest(counts))
             value, at = against.argmax(axis=1), np.arange(len(against))
             better = against[at, value] > merit
             chosen = features[better]
-            found.merit[chosen], found.kind[chosen] = against[at, value][better], ONE_VALUE
-            found.threshold[chosen] = value[better]
-    return found
+            best_of.merit[chosen], best_of.kind[chosen] = against[at, value][better], ONE_VALUE
+            best_of.threshold[chosen] = value[better]
+    return best_of
 
 
 def branches(statistics: Statistics, n_values: IntArray, feature: int, kind: float, threshold: float) -> FloatArray:
     """Compute the rows of each label, (branches, K), that a split expects in its branches."""
     if kind == AT_MOST:
-        place = int((n_values[:feature] == 0).sum())
-        sides = _sides(statistics, slice(place, place + 1), np.full((1, 1), threshold))
+        column = int((n_values[:feature] == 0).sum())
+        sides = _sides(statistics, slice(column, column + 1), np.full((1, 1), threshold))
         return np.ascontiguousarray(sides[:, 0, 0].T)
     before = n_values[:feature]
     first = int((before[before > 0] - 1).sum())
@@ -243,7 +245,7 @@ def branches(statistics: Statistics, n_values: IntArray, feature: int, kind: flo
 
 
 def _thresholds(statistics: Statistics, block: slice) -> tuple[FloatArray, BoolArray]:
-    """Spread thresholds between the least and the largest value, (d, 10); tell which are between them at all."""
+    """Spread thresholds between the least and the largest value, (d, 10), and mark those between them."""
     low, high = statistics.low[:, block].min(axis=0)[:, None], statistics.high[:, block].max(axis=0)[:, None]
     occurred = low <= high
     low, high = np.where(occurred, low, 0.0), np.where(occurred, high, 0.0)
@@ -266,9 +268,9 @@ def _sides(statistics: Statistics, block: slice, thresholds: FloatArray) -> Floa
     return np.stack([left, statistics.rows[:, None, None] - left], axis=-1)
 
 
-def _value_counts(statistics: Statistics, places: IntArray) -> FloatArray:
+def _value_counts(statistics: Statistics, indicators: IntArray) -> FloatArray:
     """Return the rows of each label with each value of nominal features, (K, J, V)."""
-    counts = statistics.counts[:, places]
+    counts = statistics.counts[:, indicators]
     first = statistics.rows[:, None, None] - counts.sum(axis=2, keepdims=True)
     return np.concatenate([first, counts], axis=2)
 

@@ -12,18 +12,19 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelrace.base.moments import merge_moments
 from labelrace.base.sparse import dense
 from labelrace.typing import AnyMatrix, FloatArray
 
 # What is left of an error when the next row has come.
-_FADING = 0.95
-# Rows learned at once, at the most: what is inverted is as large.
+_DECAY = 0.95
+# Rows learned at once, at most: what is inverted is as large.
 _BLOCK = 128
 # Penalty on the squared weights.
 _PENALTY = 10.0
 
 
-class Inputs(NamedTuple):
+class FeatureMoments(NamedTuple):
     """Statistics of the features over all rows."""
 
     rows: Annotated[FloatArray, ""]
@@ -32,74 +33,73 @@ class Inputs(NamedTuple):
     spread: Annotated[FloatArray, "m|0", "with mean"]
 
 
-class Linear(NamedTuple):
-    """The model of a leaf."""
+class LeafModel(NamedTuple):
+    """The linear model of a leaf."""
 
     weights: Annotated[FloatArray, "m+1 l|0 l"]  # the intercepts are last
     precision: Annotated[FloatArray, "m+1|0", "with weights"]  # ``diag(ZᵀZ)`` so far
-    errors: Annotated[FloatArray, "2 l"]  # faded absolute errors of the mean and of the model
+    errors: Annotated[FloatArray, "2 l"]  # decayed absolute errors of the mean and of the model
 
 
-def empty(n_features: int, n_labels: int) -> Linear:
+def empty(n_features: int, n_labels: int) -> LeafModel:
     """Make a model that has seen nothing; -1 features are none, not even an intercept."""
-    return Linear(np.zeros((n_features + 1, n_labels)), np.zeros(n_features + 1), np.zeros((2, n_labels)))
+    return LeafModel(np.zeros((n_features + 1, n_labels)), np.zeros(n_features + 1), np.zeros((2, n_labels)))
 
 
-def inputs(before: Inputs, X: AnyMatrix) -> Inputs:
+def add_rows(moments: FeatureMoments, X: AnyMatrix) -> FeatureMoments:
     """Add rows to the statistics of the features."""
     X = dense(X)
-    new, mean = float(len(X)), X.mean(axis=0)
-    gap, total = mean - before.mean, before.rows + new
-    spread = before.spread + np.square(X - mean).sum(axis=0) + gap * gap * (before.rows * new / total)
-    return Inputs(np.asarray(total), before.mean + gap * (new / total), spread)
+    mean = X.mean(axis=0)
+    rows, mean, spread = merge_moments(*moments, float(len(X)), mean, np.square(X - mean).sum(axis=0))
+    return FeatureMoments(np.asarray(rows), mean, spread)
 
 
-def standardised(statistics: Inputs, X: AnyMatrix) -> FloatArray:
+def standardise(moments: FeatureMoments, X: AnyMatrix) -> FloatArray:
     """Centre features, divide them by their deviation, and put a one behind them; constant ones become 0."""
-    deviation = np.sqrt(statistics.spread / max(float(statistics.rows), 1.0))
-    varies = deviation > 1e-9 * np.abs(statistics.mean)
-    Z = (dense(X) - statistics.mean) * (varies / np.where(varies, deviation, 1.0))
+    deviation = np.sqrt(moments.spread / max(float(moments.rows), 1.0))
+    varies = deviation > 1e-9 * np.abs(moments.mean)
+    Z = (dense(X) - moments.mean) * (varies / np.where(varies, deviation, 1.0))
     # Far out, a feature must not speak louder than all others.
     return np.column_stack([np.clip(Z, -5.0, 5.0), np.ones(len(Z))])
 
 
-def values(linear: Linear, mean: FloatArray, Z: FloatArray) -> FloatArray:
+def predict(model: LeafModel, mean: FloatArray, Z: FloatArray) -> FloatArray:
     """Predict each label by what has had the smaller error."""
-    use = linear.errors[1] < linear.errors[0]
-    result: FloatArray = np.where(use, Z @ linear.weights, mean)
+    use = model.errors[1] < model.errors[0]
+    result: FloatArray = np.where(use, Z @ model.weights, mean)
     return result
 
 
-def learned(linear: Linear, mean: FloatArray, Z: FloatArray, Y: AnyMatrix) -> Linear:
+def update(model: LeafModel, mean: FloatArray, Z: FloatArray, Y: AnyMatrix) -> LeafModel:
     """Judge mean and model by rows, then learn them; ``mean`` is that of the leaf before them."""
     Y = dense(Y)
     for start in range(0, len(Z), _BLOCK):
-        linear = _learned_block(linear, mean, Z[start : start + _BLOCK], Y[start : start + _BLOCK])
-    return linear
+        model = _update_block(model, mean, Z[start : start + _BLOCK], Y[start : start + _BLOCK])
+    return model
 
 
-def _learned_block(linear: Linear, mean: FloatArray, Z: FloatArray, Y: FloatArray) -> Linear:
-    rest = Y - Z @ linear.weights
-    fading = _FADING ** np.arange(len(Z) - 1, -1, -1)
-    errors = np.stack([fading @ np.abs(Y - mean), fading @ np.abs(rest)])
-    inverse = 1.0 / (linear.precision + _PENALTY)
+def _update_block(model: LeafModel, mean: FloatArray, Z: FloatArray, Y: FloatArray) -> LeafModel:
+    rest = Y - Z @ model.weights
+    decay = _DECAY ** np.arange(len(Z) - 1, -1, -1)
+    errors = np.stack([decay @ np.abs(Y - mean), decay @ np.abs(rest)])
+    inverse = 1.0 / (model.precision + _PENALTY)
     system = (Z * inverse) @ Z.T
     system.flat[:: len(Z) + 1] += 1.0
-    weights = linear.weights + inverse[:, None] * (Z.T @ np.linalg.solve(system, rest))
-    precision = linear.precision + np.square(Z).sum(axis=0)
-    return Linear(weights, precision, _FADING ** len(Z) * linear.errors + errors)
+    weights = model.weights + inverse[:, None] * (Z.T @ np.linalg.solve(system, rest))
+    precision = model.precision + np.square(Z).sum(axis=0)
+    return LeafModel(weights, precision, _DECAY ** len(Z) * model.errors + errors)
 
 
-def grow_labels(linear: Linear, n_new: int) -> Linear:
+def grow_labels(model: LeafModel, n_new: int) -> LeafModel:
     """Add labels that were absent so far."""
     wider = ((0, 0), (0, n_new))
-    return linear._replace(weights=np.pad(linear.weights, wider), errors=np.pad(linear.errors, wider))
+    return model._replace(weights=np.pad(model.weights, wider), errors=np.pad(model.errors, wider))
 
 
-def grow_features(linear: Linear, n_features: int) -> Linear:
+def grow_features(model: LeafModel, n_features: int) -> LeafModel:
     """Add features that were 0 so far; the intercepts stay last."""
-    last = len(linear.precision) - 1
+    last = len(model.precision) - 1
     new = [last] * (n_features - last)
-    return linear._replace(
-        weights=np.insert(linear.weights, new, 0.0, axis=0), precision=np.insert(linear.precision, new, 0.0)
+    return model._replace(
+        weights=np.insert(model.weights, new, 0.0, axis=0), precision=np.insert(model.precision, new, 0.0)
     )

@@ -1,13 +1,13 @@
 """Multi-label Hoeffding tree (MLHT): a tree that splits a leaf when its rows have shown which feature is best.
 
-A leaf keeps statistics of every feature over each label's rows (`learners.label_statistics`). Once enough has come
+A leaf keeps statistics of every feature over each label's rows (`label_statistics`). Once enough has come
 since the last attempt, the gain of the best feature is compared with that of the second best: if it is larger by more
 than Hoeffding's bound, or the bound is small, the leaf splits. Children start with the label counts that the split
 expects, and with a copy of their parent's leaf learner.
 
 Two forms are offered. *As in MOA*, to the split: a leaf's weight is its number of label occurrences, and entropy is
 that of their distribution (or MOA's intended multi-label entropy of the same shares); leaves predict their most
-frequent label set, or one of few by a tree of their own (`models.pruned_sets`). *By rows*, the default: entropy is that
+frequent label set, or one of few by a tree of their own (`pruned_sets`). *By rows*, the default: entropy is that
 of each label's share of rows, as Clare and King define it, which takes a count of rows and statistics of all rows; gain
 is a share of the leaf's entropy; leaves hold naive Bayes for each label, which predicts where it has been right more
 often than the label's share.
@@ -40,11 +40,12 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
 from labelrace.base.sparse import dense
 from labelrace.learners import design as columns
+from labelrace.related.stacked_states import map_stacked, stack, unstack
 from labelrace.related.trees import label_statistics, tree
 from labelrace.related.trees.label_statistics import Leaf
-from labelrace.related.trees.leaf_learners import BayesLeaves, LeafLearner, MajorityLeaves
+from labelrace.related.trees.leaf_learners import LeafLearner, MajorityLeaves, NaiveBayesLeaves
 from labelrace.related.trees.pruned_sets import ClassLeaves, PrunedSetLeaves
-from labelrace.related.trees.tree import Growing, Shape, Split
+from labelrace.related.trees.tree import Split, TreeArrays, TreeBuilder
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 # What children begin with is no whole number, and sums of it are rounded.
@@ -55,7 +56,7 @@ class State(NamedTuple):
     """The tree, or trees."""
 
     n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
-    shape: Annotated[Shape, "T=@n_trees"]  # the nodes
+    nodes: Annotated[TreeArrays, "T=@n_trees"]  # the nodes
     leaves: Annotated[Leaf, "stacked L", "c=l+@by_rows"]
     learners: Any  # the state of what leaves predict by
 
@@ -63,7 +64,7 @@ class State(NamedTuple):
 class Derived(NamedTuple):
     """The nodes, and what each leaf's learner derives."""
 
-    shape: Shape
+    nodes: TreeArrays
     learners: Any
 
 
@@ -95,9 +96,9 @@ class HoeffdingTree(Algorithm[State]):
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of trees of one leaf each."""
         leaf = self.new_leaf(schema.n_values, schema.n_labels)
-        leaves = tree.stacked([leaf] * self.n_trees)
+        leaves = stack([leaf] * self.n_trees)
         learners = self.leaf_learner.init(schema.n_values, schema.n_labels, self.n_trees)
-        return State(schema.n_values, tree.single(self.n_trees), leaves, learners)
+        return State(schema.n_values, tree.single_leaves(self.n_trees), leaves, learners)
 
     def new_leaf(self, n_values: IntArray, n_labels: int) -> Leaf:
         """Make a leaf that has seen nothing."""
@@ -107,45 +108,45 @@ class HoeffdingTree(Algorithm[State]):
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Learn a batch."""
         Y = scipy.sparse.csr_array(Y)
-        return self.learned(state, X, Y, [np.arange(X.shape[0])])
+        return self.learn_rows(state, X, Y, [np.arange(X.shape[0])])
 
-    def learned(
+    def learn_rows(
         self, state: State, X: AnyMatrix, Y: AnyMatrix, rows: list[IntArray], restarted: Sequence[int] = ()
     ) -> State:
-        """Let each tree learn some rows, in their order, some after they begin anew."""
+        """Let each tree learn some rows, in their order; those of ``restarted`` begin again from one leaf."""
         n_values = columns.widest_values(state.n_values, X)
-        leaves = tree.separate(label_statistics.widen_leaves(state.leaves, state.n_values, n_values))
-        shared, learners = self.leaf_learner.unpacked(state.learners, n_values, Y)
-        growing = Growing(state.shape, list(zip(leaves, learners, strict=True)))
+        leaves = unstack(label_statistics.widen_leaves(state.leaves, state.n_values, n_values))
+        shared, learners = self.leaf_learner.unpack(state.learners, n_values, Y)
+        builder = TreeBuilder(state.nodes, list(zip(leaves, learners, strict=True)))
         for each in restarted:
-            growing.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.fresh(shared)))
+            builder.restart(each, (self.new_leaf(n_values, Y.shape[1]), self.leaf_learner.new_part(shared)))
         batch = _Batch(X, Y, n_values, shared)
-        for root, chosen in zip(growing.roots, rows, strict=True):
-            growing.learn(root, X, chosen, partial(self._learn_leaf, growing, batch))
-        grown, taught = zip(*growing.leaves, strict=True)
-        packed = self.leaf_learner.packed(shared, list(taught))
-        return State(n_values, growing.shape(), tree.stacked(list(grown)), packed)
+        for root, chosen in zip(builder.roots, rows, strict=True):
+            builder.learn(root, X, chosen, partial(self._learn_leaf, builder, batch))
+        grown, taught = zip(*builder.leaves, strict=True)
+        packed = self.leaf_learner.pack(shared, list(taught))
+        return State(n_values, builder.nodes(), stack(list(grown)), packed)
 
-    def _learn_leaf(self, growing: Growing, batch: _Batch, node: int, rows: IntArray) -> IntArray:
+    def _learn_leaf(self, builder: TreeBuilder, batch: _Batch, node: int, rows: IntArray) -> IntArray:
         """Learn the rows of a leaf until it splits; return those that are left for its children."""
-        place = growing.child[node]
+        index = builder.child[node]
         steps = np.ones(len(rows)) if self.by_rows else np.diff(batch.Y.indptr)[rows]
         while len(rows):
-            leaf, learner = growing.leaves[place]
+            leaf, learner = builder.leaves[index]
             due = self._due(leaf, batch.Y, rows, steps)
             stop = len(rows) if due is None else due + 1
             X, Y = batch.X[rows[:stop]], batch.Y[rows[:stop]]
-            learner = self.leaf_learner.learned(learner, leaf, X, Y, rows[:stop], batch.shared)
+            learner = self.leaf_learner.update(learner, leaf, X, Y, rows[:stop], batch.shared)
             leaf = self._with_rows(leaf, X, Y, batch.n_values)
             rows, steps = rows[stop:], steps[stop:]
             if due is not None:
                 leaf = leaf._replace(tried=np.asarray(self._weight(leaf)))
-                split = self._chosen(leaf, batch.n_values)
+                split = self._choose_split(leaf, batch.n_values)
                 if split is not None:
                     children = [self._child(branch, batch.n_values) for branch in split.branches]
-                    growing.split(node, split, [(child, learner) for child in children])
+                    builder.split(node, split, [(child, learner) for child in children])
                     break
-            growing.leaves[place] = (leaf, learner)
+            builder.leaves[index] = (leaf, learner)
         return rows
 
     def _due(self, leaf: Leaf, Y: AnyMatrix, rows: IntArray, steps: FloatArray) -> int | None:
@@ -175,30 +176,30 @@ class HoeffdingTree(Algorithm[State]):
         leaf = empty._replace(mass=mass, rows=np.asarray(rows))
         return leaf._replace(tried=np.asarray(self._weight(leaf)))
 
-    def _chosen(self, leaf: Leaf, n_values: IntArray) -> Split | None:
+    def _choose_split(self, leaf: Leaf, n_values: IntArray) -> Split | None:
         """Choose the split to be made; None if it is too early to say."""
         seen = np.flatnonzero(leaf.mass > 0)
         if len(seen) < (1 if self.by_rows else 2):
             return None
         whole = np.append(leaf.mass, leaf.rows) if self.by_rows else leaf.mass
         entropy = float(self._entropy(whole[:, None])[0])
-        # By rows, gain is a share of the entropy that there is; otherwise bits, of which there are so many at the most.
+        # By rows, gain is a share of the entropy that there is; otherwise bits, of which this is the largest number.
         span = 1.0 if self.by_rows else np.log2(max(2.0, 1.0 + seen[-1]))
         if self.by_rows and entropy <= 0:
             return None
         scale = entropy if self.by_rows else 1.0
-        found = label_statistics.best_splits(leaf.statistics, n_values, entropy, self._branch_weight, self._entropy)
-        merits = found.merit / scale
+        splits = label_statistics.best_splits(leaf.statistics, n_values, entropy, self._branch_weight, self._entropy)
+        merits = splits.merit / scale
         # Of equal merits the feature with the higher number.
         order = np.argsort(merits, kind="stable")
         best, second = merits[order[-1]], merits[order[-2]] if len(order) > 1 else -np.inf
-        epsilon = tree.bound(float(span), self._weight(leaf), self.delta)
+        epsilon = tree.hoeffding_bound(float(span), self._weight(leaf), self.delta)
         if best == -np.inf or (self.by_rows and best <= 0) or not (best - second > epsilon or epsilon < self.tau):
             return None
         feature = int(order[-1])
-        kind, threshold = float(found.kind[feature]), float(found.threshold[feature])
+        kind, threshold = float(splits.kind[feature]), float(splits.threshold[feature])
         expected = label_statistics.branches(leaf.statistics, n_values, feature, kind, threshold)
-        return Split(kind, feature, threshold, float(found.merit[feature]), expected)
+        return Split(kind, feature, threshold, float(splits.merit[feature]), expected)
 
     def _branch_weight(self, branches: FloatArray) -> FloatArray:
         weights: FloatArray = branches[-1] if self.by_rows else branches.sum(axis=0)
@@ -215,17 +216,17 @@ class HoeffdingTree(Algorithm[State]):
 
     def derive(self, state: State) -> Derived:
         """Derive every leaf's learner."""
-        leaves = tree.separate(state.leaves)
-        return Derived(state.shape, self.leaf_learner.derive(state.learners, leaves))
+        leaves = unstack(state.leaves)
+        return Derived(state.nodes, self.leaf_learner.derive(state.learners, leaves))
 
     def tree_scores(self, derived: Derived, X: AnyMatrix, root: int) -> FloatArray:
         """Compute one tree's scores: each leaf's learner for the rows that reach it."""
-        leaf = derived.shape.child[tree.route(derived.shape, X, root)]
+        leaf = derived.nodes.child[tree.route(derived.nodes, X, root)]
         order = np.argsort(leaf, kind="stable")
-        found, starts = np.unique(leaf[order], return_index=True)
+        reached, starts = np.unique(leaf[order], return_index=True)
         parts = [
-            self.leaf_learner.scores(derived.learners, place, X[rows])
-            for place, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True)
+            self.leaf_learner.scores(derived.learners, index, X[rows])
+            for index, rows in zip(reached.tolist(), np.split(order, starts[1:]), strict=True)
         ]
         result = np.empty((X.shape[0], parts[0].shape[1]))
         result[order] = np.vstack(parts)
@@ -233,7 +234,7 @@ class HoeffdingTree(Algorithm[State]):
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the scores of the only tree."""
-        return self.tree_scores(derived, X, int(derived.shape.roots[0]))
+        return self.tree_scores(derived, X, int(derived.nodes.roots[0]))
 
     def probabilities(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Turn scores into probabilities, as the leaf learner has them."""
@@ -248,7 +249,7 @@ class HoeffdingTree(Algorithm[State]):
             return leaf._replace(mass=np.pad(leaf.mass, (0, new)), statistics=statistics)
 
         learners = self.leaf_learner.grow_labels(state.learners, n_labels)
-        return state._replace(leaves=tree.changed(state.leaves, grown), learners=learners)
+        return state._replace(leaves=map_stacked(grown, state.leaves), learners=learners)
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far."""
@@ -306,14 +307,14 @@ class TreeClassifier(OnlineClassifier):
     tau: float = 0.05
 
     def _trees(self, n_trees: int) -> HoeffdingTree:
-        """Check the parameters, and make the algorithm of so many trees."""
+        """Check the parameters, and make the algorithm of ``n_trees`` trees."""
         parameters.check_choice("leaf", self.leaf, ("naive_bayes", "majority", "meka", "pruned_sets"))
         parameters.check_choice("entropy", self.entropy, ("rows", "occurrences", "intended"))
         parameters.check_number("grace_period", self.grace_period, 0, open_low=True)
         parameters.check_number("delta", self.delta, 0, 1, open_low=True)
         parameters.check_number("tau", self.tau, 0)
         numbers = float(self.grace_period), float(self.delta), float(self.tau)
-        learner: LeafLearner = BayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves(self.leaf == "meka")
+        learner: LeafLearner = NaiveBayesLeaves() if self.leaf == "naive_bayes" else MajorityLeaves(self.leaf == "meka")
         if self.leaf == "pruned_sets":
             learner = PrunedSetLeaves(HoeffdingTree(ClassLeaves(), "occurrences", *numbers))
         return HoeffdingTree(learner, self.entropy, *numbers, n_trees)

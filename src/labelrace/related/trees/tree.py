@@ -7,7 +7,7 @@ are arrays that can be saved. A forest is several roots in the same arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -16,17 +16,15 @@ import scipy.sparse
 from labelrace.typing import AnyMatrix, FloatArray, IntArray
 
 LEAF, AT_MOST, EACH_VALUE, ONE_VALUE = 0.0, 1.0, 2.0, 3.0
-# The field of stacked NamedTuples that is the same for all of them, and has no axis more: what their features are.
-_SHARED = ("n_values", "kinds")
 
 
-class Shape(NamedTuple):
+class TreeArrays(NamedTuple):
     """The nodes of one or more trees."""
 
     kind: Annotated[FloatArray, "_n"]  # leaf, or how a node asks
     feature: Annotated[IntArray, "_n"]  # the feature that it asks about
     threshold: Annotated[FloatArray, "_n"]  # the threshold, or the value, or the number of values
-    # The first of a node's children, or the place of a leaf among the leaves.
+    # The first of a node's children, or the index of a leaf among the leaves.
     child: Annotated[IntArray, "_n"]
     roots: Annotated[IntArray, "T"]  # the root of each tree
 
@@ -51,45 +49,44 @@ class Shape(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A question, and what is thought of it."""
+    """A question that a leaf may become."""
 
     kind: float
     feature: int
     threshold: float
     merit: float
-    branches: Any
-    """What each child starts with, as many as there are children."""
+    branches: Any  # what each child starts with, as many as there are children
 
 
-def single(n_trees: int = 1) -> Shape:
+def single_leaves(n_trees: int = 1) -> TreeArrays:
     """Make trees of one leaf each."""
-    places = np.arange(n_trees)
-    return Shape(np.zeros(n_trees), np.full(n_trees, -1), np.zeros(n_trees), places, places)
+    indices = np.arange(n_trees)
+    return TreeArrays(np.zeros(n_trees), np.full(n_trees, -1), np.zeros(n_trees), indices, indices)
 
 
-def route(shape: Shape, X: AnyMatrix, root: int) -> IntArray:
+def route(nodes: TreeArrays, X: AnyMatrix, root: int) -> IntArray:
     """Find the node, a leaf, that each row reaches from a node.
 
     Examples
     --------
     >>> import numpy as np
     >>> kind, feature, child = np.array([AT_MOST, LEAF, LEAF]), np.array([0, -1, -1]), np.array([1, 0, 1])
-    >>> shape = Shape(kind, feature, np.array([0.5, 0.0, 0.0]), child, np.array([0]))
-    >>> route(shape, np.array([[0.5], [0.6]]), 0)
+    >>> nodes = TreeArrays(kind, feature, np.array([0.5, 0.0, 0.0]), child, np.array([0]))
+    >>> route(nodes, np.array([[0.5], [0.6]]), 0)
     array([1, 2])
     """
     node = np.full(X.shape[0], root)
-    asked = np.unique(shape.feature[shape.kind != LEAF])
-    if not len(asked):
+    features = np.unique(nodes.feature[nodes.kind != LEAF])
+    if not len(features):
         return node
-    values = X[:, asked]
+    values = X[:, features]
     values = values.toarray() if scipy.sparse.issparse(values) else values
-    moving = np.flatnonzero(shape.kind[node] != LEAF)
+    moving = np.flatnonzero(nodes.kind[node] != LEAF)
     while len(moving):
         here = node[moving]
-        value = values[moving, np.searchsorted(asked, shape.feature[here])]
-        node[moving] = shape.child[here] + _branch(shape.kind[here], shape.threshold[here], value)
-        moving = moving[shape.kind[node[moving]] != LEAF]
+        value = values[moving, np.searchsorted(features, nodes.feature[here])]
+        node[moving] = nodes.child[here] + _branch(nodes.kind[here], nodes.threshold[here], value)
+        moving = moving[nodes.kind[node[moving]] != LEAF]
     return node
 
 
@@ -100,23 +97,23 @@ def _branch(kind: FloatArray, threshold: FloatArray, value: FloatArray) -> IntAr
     return answer.astype(np.intp)
 
 
-def bound(span: float, weight: float, delta: float) -> float:
+def hoeffding_bound(span: float, weight: float, delta: float) -> float:
     """Compute Hoeffding's bound on how far a mean of ``weight`` observations is from its expectation."""
     return float(np.sqrt(span * span * np.log(1.0 / delta) / (2.0 * weight)))
 
 
-class Growing:
+class TreeBuilder:
     """The nodes while a batch is learned; ``leaves`` holds a value for each leaf, which callers replace."""
 
-    def __init__(self, shape: Shape, leaves: list[Any]) -> None:
-        self.kind, self.feature = shape.kind.tolist(), shape.feature.tolist()
-        self.threshold, self.child = shape.threshold.tolist(), shape.child.tolist()
-        self.roots = shape.roots.tolist()
+    def __init__(self, nodes: TreeArrays, leaves: list[Any]) -> None:
+        self.kind, self.feature = nodes.kind.tolist(), nodes.feature.tolist()
+        self.threshold, self.child = nodes.threshold.tolist(), nodes.child.tolist()
+        self.roots = nodes.roots.tolist()
         self.leaves = leaves
 
-    def shape(self) -> Shape:
+    def nodes(self) -> TreeArrays:
         """Return the nodes as arrays."""
-        return Shape(
+        return TreeArrays(
             np.array(self.kind, dtype=float),
             np.array(self.feature, dtype=np.intp),
             np.array(self.threshold, dtype=float),
@@ -129,47 +126,48 @@ class Growing:
         waiting = [(root, rows)] if len(rows) else []
         while waiting:
             start, rows = waiting.pop()
-            node = route(self.shape(), X[rows], start)
+            node = route(self.nodes(), X[rows], start)
             order = np.argsort(node, kind="stable")
-            found, starts = np.unique(node[order], return_index=True)
-            for leaf, group in zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True):
+            reached, starts = np.unique(node[order], return_index=True)
+            for leaf, group in zip(reached.tolist(), np.split(rows[order], starts[1:]), strict=True):
                 rest = learn_leaf(leaf, group)
                 if len(rest):
                     waiting.append((leaf, rest))
 
     def split(self, node: int, split: Split, children: list[Any]) -> None:
-        """Turn a leaf into a question with these leaves below it; the first takes its place among the leaves."""
-        place = self.child[node]
+        """Turn a leaf into a question with these leaves below it; the first takes its index among the leaves."""
+        index = self.child[node]
         self.kind[node], self.feature[node], self.threshold[node] = split.kind, split.feature, split.threshold
         self.child[node] = len(self.kind)
-        self.leaves[place] = children[0]
-        self._leaf(place)
+        self.leaves[index] = children[0]
+        self._append_leaf(index)
         for each in children[1:]:
-            self._leaf(len(self.leaves))
+            self._append_leaf(len(self.leaves))
             self.leaves.append(each)
 
-    def _leaf(self, place: int) -> None:
+    def _append_leaf(self, index: int) -> None:
+        """Append a node that is a leaf, with its index among the leaves."""
         self.kind.append(LEAF)
         self.feature.append(-1)
         self.threshold.append(0.0)
-        self.child.append(place)
+        self.child.append(index)
 
     def restart(self, tree: int, leaf: Any) -> None:
-        """Begin a tree anew from one leaf, and forget its nodes."""
+        """Replace a tree by one leaf."""
         self.roots[tree] = len(self.kind)
-        self._leaf(len(self.leaves))
+        self._append_leaf(len(self.leaves))
         self.leaves.append(leaf)
-        self._forget_what_no_root_reaches()
+        self._drop_unreachable_nodes()
 
-    def _forget_what_no_root_reaches(self) -> None:
-        old, leaves, queue = self.shape(), self.leaves, list(self.roots)
+    def _drop_unreachable_nodes(self) -> None:
+        old, leaves, queue = self.nodes(), self.leaves, list(self.roots)
         self.kind, self.feature, self.threshold, self.child, self.leaves = [], [], [], [], []
         self.roots = list(range(len(queue)))
         # Nodes in the order in which they are reached, so that children stay side by side.
         for node in queue:
             kind, child = float(old.kind[node]), int(old.child[node])
             if kind == LEAF:
-                self._leaf(len(self.leaves))
+                self._append_leaf(len(self.leaves))
                 self.leaves.append(leaves[child])
                 continue
             n_children = int(old.threshold[node]) if kind == EACH_VALUE else 2
@@ -178,51 +176,3 @@ class Growing:
             self.threshold.append(float(old.threshold[node]))
             self.child.append(len(queue))
             queue.extend(range(child, child + n_children))
-
-
-def separate(stack: Any) -> list[Any]:
-    """Take a NamedTuple of stacked arrays apart, along their first axis."""
-
-    def one(value: Any, name: str, place: int) -> Any:
-        if value is None or name in _SHARED:
-            return value
-        if isinstance(value, tuple):
-            fields: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
-            return type(value)(*(one(part, field, place) for field, part in fields.items()))
-        return value[place]
-
-    return [one(stack, "", place) for place in range(next(_lengths(stack)))]
-
-
-def _lengths(stack: Any) -> Iterator[int]:
-    for name, value in stack._asdict().items():
-        if value is None or name in _SHARED:
-            continue
-        if isinstance(value, tuple):
-            yield from _lengths(value)
-        else:
-            yield len(value)
-
-
-def stacked(values: list[Any], name: str = "") -> Any:
-    """Stack NamedTuples array by array; where one has None and another an array, None counts as zeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> both = stacked([Split(1.0, 0, 0.5, np.ones(2), None), Split(1.0, 2, 0.1, np.zeros(2), None)])
-    >>> both.merit.shape, separate(both)[1].feature
-    ((2, 2), np.int64(2))
-    """
-    if name in _SHARED:
-        return values[0]
-    if isinstance(values[0], tuple):
-        fields = values[0]._fields  # type: ignore[attr-defined]
-        return type(values[0])(*(stacked([getattr(each, field) for each in values], field) for field in fields))
-    known = [value for value in values if value is not None]
-    return np.stack([np.zeros_like(known[0]) if value is None else value for value in values]) if known else None
-
-
-def changed(stack: Any, change: Callable[[Any], Any]) -> Any:
-    """Change each of stacked NamedTuples."""
-    return stacked([change(one) for one in separate(stack)])

@@ -1,7 +1,6 @@
 // Light and dark: the reader's system decides until the button does. Charts are painted again at every change.
 
 const root = document.documentElement;
-const data = JSON.parse(document.getElementById("data").textContent);
 const redraws = [];
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
@@ -12,13 +11,10 @@ document.body.append(probe);
 const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
 
 /** The colour that a style variable stands for now; canvases know no variables. */
-function paint(variable, className = "") {
-  probe.className = className;
+function paint(variable) {
   probe.style.color = `var(${variable})`;
   return getComputedStyle(probe).color;
 }
-
-const modelColor = (place) => paint("--model", `model-${place}`);
 
 function repaint() {
   themeButton.textContent = isDark() ? "Light theme" : "Dark theme";
@@ -43,7 +39,7 @@ addEventListener("beforeprint", () => {
   themeBeforePrint = root.dataset.theme;
   root.dataset.theme = "light";
   printing = true;
-  redraws.forEach((redraw) => redraw(PAPER_WIDTH));
+  redraws.forEach((redraw) => redraw());
 });
 addEventListener("afterprint", () => {
   printing = false;

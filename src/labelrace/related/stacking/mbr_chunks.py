@@ -32,10 +32,11 @@ from labelrace.base.sparse import dense
 from labelrace.decisions.thresholds import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
-from labelrace.related import mbr
-from labelrace.related.neighbours import neighbours
-from labelrace.related.neighbours.neighbours import Rows, Scale
-from labelrace.related.trees import tree
+from labelrace.related import stacked_states, stored_rows
+from labelrace.related.neighbours import points, search
+from labelrace.related.neighbours.points import Scale
+from labelrace.related.stacking import mbr
+from labelrace.related.stored_rows import StoredRows
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
 
 
@@ -46,8 +47,8 @@ class State(NamedTuple):
     stacks: Annotated[mbr.State, "stacked K"]
     scale: Scale  # how features become coordinates, from the first batch
     # Features and labels of the newest batch.
-    X: Annotated[Rows, "_n=w", "_m=m"]
-    Y: Annotated[Rows, "_n=w", "_m=l", "_top=1"]
+    X: Annotated[StoredRows, "_n=w", "_m=m"]
+    Y: Annotated[StoredRows, "_n=w", "_m=l", "_top=1"]
 
 
 class Derived(NamedTuple):
@@ -81,47 +82,47 @@ class Chunks(Algorithm[State]):
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
         """Make the state of no stack."""
-        # An empty stack, which the first batch takes the place of.
-        none = self._joined([self.stack.init(schema, rng)], 1)
-        no_labels = neighbours.stored(scipy.sparse.csr_array((0, schema.n_labels)))
+        # An empty stack, which the first batch replaces.
+        empty = self._stack_newest([self.stack.init(schema, rng)], 1)
+        no_labels = stored_rows.store(scipy.sparse.csr_array((0, schema.n_labels)))
         return State(
-            none,
-            neighbours.empty_scale(schema.n_values),
-            neighbours.stored(np.zeros((0, schema.n_features))),
+            empty,
+            points.unit_scale(schema.n_values),
+            stored_rows.store(np.zeros((0, schema.n_features))),
             no_labels,
         )
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Train a stack on the batch, and drop the oldest if there are enough."""
-        stacks = [stack for stack in tree.separate(state.stacks) if stack.learners.rows[-1] > 0]
+        stacks = [stack for stack in stacked_states.unstack(state.stacks) if stack.learners.rows[-1] > 0]
         n_values = columns.widest_values(state.stacks.learners.kinds.n_values, X)
         schema = Schema(FeatureKinds(n_values), None, state.stacks.predicted.shape[1], None)
         scale = state.scale
         if not stacks and self.dynamic:
             # A binary feature counts as any number does: not at all, if the first batch has one value of it.
-            scale = neighbours.first_scale(np.where(n_values > 2, n_values, 0), X)
+            scale = points.range_scale(np.where(n_values > 2, n_values, 0), X)
         stacks.append(self.stack.update(self.stack.init(schema, np.random.default_rng(0)), X, Y))
-        labels = neighbours.stored(scipy.sparse.csr_array(Y))
-        return State(self._joined(stacks, self.size), scale, neighbours.stored(X), labels)
+        labels = stored_rows.store(scipy.sparse.csr_array(Y))
+        return State(self._stack_newest(stacks, self.size), scale, stored_rows.store(X), labels)
 
-    def _joined(self, stacks: list[mbr.State], size: int) -> mbr.State:
-        """Put the newest stacks together, with room in each for all nominal values that any has."""
+    def _stack_newest(self, stacks: list[mbr.State], size: int) -> mbr.State:
+        """Stack the newest states, with room in each for all nominal values that any has."""
         widest, bank = np.max([stack.learners.kinds.n_values for stack in stacks], axis=0), self.stack.bank
-        for place, stack in enumerate(stacks):
+        for index, stack in enumerate(stacks):
             if (stack.learners.kinds.n_values < widest).any():
                 wider = bank.merge(stack.learners, bank.init(widest, len(stack.predicted)))
-                stacks[place] = stack._replace(learners=wider)
-        joined: mbr.State = tree.stacked(stacks[-size:])
-        return joined._replace(learners=joined.learners._replace(kinds=FeatureKinds(widest)))
+                stacks[index] = stack._replace(learners=wider)
+        stacked: mbr.State = stacked_states.stack(stacks[-size:])
+        return stacked._replace(learners=stacked.learners._replace(kinds=FeatureKinds(widest)))
 
     def derive(self, state: State) -> Derived:
         """Derive all stacks, and how right each is about the newest batch."""
         n_values, n_labels = state.stacks.learners.kinds.n_values, state.stacks.predicted.shape[1]
-        X, Y = neighbours.as_matrix(state.X, len(n_values)), dense(neighbours.as_matrix(state.Y, n_labels))
-        stacks = [self.stack.derive(stack) for stack in tree.separate(state.stacks)]
+        X, Y = stored_rows.as_matrix(state.X, len(n_values)), dense(stored_rows.as_matrix(state.Y, n_labels))
+        stacks = [self.stack.derive(stack) for stack in stacked_states.unstack(state.stacks)]
         right = np.stack([self.stack.predict(stack, X) == (Y > 0) for stack in stacks]).astype(float)
-        points = neighbours.points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
-        return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, points)
+        P = points.to_points(state.scale, X, n_values, sparse=scipy.sparse.issparse(X))
+        return Derived(stacks, right.sum(axis=1), right, n_values, state.scale, P)
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Add up the weighted votes, 1 for a label and -1 against it."""
@@ -139,9 +140,9 @@ class Chunks(Algorithm[State]):
     def _nearest(self, derived: Derived, X: AnyMatrix) -> AnyMatrix:
         """Make the matrix that adds up over the nearest rows of the newest batch."""
         P = derived.points
-        points = neighbours.points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
-        found = neighbours.nearest(P, points, self.k)
-        return neighbours.selection(found, P.shape[0])
+        Q = points.to_points(derived.scale, X, derived.n_values, sparse=scipy.sparse.issparse(P))
+        indices = search.nearest(P, Q, self.k)
+        return search.selection(indices, P.shape[0])
 
     def predict(self, derived: Derived, X: AnyMatrix) -> BoolArray:
         """Mark the labels that do not lose the vote."""
@@ -152,19 +153,19 @@ class Chunks(Algorithm[State]):
         return soft_clip(0.5 + 0.5 * self.scores(derived, X) / len(derived.stacks))
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for so many labels: the tables would be too large."""
+        """Return why there is no room for the labels: the tables would be too large."""
         return self.stack.why_too_many_labels(n_labels)
 
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels that were absent so far to every stack."""
-        grown = [self.stack.grow_labels(stack, n_labels) for stack in tree.separate(state.stacks)]
-        return state._replace(stacks=self._joined(grown, self.size))
+        grown = [self.stack.grow_labels(stack, n_labels) for stack in stacked_states.unstack(state.stacks)]
+        return state._replace(stacks=self._stack_newest(grown, self.size))
 
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that were 0 so far to every stack; in distances they do not count."""
-        grown = [self.stack.grow_features(stack, n_values) for stack in tree.separate(state.stacks)]
-        scale = neighbours.grown_scale(state.scale, n_values, 0.0)
-        return state._replace(stacks=self._joined(grown, self.size), scale=scale)
+        grown = [self.stack.grow_features(stack, n_values) for stack in stacked_states.unstack(state.stacks)]
+        scale = points.grow_scale(state.scale, n_values, 0.0)
+        return state._replace(stacks=self._stack_newest(grown, self.size), scale=scale)
 
 
 class MBRChunksClassifier(OnlineClassifier):

@@ -16,7 +16,7 @@ import labelrace
 from labelrace.base import registry
 from labelrace.checks import check_model
 
-# tests/models/test_checks.py gives the reasons.
+# tests/checks/test_scikit_learn.py gives the reasons.
 NOT_FOR_LABELS = (
     "check_estimators_dtypes",
     "check_classifier_data_not_an_array",

@@ -50,7 +50,7 @@ class State(NamedTuple):
     """What was learned."""
 
     n_values: Annotated[IntArray, "m", "values"]  # number of values of each nominal feature, 0 for a numeric one
-    # 1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch has told.
+    # 1 where rows are damped and scaled to length one, 0 where they are not, -1 before a first batch.
     by_rows: Annotated[float, ">=0"]
     # Number of labels that there were at first, from which the number of codes follows if it is not given.
     first_labels: Annotated[float, ">=1", "<l+1"]
@@ -67,7 +67,7 @@ class Code(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """What predicting needs; ``code`` is a `Code`, or what a method with a decoder of its own has in its place."""
+    """What predicting needs; ``code`` is a `Code`, or what a method with a decoder of its own has instead."""
 
     n_values: IntArray
     by_rows: bool
@@ -164,9 +164,9 @@ class View:
     def gram_columns(self, coding: Coding, labels: IntArray) -> FloatArray:
         """Compute some columns of ``TᵀT``, (l, k)."""
         scale, centre = coding
-        found = self.label_gram.columns(labels) - np.outer(self.state.sum_y, centre[labels])
-        found -= np.outer(centre, self.state.sum_y[labels] - self.state.rows * centre[labels])
-        return scale**2 * found
+        columns_of_gram = self.label_gram.columns(labels) - np.outer(self.state.sum_y, centre[labels])
+        columns_of_gram -= np.outer(centre, self.state.sum_y[labels] - self.state.rows * centre[labels])
+        return scale**2 * columns_of_gram
 
     def principal(self, coding: Coding, k: int) -> tuple[FloatArray, FloatArray]:
         """Compute the ``k`` largest eigenvalues of ``TᵀT`` and their eigenvectors; where it is large, without it."""
@@ -177,8 +177,8 @@ class View:
         def times(V: FloatArray) -> FloatArray:
             V = V.reshape(len(centre), -1)
             along = centre @ V
-            apart = self.label_gram.times(V) - np.outer(total, along)
-            return scale**2 * (apart - np.outer(centre, total @ V - self.state.rows * along))
+            product = self.label_gram.times(V) - np.outer(total, along)
+            return scale**2 * (product - np.outer(centre, total @ V - self.state.rows * along))
 
         size = self.n_labels
         return top_eigenpairs(scipy.sparse.linalg.LinearOperator((size, size), times, matmat=times, dtype=float), k)
@@ -222,11 +222,11 @@ class Compression(Algorithm[State]):
 
     @property
     def wanted(self) -> Any:
-        """The number of codes as it was asked for; 1 for methods that do not compress."""
+        """The number of codes as it was given; 1 for methods that do not compress."""
         return getattr(self, "n_components", 1)
 
     def count(self, n_labels: int) -> int:
-        """Compute the number of codes for so many labels."""
+        """Compute the number of codes for a number of labels."""
         return parameters.component_count(self.wanted, n_labels)
 
     def init(self, schema: Schema, rng: np.random.Generator) -> State:
@@ -237,16 +237,16 @@ class Compression(Algorithm[State]):
         return State(schema.n_values, by_rows, float(n_labels), empty)
 
     def first_scaling(self) -> float:
-        """Tell whether rows are scaled: 1 or 0, or -1 where a first batch has to tell."""
+        """Return 1 if rows are scaled, 0 if not, -1 where the first batch decides."""
         return {"auto": -1.0, "rows": 1.0}.get(self.settings.scaling, 0.0)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Any = None) -> State:
         """Add a batch to the sums."""
         if state.by_rows < 0:
             state = state._replace(by_rows=float(scaling.is_sparse(X)))
-        kept = self.settings.forgetting
-        before = self.keeper.decay(state.sums, kept) if kept < 1 else state.sums
-        scaled = _scaled(X, state.n_values, state.by_rows > 0)
+        forgetting = self.settings.forgetting
+        before = self.keeper.decay(state.sums, forgetting) if forgetting < 1 else state.sums
+        scaled = _scale(X, state.n_values, state.by_rows > 0)
         return state._replace(sums=self.keeper.update(before, scaled, self.targets(state, Y)))
 
     def targets(self, state: State, Y: AnyMatrix) -> AnyMatrix:
@@ -269,7 +269,7 @@ class Compression(Algorithm[State]):
     def codes(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Predict the codes of rows."""
         linear: Linear = derived.code.linear
-        return linear.predict(_scaled(X, derived.n_values, derived.by_rows))
+        return linear.predict(_scale(X, derived.n_values, derived.by_rows))
 
     def scores(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Decode; -1 is an absent, 1 a present label, so that the sign is the rounding."""
@@ -315,7 +315,7 @@ class Compression(Algorithm[State]):
         return state._replace(n_values=state.n_values[features], sums=sums)
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for so many labels: where all of ``YᵀY`` is needed."""
+        """Return why there is no room for the labels: where all of ``YᵀY`` is needed."""
         most = self.keeper.exact_labels
         if not self.needs_exact_yy or self.n_extra + n_labels <= most:
             return None
@@ -328,8 +328,8 @@ class Compression(Algorithm[State]):
     def grow_features(self, state: State, n_values: IntArray) -> State:
         """Add features that have been 0, or of the first value, in all rows."""
         n_values = columns.appended(state.n_values, n_values)
-        kept = columns.places(state.n_values, n_values)
-        grown = self.keeper.grow_columns(state.sums, columns.width(n_values), kept)
+        old_columns = columns.places(state.n_values, n_values)
+        grown = self.keeper.grow_columns(state.sums, columns.width(n_values), old_columns)
         return state._replace(n_values=n_values, sums=grown)
 
 
@@ -348,12 +348,12 @@ def check_given(name: str, rows: Sequence[Any] | None, n_labels: int) -> None:
 
 
 def refuse_other_order(labels: IntArray, what: str) -> None:
-    """Refuse to put labels in another order, where random numbers belong to their places."""
+    """Refuse to put labels in another order, where random numbers belong to their positions."""
     if not np.array_equal(labels, np.arange(len(labels))):
         raise MergeError(f"The models must have their labels in the same order, which settles their random {what}.")
 
 
-def _scaled(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:
+def _scale(X: AnyMatrix, n_values: IntArray, by_rows: bool) -> AnyMatrix:
     """Make the columns that are summed: damped rows of length one, or the design unchanged."""
     return scaling.transform(scaling.init(n_values), X) if by_rows else columns.design(X, n_values)
 

@@ -30,13 +30,14 @@ def test_report_of_a_folder_cut_off(tmp_path, race):
     rewrite_records(tmp_path, records[:100])
     lines = (tmp_path / "records.jsonl").read_text()
     (tmp_path / "records.jsonl").write_text(lines[:-20])
-    paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
+    with pytest.warns(UserWarning, match="cut off"):
+        paths = write_report(tmp_path, tmp_path / "new" / "folder", formats=["md"])
     assert "Not started" in paths["report.md"].read_text(encoding="utf-8")
 
 
 def test_formats_and_folders_are_checked(tmp_path, race):
-    with pytest.raises(ValueError, match="'pdf'"):
-        write_report(summarize(*race), tmp_path, formats=["pdf"])
+    with pytest.raises(ValueError, match="'docx'"):
+        write_report(summarize(*race), tmp_path, formats=["docx"])
     with pytest.raises(ValueError, match="out"):
         write_report(summarize(*race))
     with pytest.raises(FileNotFoundError):
@@ -56,6 +57,7 @@ def test_figures(tmp_path, make):
     assert sorted(paths) == ["curves.svg", "labels.svg", "seconds.svg"]
     assert all("</svg>" in path.read_text(encoding="utf-8") for path in paths.values())
     assert "race $x$" in paths["curves.svg"].read_text(encoding="utf-8")
+    assert "enron: measures over the stream, windowed" in paths["curves.svg"].read_text(encoding="utf-8")
 
 
 def test_figures_of_little(make, tmp_path):
@@ -64,6 +66,10 @@ def test_figures_of_little(make, tmp_path):
     figures = write_report(summary, tmp_path, formats=["png"])
     assert sorted(figures) == ["curves.png", "seconds.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.values())
+    papers = write_report(summary, tmp_path, formats=["pdf"])
+    assert all(path.read_bytes().startswith(b"%PDF") for path in papers.values())
+    again = write_report(summary, tmp_path / "again", formats=["pdf"])
+    assert [path.read_bytes() for path in again.values()] == [path.read_bytes() for path in papers.values()]
     assert write_report(summarize(manifest, []), tmp_path, formats=["png"]) == {}
 
 

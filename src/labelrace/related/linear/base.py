@@ -1,10 +1,10 @@
 """What linear models that learn row by row have in common: AROW and AdaGrad, for all labels at once.
 
-Each label has weights and, for each weight, a second number that grows with what was learned: how sure the model is of
-it, or how large its gradients were. A row changes the weights of the features that it has, for all labels by the same
-few products. Features are scaled as `race` scales them (`labelrace.linear.scaling`), without random features; there is
-an intercept, a feature that is always 1. Label sets are chosen as `race` chooses them (`labelrace.decisions.monitor`),
-from the scores that rows had before they were learned.
+Each label has weights and, for each weight, a second number that grows with what was learned, its extra precision: how
+sure the model is of it, or how large its gradients were. A row changes the weights of the features that it has, for all
+labels by the same few products. Features are scaled as `race` scales them (`labelrace.linear.scaling`), without random
+features; there is an intercept, a feature that is always 1. Label sets are chosen as `race` chooses them
+(`labelrace.decisions.monitor`), from the scores that rows had before they were learned.
 
 Cost: a row ``nnz(x) l``, to learn and to predict; the state ``2 m l``. Online; new labels and features start from
 nothing.
@@ -36,15 +36,15 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 
 class State(NamedTuple):
-    """Weights, what was gained for each of them, and what monitored rows have shown."""
+    """Weights, the extra precision of each of them, and what monitored rows have shown."""
 
     scaling: ScalingState  # how columns are scaled
     # Of sparse data, `VersionedRows`.
     weights: Annotated[Array, "M+r l", "float"]
-    gained: Annotated[Array, "M+r l", "float"]
+    extra_precision: Annotated[Array, "M+r l", "float"]
     # The same for the feature that is always 1.
     intercepts: Annotated[FloatArray, "l"]
-    intercept_gained: Annotated[FloatArray, "l"]
+    intercept_extra_precision: Annotated[FloatArray, "l"]
     rows: Annotated[float, ">=0"]  # rows learned so far
     watch: Annotated[Watch, "o=l"]  # what rows have shown before they were learned
 
@@ -68,9 +68,9 @@ class LinearAlgorithm(Algorithm[State]):
 
     @abstractmethod
     def step(
-        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, gained: Array
+        self, x: FloatArray, y: FloatArray, score: FloatArray, weights: Array, extra_precision: Array
     ) -> tuple[Array, Array]:
-        """Compute what is to be added to the weights and to what they gained, (t, l), by a row.
+        """Compute what is to be added to the weights and to their extra precision, (t, l), by a row.
 
         ``x`` are the ``t`` features that it has, ``y`` its labels, NaN where not known, and ``score`` what the model
         says of them.
@@ -87,13 +87,13 @@ class LinearAlgorithm(Algorithm[State]):
     def _zeros(self, scaled: ScalingState, n_labels: int) -> State:
         """Make the state of a model with zero weights on given columns."""
         m = scaling.n_columns(scaled)
-        weights, gained = (self._kept(scaled, np.zeros((m, n_labels))) for _ in range(2))
+        weights, extra_precision = (self._as_table(scaled, np.zeros((m, n_labels))) for _ in range(2))
         none = np.zeros(n_labels)
-        return State(scaled, weights, gained, none, none, 0.0, monitoring.begin(n_labels))
+        return State(scaled, weights, extra_precision, none, none, 0.0, monitoring.begin(n_labels))
 
     @staticmethod
-    def _kept(scaled: ScalingState, array: Array) -> Any:
-        """Put an array that nobody else has into a table, where data is sparse."""
+    def _as_table(scaled: ScalingState, array: Array) -> Any:
+        """Put an array that is used nowhere else into a table, where data is sparse."""
         return array if scaled.length else VersionedRows.taking(array)
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
@@ -110,51 +110,53 @@ class LinearAlgorithm(Algorithm[State]):
             state = self._widened(state, n_values)
         labels = np.asarray(dense(Y), dtype=float)
         with threads.limited(len(labels)):
-            state, scores, some = self._learned(state, scaling.transform(state.scaling, X), labels)
+            state, scores, some = self._learn_batch(state, scaling.transform(state.scaling, X), labels)
         add = monitoring.add_together if is_first else monitoring.add
         watch = add(state.watch, self.likely(scores), labels[some])
         scaled = state.scaling if is_first else scaling.update(state.scaling, X)
         return state._replace(scaling=scaled, rows=state.rows + len(labels), watch=watch)
 
-    def _learned(self, state: State, Z: AnyMatrix, Y: FloatArray) -> tuple[State, FloatArray, IntArray]:
+    def _learn_batch(self, state: State, Z: AnyMatrix, Y: FloatArray) -> tuple[State, FloatArray, IntArray]:
         """Learn rows on a copy of what they touch; return also the scores that some of them had before."""
         Z, touched = products.without_empty_columns(Z)
-        before = [rows_of(array, touched) for array in (state.weights, state.gained)]
+        before = [rows_of(array, touched) for array in (state.weights, state.extra_precision)]
         weights = np.vstack([before[0], state.intercepts])
-        gained = np.vstack([before[1], state.intercept_gained])
+        extra_precision = np.vstack([before[1], state.intercept_extra_precision])
         some = np.arange(len(Y))[monitoring.sample(Y.shape)]
         if state.rows == 0:
             # Of a model that has learned nothing, or next to nothing, scores say nothing.
             some = some[some >= len(Y) // 4]
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._learn_rows(weights, gained, columns.with_ones(Z), Y, set(some.tolist()))
-            if not np.isfinite(weights.sum() + gained.sum()):
+            scores = self._learn_rows(weights, extra_precision, columns.with_ones(Z), Y, set(some.tolist()))
+            if not np.isfinite(weights.sum() + extra_precision.sum()):
                 raise DivergenceError("The weights have overflowed: scale X down, or learn more slowly.")
         learned = state._replace(
             weights=replaced_rows(state.weights, touched, weights[:-1], before[0]),
-            gained=replaced_rows(state.gained, touched, gained[:-1], before[1]),
+            extra_precision=replaced_rows(state.extra_precision, touched, extra_precision[:-1], before[1]),
             intercepts=weights[-1].copy(),
-            intercept_gained=gained[-1].copy(),
+            intercept_extra_precision=extra_precision[-1].copy(),
         )
         return learned, scores, some
 
-    def _learn_rows(self, weights: Array, gained: Array, Z: AnyMatrix, Y: FloatArray, some: set[int]) -> FloatArray:
+    def _learn_rows(
+        self, weights: Array, extra_precision: Array, Z: AnyMatrix, Y: FloatArray, some: set[int]
+    ) -> FloatArray:
         """Write what rows teach into the arrays: one after the other, as each begins where the last one ended."""
         is_sparse, scores = scipy.sparse.issparse(Z), []
         for row, y in enumerate(Y):
-            places: Any = slice(None)
+            used: Any = slice(None)
             if is_sparse:
                 here = slice(Z.indptr[row], Z.indptr[row + 1])
-                x, places = Z.data[here], Z.indices[here]
+                x, used = Z.data[here], Z.indices[here]
             else:
                 x = Z[row]
-            w, g = weights[places], gained[places]
+            w, g = weights[used], extra_precision[used]
             score = x @ w
             if row in some:
                 scores.append(score)
             change, gain = self.step(x, y, score, w, g)
-            weights[places] = w + change
-            gained[places] = g + gain
+            weights[used] = w + change
+            extra_precision[used] = g + gain
         return np.array(scores)
 
     def derive(self, state: State) -> Derived:
@@ -188,12 +190,12 @@ class LinearAlgorithm(Algorithm[State]):
     def grow_labels(self, state: State, n_labels: int) -> State:
         """Add labels of which nothing is known."""
         n_new = n_labels - len(state.intercepts)
-        wider = [np.pad(np.asarray(array), ((0, 0), (0, n_new))) for array in (state.weights, state.gained)]
+        wider = [np.pad(np.asarray(array), ((0, 0), (0, n_new))) for array in (state.weights, state.extra_precision)]
         return state._replace(
-            weights=self._kept(state.scaling, wider[0]),
-            gained=self._kept(state.scaling, wider[1]),
+            weights=self._as_table(state.scaling, wider[0]),
+            extra_precision=self._as_table(state.scaling, wider[1]),
             intercepts=np.pad(state.intercepts, (0, n_new)),
-            intercept_gained=np.pad(state.intercept_gained, (0, n_new)),
+            intercept_extra_precision=np.pad(state.intercept_extra_precision, (0, n_new)),
             watch=monitoring.grow(state.watch, n_labels),
         )
 
@@ -205,16 +207,18 @@ class LinearAlgorithm(Algorithm[State]):
         """Add columns, of new features or of new values of nominal ones, that were 0 in all rows so far."""
         before = state.scaling
         scaled = scaling.grow(before, n_values, np.random.default_rng(0))
-        m, kept = scaling.n_columns(scaled), columns.places(before.n_values, n_values)
+        m, old = scaling.n_columns(scaled), columns.places(before.n_values, n_values)
 
         def with_new(array: Any) -> Any:
             if not scaled.length and columns.all_numeric(n_values):
                 return VersionedRows.of(array).grown(m)
             rows = np.zeros((m, len(state.intercepts)))
-            rows[kept] = np.asarray(array)
-            return self._kept(scaled, rows)
+            rows[old] = np.asarray(array)
+            return self._as_table(scaled, rows)
 
-        return state._replace(scaling=scaled, weights=with_new(state.weights), gained=with_new(state.gained))
+        return state._replace(
+            scaling=scaled, weights=with_new(state.weights), extra_precision=with_new(state.extra_precision)
+        )
 
     def reset_features(self, state: State, features: IntArray) -> State:
         """Forget what was learned of features, if all are numeric."""
@@ -224,7 +228,7 @@ class LinearAlgorithm(Algorithm[State]):
         return state._replace(
             scaling=scaling.reset(state.scaling, features),
             weights=with_rows(state.weights, features, zeros),
-            gained=with_rows(state.gained, features, zeros),
+            extra_precision=with_rows(state.extra_precision, features, zeros),
         )
 
 

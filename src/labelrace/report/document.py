@@ -1,21 +1,86 @@
-"""Documents as files, and in the terminal."""
+"""Documents: sections of tables and charts, written as page, tables, records and figures, or printed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from labelrace.base.files import write_whole
-from labelrace.report.figures import as_file, can_draw
-from labelrace.report.page import Document, render_page
-from labelrace.report.tables import as_csv, escape_markdown, latex_table, markdown_table, print_table
-from labelrace.report.text import printable
+from labelrace.report.charts import Chart
+from labelrace.report.figures import as_file, can_draw, draw
+from labelrace.report.page import render_page
+from labelrace.report.tables import Table, as_csv, escape_markdown, latex_table, markdown_table, print_table
+from labelrace.report.text import plural, printable
 
-_FIGURES = ("png", "svg")
+_FIGURES = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a page folds away: facts, each a name and its values, and a text to be shown as it is."""
+
+    title: str
+    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document: a hint on how to read it, tables and charts, and details.
+
+    Tables that are ``page_only`` are left out of terminal, Markdown and LaTeX.
+    """
+
+    title: str
+    hint: str = ""
+    tables: Sequence[Table] = ()
+    charts: Sequence[Chart] = ()
+    details: Details | None = None
+    page_only: bool = False
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is written about a run or a benchmark, whatever the format.
+
+    Page and tables are written to files called ``name``, and ``records``, with all digits, to CSV files of their own
+    names. ``verdict`` is the main result, in a sentence; ``notes`` are what a reader must know before relying on the
+    rest; ``complete`` is whether everything that was to be run is in it.
+    """
+
+    name: str
+    title: str
+    lead: str
+    footer: str
+    sections: Sequence[Section]
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    brand: str = "labelrace bench"
+    verdict: str = ""
+    notes: Sequence[str] = ()
+    complete: bool = True
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the tables for terminal, Markdown and LaTeX."""
+        return (table for section in self.sections if not section.page_only for table in section.tables)
+
+    def charts(self) -> Iterator[Chart]:
+        """Yield all charts."""
+        return (chart for section in self.sections for chart in section.charts)
+
+
+def made_by(manifest: Mapping[str, Any]) -> str:
+    """Return which version made the runs of a manifest, when and on which machine, for a footer."""
+    machine = manifest.get("machine") or {}
+    return (
+        f"Made by labelrace {manifest['version']} from runs started {manifest['created']} with seed {manifest['seed']} "
+        f"on {machine.get('platform', 'an unknown platform')}, {plural(machine.get('cpus') or 1, 'processor')}."
+    )
 
 
 def write_document(
@@ -44,7 +109,7 @@ def write_document(
     if "csv" in formats:
         contents |= {f"{name}.csv": as_csv(records).encode() for name, records in document.records.items() if records}
     for form in (form for form in formats if form in _FIGURES):
-        contents |= {f"{chart.name}.{form}": as_file(chart.draw(), form, chart.caption) for chart in document.charts()}
+        contents |= {f"{chart.name}.{form}": as_file(draw(chart), form, chart.title) for chart in document.charts()}
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():

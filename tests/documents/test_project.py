@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 import labelrace
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
 HEADINGS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
@@ -27,9 +27,9 @@ def read_yaml(name):
 
 
 def lint_commands():
-    """Return what `make lint` runs: the tool, and its subcommand if it has one."""
+    """Return the tools that `make lint` runs, with their subcommand if they have one."""
     recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
-    return [re.match(r"\t\$\(VENV\)/(bin/\S+(?: [a-z]+)?)", line)[1] for line in recipe.splitlines()]
+    return re.findall(r"^\t\$\(VENV\)/(bin/\S+(?: [a-z]+)?)", recipe, re.MULTILINE)
 
 
 def locked_requirements():

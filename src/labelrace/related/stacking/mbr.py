@@ -74,11 +74,11 @@ class Stack(BankAlgorithm[State]):
             first_level = self.bank.derive(learners)
         else:
             first_level = self.bank.derive(state.learners) if derived is None else derived.learners
-        found = scipy.sparse.csr_array(is_even_or_more(self.bank.predict(first_level, X)), dtype=float)
-        counted = scipy.sparse.coo_array(found.T @ Y)
+        predicted = scipy.sparse.csr_array(is_even_or_more(self.bank.predict(first_level, X)), dtype=float)
+        counted = scipy.sparse.coo_array(predicted.T @ Y)
         together = state.together.copy()
         together[counted.coords] += counted.data
-        return State(learners, together, state.predicted + found.sum(axis=0))
+        return State(learners, together, state.predicted + predicted.sum(axis=0))
 
     def derive(self, state: State) -> Derived:
         """Turn counts into log odds, with naive Bayes' estimates for a binary feature."""
@@ -121,7 +121,7 @@ class Stack(BankAlgorithm[State]):
         return State(learners, state.together[np.ix_(labels, labels)], state.predicted[labels])
 
     def why_too_many_labels(self, n_labels: int) -> str | None:
-        """Return why there is no room for so many labels: the table would be too large."""
+        """Return why there is no room for the labels: the table would be too large."""
         return why_no_table("the second level is", n_labels)
 
     def grow_labels(self, state: State, n_labels: int) -> State:
