@@ -301,8 +301,8 @@ def moved(array: Any, source: IntArray, axis: int = 0, fill: float = 0.0, *, is_
 def _padded(array: Any, size: int, axis: int, fill: float) -> Any:
     if not isinstance(array, np.ndarray) and axis == 0:
         return array.grown(size)
-    shape = [size - array.shape[axis] if number == axis else length for number, length in enumerate(array.shape)]
-    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis=axis)
+    widths = [(0, size - length if number == axis else 0) for number, length in enumerate(array.shape)]
+    return np.pad(array, widths, constant_values=fill)
 
 
 def _renumbered(entries: Array, source: IntArray | None) -> Array:
