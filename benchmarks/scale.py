@@ -93,9 +93,9 @@ def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
     return Cost(wall, sum(map(sum, of_rounds)), ours, sum(map(max, of_rounds)))
 
 
-def speed(n_rows: int, size: int, repeats: int, shard: str) -> None:
+def speed(n_rows: int, size: int, repeats: int) -> None:
     """Compare two workers with one, in alternation; both wait while the other works."""
-    parts, settings = parts_of(n_rows, size), {"rounds": 4, "shard": shard, "shares": 8 if shard == "rows" else None}
+    parts, settings = parts_of(n_rows, size), {"rounds": 4, "shares": 8}
     start, alone = time.process_time(), labelrace.LabelRaceClassifier(random_state=0)
     for place in range(len(parts)):
         X, Y = _made(place, size)
@@ -202,11 +202,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--piece", type=int, default=1000, help="rows of a piece")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--shard", choices=("rows", "labels"), default="rows")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 4, 16, 24])
     given = parser.parse_args()
     if given.what == "speed":
-        speed(given.rows, given.piece, given.repeats, given.shard)
+        speed(given.rows, given.piece, given.repeats)
     elif given.what == "quality":
         quality(given.dataset, given.rounds)
     else:

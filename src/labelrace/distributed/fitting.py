@@ -13,10 +13,10 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from labelrace.base import parameters
-from labelrace.distributed import label_learning, learning
+from labelrace.distributed import learning
 from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
 from labelrace.distributed.learning import Joined, Settings
 from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
@@ -101,7 +101,6 @@ def fit(
     client: Any = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    shard: Literal["rows", "labels"] = "rows",
     rounds: int = ROUNDS,
     shares: int | None = None,
     batch_size: int = 500,
@@ -128,17 +127,12 @@ def fit(
         How many processes, where no client is given; by default as many as there are processors.
     scheduler : str, default=None
         The address of a scheduler, such as ``tcp://10.0.0.1:8786``, instead of a client.
-    shard : {"rows", "labels"}, default="rows"
-        What is shared. With "labels", every share reads all rows and learns them for some of the labels: the default,
-        and binary relevance such as ``obr``, are then what one pass learns, to round-off. It pays where labels are
-        many.
     rounds : int, default=24
         How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
         one pass over all rows.
     shares : int, default=None
-        Shares of a round at the most; by default 8 to 64, by the number of pieces, or as many shares of labels as
-        there are workers. No more workers than these are busy. Of models that are not sums a share has 125 rows or
-        more, where the number of rows is known beforehand.
+        Maximum number of shares of a round; by default 8 to 64, by the number of pieces. No more workers than these are
+        busy. Of models that are not sums a share has 125 rows or more, where the number of rows is known beforehand.
     batch_size : int, default=500
         Rows learned at once.
     labels : label source, default=None
@@ -168,17 +162,13 @@ def fit(
     engine()
     parameters.check_whole("rounds", rounds, 1)
     parameters.check_whole("batch_size", batch_size, 1)
-    parameters.check_choice("shard", shard, ("rows", "labels"))
     if shares is not None:
         parameters.check_whole("shares", shares, 1)
-    if shard == "labels" and isinstance(model, Tagger):
-        raise ValueError("shard must be 'rows' for a Tagger, got 'labels': most of its work is reading words.")
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     _fix_seed(model)
     settings = Settings(batch_size, labels, _HELD)
     with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
-        kind = _LabelRun if shard == "labels" else _RowRun
-        kind(connection, model, pieces, rounds, shares, settings).run(report)
+        _RowRun(connection, model, pieces, rounds, shares, settings).run(report)
     return model
 
 
@@ -346,39 +336,6 @@ class _RowRun(_Run):
             groups = [level[first : first + _ADDED] for first in range(0, len(level), _ADDED)]
             level = [submit(learning.add, *group, pure=False) for group in groups]
         return _Submitted(shares, submit(learning.join, start, *level, key=(f"join-{name}", 0), pure=False))
-
-
-class _LabelRun(_Run):
-    """Shares of labels; each round is one range of pieces."""
-
-    def _rounds(self) -> Iterator[Joined]:
-        self._planned = plan(len(self._pieces), self._n_rounds, 1)
-        submit, wanted = self._client.submit, self._n_shares or len(self._client.nthreads())
-        start = self._first(label_learning.begin)
-        begun, decided = awaited(self._client, start), None
-        n_shares = min(max(1, wanted), label_learning.n_labels(begun))
-        shares = [submit(label_learning.take, start, share, n_shares, pure=False) for share in range(n_shares)]
-        for [places] in self._planned:
-            learned, decided = self._round(start, shares, decided, places)
-            yield label_learning.assemble(begun, learned, decided)
-            shares = [self._kept(share) for share in learned]
-
-    def _round(self, start: Any, before: list[Any], known: Any, places: range) -> tuple[list[Any], Any]:
-        """Learn a round, again and again until all drifts in it are known."""
-        self._names.clear()
-        submit, forgets, pieces = self._client.submit, tuple[int, ...](), self._computed(places)
-        while True:
-            shares = [
-                submit(label_learning.learn, share, places.start, pieces, self._settings, forgets, pure=False)
-                for share in before
-            ]
-            self._names |= {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
-            monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
-            decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
-            found = awaited(self._client, decided, shares)
-            if found.drift is None:
-                return self._client.gather(shares), found
-            forgets = (*forgets, found.drift)
 
 
 def _n_rows(piece: Any) -> int:

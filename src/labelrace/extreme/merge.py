@@ -2,7 +2,7 @@
 
 *The decoder's sums add*: exactly those of the codes that each model predicted for its rows.
 
-*The learners of codes* are joined half-way between mean and sum (`labelrace.linear.rls_merge`), which is not exact.
+*The learners of codes* are joined half-way between mean and sum (`labelrace.linear.merge`), which is not exact.
 
 *The tables* are joined slot by slot: the mean where both know a pair of a feature and a label
 (`labelrace.extreme.table`). A table knows pairs by their numbers only. Where features or labels of the other
@@ -28,12 +28,9 @@ from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import postings
 from labelrace.extreme import table as residual_table
 from labelrace.extreme.classifier import State
-from labelrace.linear import rls_merge
+from labelrace.linear.merge import HALF_WAY, add_weights, joint_weights, weight_gain, why_incompatible
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.typing import IntArray
-
-# How far the joint learners are from the mean towards the sum.
-_SHARE = 0.5
 
 
 def aligned_codes(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[Fitted, Fitted]:
@@ -62,7 +59,7 @@ def merged(bank: RLS, one: State, other: State) -> State:
     MergeError
         Where they do not have the same codes, columns or slots, or one has learned too few rows.
     """
-    reason = rls_merge.why_apart(one.learners, other.learners)
+    reason = why_incompatible(one.learners, other.learners)
     if len(one.decoder.total) != len(other.decoder.total) or len(one.table) != len(other.table):
         reason = "they have different numbers of pseudo labels or slots; let both start from one model"
     elif one.learners.warm_up.n_used or other.learners.warm_up.n_used:
@@ -85,5 +82,5 @@ def merged(bank: RLS, one: State, other: State) -> State:
 def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, float]:
     """Join learners; return also what would be left of what both know had they learned one after the other."""
     start, every = bank.with_zeros(one), np.arange(len(one.weights))
-    gains = rls_merge.added(*(rls_merge.gain(bank, start, end, every) for end in (one, other)))
-    return rls_merge.joint(start, gains).between(_SHARE), gains.fading.of_gains()
+    gains = add_weights(*(weight_gain(bank, start, end, every) for end in (one, other)))
+    return joint_weights(start, gains).between(HALF_WAY), gains.fading.of_gains()

@@ -80,7 +80,7 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRace(BankAlgorithm[State]):
-    """The algorithm. It does not merge exactly; `labelrace.linear.joining` merges well."""
+    """The algorithm. It does not merge exactly; `labelrace.linear.merge` merges well."""
 
     bank: RLS  # the learners of labels
     aim: str  # what label sets are chosen for; see `labelrace.decisions.thresholds`
@@ -418,14 +418,14 @@ class LabelRaceClassifier(OnlineClassifier):
     def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
         # Not at the top: these know this method, whose states they join.
         from labelrace.extreme import merge as hashed_merge
-        from labelrace.linear import joining
+        from labelrace.linear import merge
 
         if one.state.compressed and other.state.compressed:
             one, other = hashed_merge.aligned_codes(one, other, columns)
             algorithm: LabelRace = one.algorithm
             both = hashed_merge.merged(algorithm.in_codes.bank, *one.state.compressed, *other.state.compressed)
             return one.replaced(one.schema, algorithm._wrapped(both))
-        return joining.merged(one, other, columns)
+        return merge.merge(one, other, columns)
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
         """Tell what carried the scores of a row's labels.

@@ -14,9 +14,9 @@ from labelrace.base import validation as inputs
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.exceptions import MergeError
 from labelrace.extreme.classifier import HashedRace
-from labelrace.linear import joining
+from labelrace.linear import merge as joining
 from labelrace.linear.classifier import LabelRace
-from labelrace.linear.joining import Gain
+from labelrace.linear.merge import Gain
 from labelrace.typing import IntArray
 
 
@@ -61,7 +61,7 @@ def gained(start: OnlineClassifier, end: OnlineClassifier, touched: IntArray | N
 def added(one: Any, other: Any, places: IntArray | None = None) -> Any:
     """Add what two shards have gained; ``places`` are those of the other one's features, if they have no names."""
     if isinstance(one, Gain):
-        return joining.added(one, other, places)
+        return joining.add(one, other, places)
     return copy.copy(one).merge(other, columns=places)
 
 
@@ -89,7 +89,7 @@ def joined(start: OnlineClassifier, total: Any, X: Any = None, y: Any = None, pl
     fitted, batch = start._checked_fitted(), None
     if X is not None:
         batch = inputs.next_batch(X, y, total.schema, inputs.Owner(type(model).__name__, fitted.algorithm))
-        total = joining.widened(total, batch.schema)
+        total = joining.grow(total, batch.schema)
     rows = (None, None) if batch is None else (batch.X, batch.Y)
-    model._fitted = joining.joined(fitted, total, *rows)
+    model._fitted = joining.join(fitted, total, *rows)
     return model
