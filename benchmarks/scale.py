@@ -28,7 +28,7 @@ import scipy.sparse
 
 import labelrace
 from labelrace.distributed import Progress, fit
-from labelrace.distributed.cluster import connected, local_cluster
+from labelrace.distributed.cluster import connect, local_cluster
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
 
@@ -102,7 +102,7 @@ def speed(n_rows: int, size: int, repeats: int) -> None:
         for first in range(0, size, 500):
             alone.partial_fit(X[first : first + 500], Y[first : first + 500])
     print(f"{n_rows} rows, 200 features, 200 labels; one pass in this process: {time.process_time() - start:.1f} s CPU")
-    with connected(workers=1) as one, connected(workers=2) as two:
+    with connect(workers=1) as one, connect(workers=2) as two:
         for client in (one, two):
             cost_of(client, parts[:8], **settings)
         pairs = [(cost_of(one, parts, **settings), cost_of(two, parts, **settings)) for _ in range(repeats)]
@@ -167,7 +167,7 @@ def quality(name: str, rounds: list[int]) -> None:
     """Compare shares by hash, and in the order of time, with one pass: example F on the last quarter."""
     data = rows_of(name)
     n_rows = len(data.table) if data.table is not None else data.X.shape[0]
-    with connected() as client:
+    with connect() as client:
         for order in ("by hash", "by time"):
             rows = np.random.default_rng(0).permutation(n_rows) if order == "by hash" else np.arange(n_rows)
             train, test = np.split(rows, [n_rows * 3 // 4])

@@ -231,13 +231,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
             others = other._checked_fitted()
             if fitted.algorithm != others.algorithm:
                 raise MergeError("The models cannot be merged: their parameters differ.")
-            return self._merged(fitted, others, columns)
+            joint: Fitted = fitted.algorithm.merge_models(fitted, others, columns)
+            return joint
 
         return self._change(merged)
-
-    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        """Join what two models of equal parameters know."""
-        return one.merged(other, columns)
 
     def emptied(self) -> Self:
         """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.

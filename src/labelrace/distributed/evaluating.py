@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labelrace.distributed.cluster import connected
+from labelrace.distributed.cluster import connect
 from labelrace.evaluation import run
 from labelrace.evaluation.records import Record
 from labelrace.evaluation.workers import Task, records_of
@@ -43,7 +43,7 @@ def evaluate(
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     results = {}
-    with connected(client, workers=workers, scheduler=scheduler) as connection:
+    with connect(client, workers=workers, scheduler=scheduler) as connection:
         for place, data in enumerate(sources):
             name = _name(data, place)
             performer = partial(perform, connection)

@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from labelrace.base.fitted import Fitted, aligned, joint_schema
-from labelrace.base.schema import Schema
+from labelrace.base.schema import Batch, Schema
 from labelrace.decisions import drift
 from labelrace.decisions import monitor as monitoring
 from labelrace.exceptions import MergeError
-from labelrace.learners import design as columns
+from labelrace.learners import design
 from labelrace.linear import blocks as products
 from labelrace.linear.penalty import INTERCEPT
 from labelrace.linear.rls import RLS, RLSState
@@ -66,6 +66,33 @@ class Gain(NamedTuple):
     learners: WeightGain  # of the linear models
     n_drifts: float  # drifts found, in the share that found most
 
+    def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+        schema, labels, features = joint_schema(self.schema, other.schema, columns)
+        one, two = self.grown(schema), other._moved(schema, labels, features)
+        return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
+
+    def grown(self, schema: Schema) -> Gain:
+        """Add features and labels, behind the others, that nothing was gained for."""
+        return self._moved(schema, np.arange(self.schema.n_labels), np.arange(self.schema.n_features))
+
+    def _moved(self, schema: Schema, labels: IntArray, features: IntArray) -> Gain:
+        """Give labels and features the columns that they have in a wider schema."""
+        is_same = schema.n_features == len(features) and np.array_equal(features, np.arange(len(features)))
+        if not is_same and (self.learners.scaling.length or not design.all_numeric(schema.n_values)):
+            raise MergeError(
+                "The models cannot be merged: shares of dense or nominal features must have the same ones."
+            )
+        # The columns of dense data and of nominal features are not the features, but all of them are there.
+        columns = np.arange(int(self.learners.touched.max(initial=-1)) + 1) if is_same else features
+        learners = move_weights(self.learners, columns, labels, schema.n_labels)
+        return Gain(schema, learners, self.n_drifts)
+
+
+def is_ready(start: Fitted) -> bool:
+    """Return whether a model is past its warm-up, so that shares can start from it."""
+    return not start.state.learners.warm_up.n_used
+
 
 def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     """Compute what a share has gained since the start.
@@ -81,81 +108,56 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     one, two = start.state, end.state
     _refuse_incompatible(one, two)
     scaled = two.learners.scaling
-    if touched is None or scaled.length or not columns.all_numeric(scaled.n_values):
+    if touched is None or scaled.length or not design.all_numeric(scaled.n_values):
         touched = np.arange(len(two.learners.weights))
     learners = weight_gain(end.algorithm.bank, one.learners, two.learners, touched)
     return Gain(end.schema, learners, two.n_drifts)
 
 
-def add(one: Gain, other: Gain, places: IntArray | None = None) -> Gain:
-    """Add what two groups of shares have gained, labels and features by name; ``places`` as in `Fitted.merged`."""
-    schema, labels, features = joint_schema(one.schema, other.schema, places)
-    known = np.arange(one.schema.n_labels), np.arange(one.schema.n_features)
-    a, b = _move(one, schema, *known), _move(other, schema, labels, features)
-    learners = add_weights(a.learners, b.learners)
-    return Gain(schema, learners, max(a.n_drifts, b.n_drifts))
-
-
-def grow(gains: Gain, schema: Schema) -> Gain:
-    """Add features and labels, behind the others, that nothing was gained for."""
-    return _move(gains, schema, np.arange(gains.schema.n_labels), np.arange(gains.schema.n_features))
-
-
-def _move(part: Gain, schema: Schema, labels: IntArray, features: IntArray) -> Gain:
-    """Give labels and features the places that they have in a wider schema."""
-    is_same = schema.n_features == len(features) and np.array_equal(features, np.arange(len(features)))
-    if not is_same and (part.learners.scaling.length or not columns.all_numeric(schema.n_values)):
-        raise MergeError("The models cannot be merged: shares of dense or nominal features must have the same ones.")
-    # The columns of dense data and of nominal features are not the features, but all of them are there.
-    places = np.arange(int(part.learners.touched.max(initial=-1)) + 1) if is_same else features
-    learners = move_weights(part.learners, places, labels, schema.n_labels)
-    return part._replace(schema=schema, learners=learners)
-
-
-def join(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix | None = None) -> Fitted:
+def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
     """Make the joint model of shares.
 
     Parameters
     ----------
     start : Fitted
         What all shares started from.
-    gains : Gain
+    total : Gain
         The sum of what the shares have gained.
-    X, Y : matrices of n rows, default=None
-        Rows that no share has learned, with all columns of the sum's schema; without them the joint model is half-way
-        between the mean and the sum, and has the thresholds of the start.
+    batch : Batch, default=None
+        Rows that no share has learned, with the features and labels of the sum, and new ones behind them; without rows
+        the joint model is half-way between the mean and the sum, and has the thresholds of the start.
     """
-    start = start.grown(gains.schema)
-    algorithm: LabelRace = start.algorithm
-    both = joint_weights(start.state.learners, gains.learners)
-    state = start.state._replace(n_drifts=gains.n_drifts)
-    if X is None or Y is None or X.shape[0] == 0:
-        return start.replaced(gains.schema, state._replace(learners=both.between(HALF_WAY)))
-    return start.replaced(gains.schema, _search(algorithm, state, both, X, Y))
+    total = total if batch is None else total.grown(batch.schema)
+    start = start.grown(total.schema)
+    both = joint_weights(start.state.learners, total.learners)
+    state = start.state._replace(n_drifts=total.n_drifts)
+    if batch is None or batch.X.shape[0] == 0:
+        return start.replaced(total.schema, state._replace(learners=both.between(HALF_WAY)))
+    return start.replaced(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
 
 
 def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
     """Take the point between mean and sum with the least error on some rows, and learn these."""
-    labels = np.asarray(columns.dense(Y), dtype=float)
+    labels = np.asarray(design.dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, FRACTIONS))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
     found = state._replace(learners=both.between(FRACTIONS[best]), watch=monitoring.without_waiting(state.watch))
     return algorithm.settled(found, values[best], labels, X, Y)
 
 
-def merge(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted:
+def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
     """Join two models that have no start in common but zero weights: half-way between mean and sum.
 
-    Of the thresholds, what both have counted is added.
+    Of the thresholds, what both have counted is added. ``columns`` as in `Fitted.merged`.
     """
     _refuse_incompatible(one.state, one.state)
     _refuse_incompatible(other.state, other.state)
-    one, other = aligned(one, other, places)
+    one, other = aligned(one, other, columns)
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
     start = one.replaced(one.schema, one.algorithm.forgotten_all(one.state))
-    state = join(start, add(gain(start, one), gain(start, other))).state
+    state = join(start, gain(start, one).plus(gain(start, other))).state
     watch = monitoring.added(one.state.watch, other.state.watch)
     return one.replaced(one.schema, state._replace(watch=watch))
 
