@@ -38,21 +38,21 @@ def train_shared(
         if not model.is_fitted:
             raise Interrupted("Nothing was merged yet, and no file was written.") from None
         model.save(out)
-        raise Interrupted(_told(name, steps, out)) from None
+        raise Interrupted(_summary(name, steps, out)) from None
     except DistributedError as error:
         if not model.is_fitted:
             raise
         model.save(out)
         raise DistributedError(f"{error} It was saved: {out}") from None
     model.save(out)
-    return _told(name, steps, out)
+    return _summary(name, steps, out)
 
 
-def _told(name: str, steps: list[Any], out: Path) -> str:
+def _summary(name: str, steps: list[Any], out: Path) -> str:
     last = steps[-1]
     rounds = "1 round" if last.round == 1 else f"{last.round} rounds"
     text = f"{name} learned {last.rows} rows in {rounds}: {out}"
-    return f"{text}\nPredicted before it was learned: example F {last.example_f1:.3f}."
+    return f"{text}\nPrequential quality: example F1 {last.example_f1:.3f}."
 
 
 def shared_predictions(
@@ -77,9 +77,9 @@ def shared_predictions(
     first = 0
     with connect(workers=workers, scheduler=scheduler) as client:
         for rows in predict_pieces(client, model, pieces, partial(_rows, top, as_csv), batch_size, labels):
-            for place, row in enumerate(rows, start=first):
+            for number, row in enumerate(rows, start=first):
                 if "row" in row:
-                    row["row"] = place
+                    row["row"] = number
             first += len(rows)
             yield rows
 

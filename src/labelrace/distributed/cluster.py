@@ -13,11 +13,11 @@ from labelrace.base import parameters
 from labelrace.evaluation.workers import default_jobs
 from labelrace.exceptions import DistributedError
 
-# A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
-# wait in a row for workers that die for other reasons.
+# Deaths of workers after which their task is given up: Dask's 3 are few for tasks that wait in a row for workers that
+# die for other reasons.
 _ALLOWED_FAILURES = 20
 _TIMEOUT = "10s"
-# So often, in seconds, it is looked how workers are; and so long there may be none of them.
+# Seconds between two looks at the workers, and for which there may be none of them.
 _INTERVAL, _MAX_SECONDS_ALONE = 2.0, 300.0
 # On one machine a process that is slow to answer is busy, and not lost: those that are lost close their connections.
 _PATIENCE = {
@@ -38,7 +38,7 @@ _THRIFT = {
     # A task goes to whoever is free: a second one that waits beside the first would wait while others have none.
     "distributed.scheduler.worker-saturation": 1.0,
     # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
-    # megabyte again and again, and to get their pages anew takes a third as long as to learn.
+    # megabyte again and again, and to get their pages back takes a third as long as to learn.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
@@ -130,7 +130,7 @@ def _identity(value: Any) -> Any:
 
 @contextmanager
 def connect(client: Any = None, *, workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
-    """Give a client: the one that is given, one for a scheduler's address, or that of processes on this machine.
+    """Yield a client: the given one, one for a scheduler's address, or that of processes on this machine.
 
     What is started here is ended here. Processes have one thread each, of Python and of BLAS.
 
@@ -163,7 +163,7 @@ def connect(client: Any = None, *, workers: int | None = None, scheduler: str | 
 
 @contextmanager
 def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
-    """Give the client of processes on this machine, of one thread each; ``options`` are Dask's for a `LocalCluster`."""
+    """Yield the client of processes on this machine, of one thread each; ``options`` are those of `LocalCluster`."""
     distributed = engine()
     import dask
 
@@ -185,7 +185,7 @@ def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
 
 
 def _uninterrupted() -> Any:
-    """Make what lets workers, also those that are started again, leave Ctrl-C to this process, which ends them."""
+    """Make a plugin by which workers, also restarted ones, leave Ctrl-C to this process, which ends them."""
     distributed = engine()
 
     class Uninterrupted(distributed.WorkerPlugin):  # type: ignore[name-defined, misc]

@@ -12,7 +12,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.base import parameters
 from labelrace.distributed import learning
@@ -65,6 +65,9 @@ class Progress(NamedTuple):
     example_f1: float
 
 
+Report: TypeAlias = Callable[[Progress], object]
+
+
 def plan(n_pieces: int, rounds: int, shares: int | None, n_rows: int | None = None) -> list[list[range]]:
     """Cut pieces into rounds of shares: a list of rounds, each a list of shares, each a range of pieces.
 
@@ -105,7 +108,7 @@ def fit(
     shares: int | None = None,
     batch_size: int = 500,
     labels: Any = None,
-    on_progress: Callable[[Progress], object] | bool | None = None,
+    on_progress: Report | bool | None = None,
 ) -> Any:
     """Learn a source in shares, on a cluster or on the processors of this machine.
 
@@ -198,7 +201,7 @@ class _Rounds:
         # What tasks do, by their keys, for errors.
         self._names = dict[str, str]()
 
-    def run(self, model: Any, rounds: int, shares: int | None, report: Callable[[Progress], object]) -> None:
+    def run(self, model: Any, rounds: int, shares: int | None, report: Report) -> None:
         """Learn all rounds; whatever happens, the model is the last that was joined."""
         killed, lost = losses()
         done, rows = 0, 0
@@ -346,9 +349,7 @@ def _take_over(model: Any, learned: Any) -> None:
 
 
 @contextmanager
-def progress_reporter(
-    on_progress: Callable[[Progress], object] | bool | None,
-) -> Iterator[Callable[[Progress], object]]:
+def progress_reporter(on_progress: Report | bool | None) -> Iterator[Report]:
     """Yield what is called after every round: the user's function, or one that draws a bar if asked for."""
     if callable(on_progress):
         yield on_progress
