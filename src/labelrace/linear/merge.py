@@ -102,7 +102,7 @@ def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
     start, end : Fitted
         The share before and after it has learned; both past their warm-up.
     touched : array, default=None
-        Features that occurred in its rows, if that is known: others have gained nothing.
+        Features that occurred in its rows, if they are known: others have gained nothing.
     """
     start = start.grown(end.schema)
     one, two = start.state, end.state
@@ -141,8 +141,8 @@ def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: An
     labels = np.asarray(design.dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, FRACTIONS))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
-    found = state._replace(learners=both.between(FRACTIONS[best]), watch=monitoring.without_waiting(state.watch))
-    return algorithm.settled(found, values[best], labels, X, Y)
+    joint = state._replace(learners=both.between(FRACTIONS[best]), watch=monitoring.without_waiting(state.watch))
+    return algorithm.settled(joint, values[best], labels, X, Y)
 
 
 def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
@@ -227,12 +227,12 @@ class Joint(NamedTuple):
         weights, intercepts = self._weights(fraction, slice(None)), self._intercepts(fraction)
         return self.state._replace(weights=with_rows(self.state.weights, self.touched, weights), intercepts=intercepts)
 
-    def _weights(self, fraction: float, places: Any) -> Array:
+    def _weights(self, fraction: float, index: Any) -> Array:
         overlap = (1.0 - fraction) / (1.0 + (self.n_shares - 1.0) * fraction)
-        part = (1.0 - overlap) / (1.0 + (self.shares[places] - 1.0) * overlap)
-        mean = self.mean[places]
-        moved: Array = mean + part.astype(mean.dtype)[:, None] * (self.of_sum[places] - mean)
-        return moved
+        part = (1.0 - overlap) / (1.0 + (self.shares[index] - 1.0) * overlap)
+        mean = self.mean[index]
+        weights: Array = mean + part.astype(mean.dtype)[:, None] * (self.of_sum[index] - mean)
+        return weights
 
     def _intercepts(self, fraction: float) -> FloatArray:
         return self.intercepts_mean + fraction * (self.intercepts_of_sum - self.intercepts_mean)
@@ -242,9 +242,9 @@ class Joint(NamedTuple):
         derived = bank.derive(self.state)
         Z = bank.transform(derived, X)
         start = bank.predict_transformed(derived, Z).astype(float) - self.state.intercepts
-        here, places = products.without_empty_columns(Z[:, self.touched])
+        here, index = products.without_empty_columns(Z[:, self.touched])
         for fraction in fractions:
-            change = self._weights(fraction, places) - self.known[places]
+            change = self._weights(fraction, index) - self.known[index]
             yield start + np.asarray(here @ change) + self._intercepts(fraction)
 
 
@@ -267,7 +267,7 @@ def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) ->
     after = end.alpha + end.fading * rows_of(end.gained, touched)
     intercept_before, intercept_after = INTERCEPT + kept * start.intercept_gained, INTERCEPT + end.intercept_gained
     if end.founded != start.founded:
-        # What was young before is old now, and the young generation has begun anew.
+        # What was young before is old now, and the young generation has begun again.
         before[:, 1], intercept_before[1] = start.alpha, INTERCEPT
     natural = _times(rows_of(end.weights, touched), after, young)
     natural -= _times(rows_of(start.weights, touched), before, young)
@@ -288,20 +288,20 @@ def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) ->
 
 
 def move_weights(gains: WeightGain, new_columns: IntArray, targets: IntArray | None, n_targets: int) -> WeightGain:
-    """Give columns and targets other places, among ``n_targets``; None keeps the targets."""
-    places = new_columns[gains.touched]
+    """Give columns and targets other positions, the targets among ``n_targets``; None keeps the targets."""
+    touched = new_columns[gains.touched]
     if targets is not None and n_targets == len(targets) and np.array_equal(targets, np.arange(n_targets)):
         targets = None
-    if targets is None and np.array_equal(places, gains.touched):
+    if targets is None and np.array_equal(touched, gains.touched):
         return gains
-    order = np.argsort(places)
+    order = np.argsort(touched)
     natural, intercepts, first_rows = gains.natural[order], gains.intercepts, gains.first_rows
     if targets is not None:
         wider = np.zeros((len(order), n_targets), natural.dtype), np.zeros(n_targets), np.full(n_targets, np.inf)
         wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_rows
         natural, intercepts, first_rows = wider
     return gains._replace(
-        touched=places[order],
+        touched=touched[order],
         shares=gains.shares[order],
         natural=natural,
         precision=gains.precision[order],
@@ -316,10 +316,10 @@ def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
     natural = np.zeros((len(touched), one.natural.shape[1]), one.natural.dtype)
     shares, precision = np.zeros(len(touched)), np.zeros((len(touched), 2))
     for part in (one, other):
-        places = np.searchsorted(touched, part.touched)
-        shares[places] += part.shares
-        natural[places] += part.natural
-        precision[places] += part.precision
+        index = np.searchsorted(touched, part.touched)
+        shares[index] += part.shares
+        natural[index] += part.natural
+        precision[index] += part.precision
     return WeightGain(
         touched,
         shares,
@@ -343,13 +343,13 @@ def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
     models, precisions = [], []
     # Of the sum the start counts once, faded by all shares; of the mean once for each share that has met the column.
     met = (gains.shares / fading.shares)[:, None]
-    for times, kept, share, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shares, fading.kept, 1.0, met)):
+    for times, kept, of_gains, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shares, fading.kept, 1.0, met)):
         base = part * (times * start.alpha + kept * known)
-        precision = np.maximum(base + share * gains.precision, start.alpha)
-        natural = _times(weights, base, young) + weights.dtype.type(share) * gains.natural
+        precision = np.maximum(base + of_gains * gains.precision, start.alpha)
+        natural = _times(weights, base, young) + weights.dtype.type(of_gains) * gains.natural
         intercept_base = times * INTERCEPT + kept * start.intercept_gained
-        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, INTERCEPT)
-        intercepts = start.intercepts * intercept_base[which] + share * gains.intercepts
+        intercept_precision = np.maximum(intercept_base + of_gains * gains.intercept_precision, INTERCEPT)
+        intercepts = start.intercepts * intercept_base[which] + of_gains * gains.intercepts
         models.append((_times(natural, 1.0 / precision, young), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
@@ -372,7 +372,7 @@ def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
 
 
 def _young(start: RLSState) -> BoolArray:
-    """Tell which targets have the young generation's precision: those of it, and those not yet seen."""
+    """Return which targets have the young generation's precision: those of it, and those not yet seen."""
     return start.young | np.isinf(start.first_rows)
 
 
