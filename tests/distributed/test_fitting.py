@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import dask
 import numpy as np
 import pytest
@@ -38,10 +40,14 @@ def made(name):
     return labelrace.RACEClassifier(random_state=0) if name == "RACE" else labelrace.make_model(name, **chosen)
 
 
-EXACT = (
-    "RACE", "RACE with ridge", "race-cls-fixed", "obr", "occ", "oecc", "ridge", "plst", "plst-meka", "cplst", "faie",
-    "cssp", "moplms", "cca", "kcca", "cs", "cl", "majority", "negative",
-)  # fmt: skip
+# Every model that is sums is merged in tests/merging. Here are those for which the order of labels, what is drawn, or
+# the last batch matters; with --all-models all of them.
+EXACT = ("RACE", "occ", "plst", "majority")
+if os.environ.get("LABELRACE_ALL_MODELS"):
+    EXACT += (
+        "RACE with ridge", "race-cls-fixed", "obr", "oecc", "ridge", "plst-meka", "cplst", "faie", "cssp", "moplms",
+        "cca", "kcca", "cs", "cl", "negative",
+    )  # fmt: skip
 
 
 def sequential(model, parts):
