@@ -250,8 +250,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         MergeError
             For models that do not merge exactly, with the reason.
         """
+        return self.with_fitted(self.fitted.emptied())
+
+    def with_fitted(self, fitted: Fitted) -> Self:
+        """Return a copy of the same parameters that knows something else."""
         copied = copy.copy(self)
-        copied._fitted = self._checked_fitted().emptied()
+        copied._fitted = fitted
         return copied
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
@@ -402,6 +406,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """Whether a NaN in ``X`` is a missing value, rather than an error."""
         algorithm = self._current_algorithm()
         return algorithm is not None and algorithm.skips_missing
+
+    @property
+    def fitted(self) -> Fitted:
+        """Everything that was learned, as a value."""
+        return self._checked_fitted()
 
     @property
     def is_fitted(self) -> bool:

@@ -136,9 +136,7 @@ def join(start: Any, total: Any, X: Any = None, y: Any = None) -> Any:
         joint = joint if X is None else joint.learned(next_batch(X, y, joint.schema, owner))
     else:
         joint = method.join(fitted, total, None if X is None else next_batch(X, y, total.schema, owner))
-    model = copy.copy(start)
-    model._fitted = joint
-    return model
+    return start.with_fitted(joint)
 
 
 def _join_tagger(start: Tagger, total: TaggerGain, X: Any, y: Any) -> Tagger:
@@ -156,4 +154,4 @@ def _join_tagger(start: Tagger, total: TaggerGain, X: Any, y: Any) -> Tagger:
 def _fitted(model: Model) -> Fitted:
     """Return what a model, or that of a tagger, knows."""
     inner: OnlineClassifier = model.model_ if isinstance(model, Tagger) else model
-    return inner._checked_fitted()
+    return inner.fitted
