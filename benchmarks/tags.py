@@ -206,9 +206,8 @@ def full_file(n_words: int = 2**18, n_tags: int = 700) -> None:
         shape = tagger.model_.n_features_in_, len(tagger.tags_)
         spent = timed(lambda: labelrace.load(path))
         weights, size = 4 * shape[0] * shape[1] / 1e6, path.stat().st_size / 1e6
-    print(
-        f"{shape[0]} columns, {shape[1]} tags, {weights:.0f} MB of weights: a file of {size:.0f} MB, loaded in {spent:.1f} s"
-    )
+    print(f"{shape[0]} columns, {shape[1]} tags, {weights:.0f} MB of weights: a file of {size:.0f} MB,", end=" ")
+    print(f"loaded in {spent:.1f} s")
 
 
 def memory(megabytes: int = 300) -> None:
