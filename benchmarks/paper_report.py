@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.paper import TABLES, PaperSummary
+from benchmarks.plan import Record
+from benchmarks.published import REASONS, Facts
+from benchmarks.ranking import OVERALL, rank_charts, ranks_table
 from labelrace.evaluation import is_loss
-from labelrace.experiments.paper import TABLES, PaperSummary
-from labelrace.experiments.plan import Record
-from labelrace.experiments.published import REASONS, Facts
-from labelrace.experiments.ranking import OVERALL, rank_charts, ranks_table
-from labelrace.report.charts import Chart, Panel, Panels, Series, bars, heat_map, panels
+from labelrace.report.charts import Chart, Panel, Panels, Series, heat_map, panels
 from labelrace.report.document import Document, Section, made_by
 from labelrace.report.tables import Cell, Column, Group, Other, Row, Table, text_table
 from labelrace.report.text import as_significant, as_value, listing, measure_label, plural
@@ -30,7 +30,7 @@ def paper_document(summary: PaperSummary) -> Document:
     return Document(
         name="paper",
         title="RACE: the paper and labelrace",
-        lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {listing(summary.titles.values())}. "
+        lead=f"Tables 1 to 4 of arXiv:1804.01491 beside what labelrace measures on {listing(summary.datasets)}. "
         f"Means over {plural(summary.manifest['runs'], 'run')}; methods without randomness ran once.",
         footer=made_by(summary.manifest),
         sections=[
@@ -71,10 +71,7 @@ def _agreement(summary: PaperSummary) -> list[Section]:
     agree = {name: f"{counts.total() - counts['differs']} of {counts.total()}" for name, counts in counted.items()}
     rows = {name: [agree[name], *(str(counts[reason]) for reason in REASONS)] for name, counts in counted.items()}
     columns = ["Agree", *(reason.capitalize() for reason in REASONS)]
-    shares: dict[str, list[float]] = {
-        reason: [100 * c[reason] / c.total() for c in counted.values()] for reason in REASONS
-    }
-    charts = [Chart("agreement", "Shares of the values", bars(list(counted), shares, list(agree.values())))]
+    charts = []
     if cells := _compared(summary):
         agreeing = sum(cell["verdict"] == "agrees" for cell in cells)
         caption = f"{agreeing} of {len(cells)} printed values agree"
@@ -107,7 +104,7 @@ def _scatter(cells: Sequence[Record]) -> Panels:
         group = (dataset, cell["verdict"] == "agrees", method == _MISTAKEN)
         grouped.setdefault(group, []).append((float(paper), ours, error, tip))
     datasets = list(dict.fromkeys(name for name, *_ in grouped))
-    series = [Series(name, [], [], place, line=False, marker="o") for place, name in enumerate(datasets)]
+    series = [Series(name, [], [], color, line=False, marker="o") for color, name in enumerate(datasets)]
     series.append(Series("differs", [], [], None, line=False, marker="o", hollow=True))
     if any(mistaken for *_, mistaken in grouped):
         label = "Majority, which the original gets wrong"
@@ -115,8 +112,8 @@ def _scatter(cells: Sequence[Record]) -> Panels:
     for (name, agrees, mistaken), points in grouped.items():
         x, y, errors, tips = (list(part) for part in zip(*points, strict=True))
         mark = _MISTAKEN_MARK if mistaken else "o"
-        place = datasets.index(name)
-        series.append(Series("", x, y, place, errors, line=False, marker=mark, hollow=not agrees, tips=tips))
+        color = datasets.index(name)
+        series.append(Series("", x, y, color, errors, line=False, marker=mark, hollow=not agrees, tips=tips))
     top = max(max(x, y) for points in grouped.values() for x, y, *_ in points)
     span = (-0.02 * top, 1.06 * top)
     panel = Panel("", series, "printed in the paper", "measured, ± two standard errors", "", span, span, diagonal=True)
@@ -133,17 +130,16 @@ def _facts_table(summary: PaperSummary) -> Table:
             ours, theirs = (
                 f"{v:.3f}" if isinstance(v, float) else f"{v:,}" for v in (record[name], record[f"paper_{name}"])
             )
-            same = record["found"] == "synthetic" or ours == theirs
-            cells.append(Cell(ours, others=() if same else (Other("paper", theirs, differs=True),)))
+            cells.append(Cell(ours, others=() if ours == theirs else (Other("paper", theirs, differs=True),)))
         tag = "not the paper's" if record["found"] == "another" else ""
-        rows.append(Row(summary.titles[record["dataset"]], cells, tag))
+        rows.append(Row(record["dataset"], cells, tag))
     columns = [Column(name.replace("_", " ").capitalize()) for name in Facts._fields]
     return Table("datasets", "Table 1: the datasets.", columns, [Group(rows)], "Dataset")
 
 
 def _table_section(summary: PaperSummary, number: str) -> Section:
     """Return one of Tables 2 to 4: ours beside the paper's, average ranks, and critical differences."""
-    _, title, methods, measures = TABLES[number]
+    _, title, _, measures = TABLES[number]
     columns = [Column(measure_label(name), is_loss(name)) for name in measures]
     columns += [Column("Average rank", True), Column("Time (s)", True)]
     cells = {
@@ -152,13 +148,14 @@ def _table_section(summary: PaperSummary, number: str) -> Section:
         if cell["table"] == number
     }
     times = {(time["dataset"], time["method"]): time for time in summary.records["times"] if time["table"] == number}
+    methods = list(dict.fromkeys(method for _, method in times))
     groups = []
-    for dataset, called in summary.titles.items():
+    for dataset in summary.datasets:
         rows = []
         for method in methods:
             line = [cells[dataset, method, measure] for measure in measures]
             rows.append(Row(method, [*map(_cell, line), *_last_cells(line, times[dataset, method])]))
-        groups.append(Group(rows, called, "synthetic" if line[0]["synthetic"] else ""))
+        groups.append(Group(rows, dataset))
     name, ranks = _name(number), summary.ranks[number]
     title = title if name == title else f"{name}: {title}"
     tables = [Table(f"table-{number}", f"{title}.", columns, groups, "Method")]
@@ -214,7 +211,7 @@ def _times(summary: PaperSummary) -> list[Section]:
         for whose, key in (("ours", "seconds"), ("the paper's", "paper_seconds")):
             # The paper has times of all methods on its datasets, and none on others.
             if time["table"] in "23" and (whose == "ours" or time[key]):
-                rows.setdefault(f"{summary.titles[time['dataset']]}, {whose}", {})[time["method"]] = time[key]
+                rows.setdefault(f"{time['dataset']}, {whose}", {})[time["method"]] = time[key]
     if not rows:
         return []
     methods = list(dict.fromkeys(method for row in rows.values() for method in row))
@@ -236,10 +233,10 @@ def _sweeps(summary: PaperSummary) -> list[Section]:
     shown = []
     for (dataset, method), by_measure in lines.items():
         series = []
-        for place, (measure, line) in enumerate(by_measure.items()):
+        for color, (measure, line) in enumerate(by_measure.items()):
             counts, means, sds = ([record[key] for record in line] for key in ("pseudo_labels", "mean", "sd"))
-            series.append(Series(measure_label(measure), counts, means, place, sds, marker="o"))
-        title = f"{summary.titles[dataset]}: {method}"
+            series.append(Series(measure_label(measure), counts, means, color, sds, marker="o"))
+        title = f"{dataset}: {method}"
         shown.append(Panel(title, series, "pseudo labels", y_range=(0, None), x_ticks=counts))
     caption = "The number of pseudo labels: means and deviations over runs"
     chart = Chart("sweep", caption, panels(shown, across=2, size=(3.7, 2.5), columns=5))

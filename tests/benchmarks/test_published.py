@@ -4,10 +4,8 @@ import math
 
 import pytest
 
-from labelrace.base.registry import model_names
-from labelrace.evaluation import is_loss, rank
-from labelrace.experiments.paper import BASELINES, HOLDOUT, VARIANTS
-from labelrace.experiments.published import (
+from benchmarks.paper import BASELINES, HOLDOUT, VARIANTS
+from benchmarks.published import (
     Reference,
     judge,
     paper_datasets,
@@ -15,6 +13,8 @@ from labelrace.experiments.published import (
     published,
     rerun,
 )
+from labelrace.base.registry import model_names
+from labelrace.evaluation import is_loss, rank
 from labelrace.measures import PAPER_MEASURES, measure_names
 
 ONLINE = ("race-cls-adaptive", "race-reg-fixed", *BASELINES)

@@ -52,12 +52,12 @@ def average_ranks(
     ranks = np.full((len(datasets), len(measures), len(methods)), np.nan)
     for row, dataset in enumerate(datasets):
         for column, measure in enumerate(measures):
-            lower, found = lower_is_better(measure), [values[dataset, method, measure] for method in methods]
-            line = np.array([(np.inf if lower else -np.inf) if value is None else value for value in found])
+            lower, cells = lower_is_better(measure), [values[dataset, method, measure] for method in methods]
+            line = np.array([(np.inf if lower else -np.inf) if value is None else value for value in cells])
             ranked = ~np.isnan(line)
             if np.isfinite(line).any():
                 ranks[row, column, ranked] = rank(line[ranked], lower_is_better=lower, ties=ties, digits=digits)
-    counted = [place for place, measure in enumerate(measures) if measure in PAPER_MEASURES]
+    counted = [column for column, measure in enumerate(measures) if measure in PAPER_MEASURES]
     means = mean(ranks)
     rows = zip([*measures, OVERALL], [*means, mean(means[counted])], strict=True)
     averages = {
@@ -74,7 +74,7 @@ def average_ranks(
 
 
 def lower_is_better(measure: str) -> bool:
-    """Tell whether lower values are better: of a measure, or of the calibration error."""
+    """Return whether lower values are better: of a measure, or of the calibration error."""
     return measure == CALIBRATION or is_loss(measure)
 
 

@@ -1,6 +1,6 @@
 """What the paper printed, what its own program gives when it is run again, and whether a value agrees with these.
 
-The numbers are in four files beside this one:
+The numbers are in four files in the folder ``data``:
 
 ``published.csv``
     Tables 2 to 4 of Z. Ahmadi and S. Kramer, *Online multi-label classification: a label compression method*,
@@ -8,7 +8,8 @@ The numbers are in four files beside this one:
 ``ranks.csv``
     The average ranks at the foot of its Tables 2 and 3, as printed.
 ``datasets.csv``
-    Its Table 1, and the batch sizes of its section 4.1.
+    Its Table 1, and the batch sizes of its section 4.1. A line for each dataset is all that the benchmark needs to
+    know of it; files are looked up by the dataset's name.
 ``rerun.csv``
     Means over runs of the authors' program (Java, on Mulan and Weka), run again by the labelrace developers on the
     public CAL500 and enron.
@@ -20,7 +21,7 @@ import csv
 import math
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_type_hints
 
 # What labelrace calls the paper's methods, where the names differ: its PLST is MEKA's.
@@ -68,16 +69,16 @@ def published() -> dict[tuple[str, str, str, str], Reference]:
 
     Table 3 repeats two of Table 2's methods without their standard deviations, which it says are to be looked up there.
     """
-    found = {}
+    references = {}
     for row in _rows("published.csv"):
         table, method = row["table"].removeprefix("table")[:1], _OUR_NAMES.get(row["method"], row["method"])
         reference = _reference(row["value"], row["std"], _PAPER_RUNS, row["rank"])
-        found[table, row["dataset"], method, row["measure"]] = reference
-    for (table, dataset, method, measure), reference in found.items():
-        repeated = found.get(("2", dataset, method, measure))
+        references[table, row["dataset"], method, row["measure"]] = reference
+    for (table, dataset, method, measure), reference in references.items():
+        repeated = references.get(("2", dataset, method, measure))
         if table == "3" and repeated is not None:
-            found[table, dataset, method, measure] = reference._replace(sd=repeated.sd)
-    return found
+            references[table, dataset, method, measure] = reference._replace(sd=repeated.sd)
+    return references
 
 
 @cache
@@ -127,7 +128,7 @@ def judge(mean: float, sd: float | None, runs: int, theirs: Reference) -> tuple[
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:
-    text = (resources.files("labelrace.experiments") / name).read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "data" / name).read_text(encoding="utf-8")
     return iter(csv.DictReader(text.splitlines()))
 
 
