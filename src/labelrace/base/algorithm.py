@@ -10,20 +10,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from labelrace.base import axes
 from labelrace.base.axes import Moves
-from labelrace.base.schema import Schema
+from labelrace.base.schema import Batch, Schema
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from labelrace.base.fitted import Fitted
 
 S = TypeVar("S")
 
 _START = "it has to know all of them from the start"
 # Labels that a table of all pairs of them may have: 20,000 make 3.2 GB.
 _MOST_PAIRED = 20_000
+
+
+class Gain(Protocol):
+    """What shares of the rows have gained since their common start, where that is not sums."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names of labels and features; those of the start come first."""
+
+    def plus(self, other: Self, columns: IntArray | None = None) -> Self:
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+
+
+class Shares(Protocol):
+    """How a method that is not sums is learned in shares of the rows: see `labelrace.merging`."""
+
+    def is_ready(self, start: Fitted) -> bool:
+        """Return whether a model knows enough to be the common start of shares."""
+
+    def gain(self, start: Fitted, end: Fitted, touched: IntArray | None = None) -> Any:
+        """Return the `Gain` of a share; ``touched`` are the features that occurred in it, if they are known."""
+
+    def join(self, start: Fitted, total: Any, batch: Batch | None = None) -> Fitted:
+        """Make the model of a start and of the gain of all shares, and learn a batch that none of them has learned."""
 
 
 class Part(ABC, Generic[S]):
@@ -98,6 +125,9 @@ class Algorithm(Part[S]):
     learns_missing_labels: ClassVar[bool] = False
     """Whether a NaN in ``Y`` is a missing label; otherwise it is an error."""
 
+    shares: ClassVar[Shares | None] = None
+    """How a method that is not sums is learned in shares; None for sums."""
+
     @abstractmethod
     def init(self, schema: Schema, rng: np.random.Generator) -> S:
         """Make the state of a model that has seen nothing; ``rng`` draws what the model draws."""
@@ -136,6 +166,14 @@ class Algorithm(Part[S]):
     def scores_and_probabilities(self, derived: Any, X: AnyMatrix) -> tuple[FloatArray, FloatArray]:
         """Compute `scores` and `probabilities`; an algorithm that can do both at less cost defines this."""
         return self.scores(derived, X), self.probabilities(derived, X)
+
+    def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+        """Join two models of this algorithm; ``columns`` as in `Fitted.merged`, which does it exactly."""
+        return one.merged(other, columns)
+
+    def why_not_shared(self, state: S) -> str | None:
+        """Return why a model cannot be learned in shares of the rows; None if it can."""
+        return self.why_unmergeable(state, state)
 
     def reordered(self, state: S, labels: IntArray, features: IntArray) -> S:
         """Make the state of the same model with its labels and features in another order.

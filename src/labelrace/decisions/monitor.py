@@ -269,7 +269,7 @@ def reordered(watch: Watch, labels: IntArray) -> Watch:
 def half_at_most(watch: Watch) -> Watch:
     """Let no more than half of the offsets be taken, for now.
 
-    Models that were joined from shards make all of them look cheaper than they are: on delicious they would cost .005
+    Models that were joined from shares make all of them look cheaper than they are: on delicious they would cost .005
     of the example F, of which monitored rows show half.
     """
     f1 = watch.monitor.f1.copy()
@@ -290,12 +290,6 @@ def added(one: Watch, other: Watch) -> Watch:
         waiting=_none(one.waiting.shape[2]),
         by_label=LabelHistograms(a.seen + b.seen, a.present + b.present),
     )
-
-
-def example_f1(watch: Watch) -> tuple[float, float]:
-    """Return the sum of the F of recent rows, as they were predicted before they were learned, and how many."""
-    monitor = watch.monitor
-    return float(monitor.f1[best_share(monitor)]), monitor.f1_rows
 
 
 def decide(watch: Watch, aim: str) -> Decision:

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, parameters
 from labelrace.base import validation as inputs
+from labelrace.base.algorithm import Shares
 from labelrace.base.compiled import is_available
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
@@ -39,11 +40,12 @@ from labelrace.decisions.thresholds import Rule
 from labelrace.extreme import classifier as hashed
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import compress as move_to_codes
+from labelrace.extreme import merge as hashed_merge
 from labelrace.extreme.classifier import HashedRace
 from labelrace.extreme.row_search import RowSearch
 from labelrace.learners import design as columns
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.linear import rls, scaling, single_rows
+from labelrace.linear import merge, rls, scaling, single_rows
 from labelrace.linear.explanation import Explanation, explain
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.warm_up import WarmUp, first_rows
@@ -81,7 +83,7 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRace(BankAlgorithm[State]):
-    """The algorithm. It does not merge exactly; `labelrace.linear.joining` merges well."""
+    """The algorithm. It does not merge exactly; `labelrace.linear.merge` merges well."""
 
     bank: RLS  # the learners of labels
     aim: str  # what label sets are chosen for; see `labelrace.decisions.thresholds`
@@ -91,6 +93,7 @@ class LabelRace(BankAlgorithm[State]):
 
     state_type = State
     learns_missing_labels = True
+    shares: ClassVar[Shares | None] = merge
 
     @cached_property
     def in_codes(self) -> HashedRace:
@@ -283,6 +286,18 @@ class LabelRace(BankAlgorithm[State]):
         """Return what finds the best labels of one row, where labels are compressed."""
         return None if derived.compressed is None else self.in_codes.row_search(derived.compressed)
 
+    def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+        """Join two models half-way between the mean of their weights and the sum of what both know."""
+        if one.state.compressed and other.state.compressed:
+            one, other = hashed_merge.align(one, other, columns)
+            both = hashed_merge.merge_states(self.in_codes.bank, *one.state.compressed, *other.state.compressed)
+            return one.replaced(one.schema, self._wrapped(both))
+        return merge.merge(one, other, columns)
+
+    def why_not_shared(self, state: State) -> str | None:
+        """Return why a model cannot be learned in shares: only if its labels are compressed."""
+        return self.in_codes.why_not_shared(state.compressed[0]) if state.compressed else None
+
     def reordered(self, state: State, labels: IntArray, features: IntArray) -> State:
         """Put labels and features in another order."""
         if state.compressed:
@@ -413,18 +428,6 @@ class LabelRaceClassifier(OnlineClassifier):
         in_codes = hashed.algorithm_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed)
         bank = replace(in_codes.bank, binary=True)
         return LabelRace(bank, in_codes.aim, in_codes.detects_drift, in_codes.max_memory, in_codes.n_components)
-
-    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        # Not at the top: these know this method, whose states they join.
-        from labelrace.extreme import merge as hashed_merge
-        from labelrace.linear import joining
-
-        if one.state.compressed and other.state.compressed:
-            one, other = hashed_merge.aligned_codes(one, other, columns)
-            algorithm: LabelRace = one.algorithm
-            both = hashed_merge.merged(algorithm.in_codes.bank, *one.state.compressed, *other.state.compressed)
-            return one.replaced(one.schema, algorithm._wrapped(both))
-        return joining.merged(one, other, columns)
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
         """Tell what carried the scores of a row's labels.
