@@ -432,8 +432,7 @@ class CompressionClassifier(OnlineClassifier):
         algorithm: Any = other._algorithm(fitted.seed)
         algorithm.count(fitted.schema.n_labels)
         state = fitted.state._replace(first_labels=float(fitted.schema.n_labels))
-        other._fitted = Fitted(algorithm, fitted.schema, state, fitted.seed, other.get_params(deep=False))
-        return other
+        return other.with_fitted(Fitted(algorithm, fitted.schema, state, fitted.seed, other.get_params(deep=False)))
 
     @property
     def penalty_(self) -> float:
