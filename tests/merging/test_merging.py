@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -62,7 +63,7 @@ def rows_of(seed, n=60):
     return rows, [{LABELS[j] for j in np.flatnonzero(row)} for row in Y]
 
 
-EXACT = [name for name in labelrace.model_names(online=True) if is_exact(name)]
+EXACT = [name for name in models.MODELS if is_exact(name)]
 MODELS = {
     **{name: partial(made, name) for name in EXACT},
     "RACE": partial(labelrace.RACEClassifier, random_state=0),
@@ -220,7 +221,7 @@ def test_models_of_the_default_that_make_no_sense_together():
             dense.merge(other)
 
 
-@pytest.mark.parametrize("name", labelrace.model_names(online=True))
+@pytest.mark.parametrize("name", models.MODELS)
 def test_models_that_do_not_merge_say_so_whatever_their_columns_are(name):
     """Columns are put in order only for models that merge: others are refused before."""
     rows, labels = rows_of(0, 8)
