@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
-from labelrace.base.files import whole_file
+from labelrace.base.files import atomic_file
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import CategoricalMask, Dataset, convert, load_dataset, open_stream, write_dataset
 from labelrace.streams.open import FORMATS
@@ -222,8 +222,8 @@ def test_real_data_through_all_formats(real_data, tmp_path, name):
         source = target
 
 
-def test_whole_file_gets_the_usual_rights(tmp_path):
-    with whole_file(tmp_path / "a") as file:
+def test_atomic_file_gets_the_usual_rights(tmp_path):
+    with atomic_file(tmp_path / "a") as file:
         file.write(b"x")
         assert not (tmp_path / "a").exists()
     (tmp_path / "b").write_bytes(b"x")

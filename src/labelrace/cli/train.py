@@ -14,7 +14,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from labelrace.base.files import check_target, whole_file
+from labelrace.base.files import atomic_file, check_target
 from labelrace.cli import options, tagging
 from labelrace.cli.progress import check_learned, learn_batches
 
@@ -159,7 +159,7 @@ def _write_out(predicted: Iterator[list[dict[str, Any]]], out: Path | None, *, a
     if out is None:
         _write(predicted, sys.stdout, as_csv=False)
         return
-    with whole_file(out) as binary:
+    with atomic_file(out) as binary:
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
         _write(predicted, text, as_csv=as_csv)
         text.detach()

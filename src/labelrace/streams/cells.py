@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 from scipy.sparse import csr_array
 
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.base.parameters import repeated
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Place, ahead, chunked, new_data, rows_in
@@ -139,7 +139,7 @@ def write_lines(
             rows += X.shape[0]
             file.write("".join(lines(X, Y)).encode())
         for other, content in beside.items():
-            write_whole(other, content)
+            write_atomic(other, content)
     return rows
 
 

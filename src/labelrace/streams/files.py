@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from labelrace.base import limits
-from labelrace.base.files import whole_file
+from labelrace.base.files import atomic_file
 from labelrace.exceptions import DataFormatError, LabelraceError
 
 Item = TypeVar("Item")
@@ -150,7 +150,7 @@ def foreign(path: Path, kind: str) -> Iterator[None]:
 @contextmanager
 def new_data(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing, compressed if its suffix says so; it is written completely or not at all."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         match path.suffix.lower():
             case ".gz":
                 # Without name and time in the header, so that the same data makes the same file.

@@ -21,7 +21,7 @@ from typing import IO, Literal, TypeAlias, cast
 
 import numpy as np
 
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.cells import canonical_rows, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
@@ -165,7 +165,7 @@ def write_xc(stream: Stream, path: Path, batch_size: int) -> int:
         file.write(f"{rows} {stream.n_features} {stream.n_labels}\n".encode())
         body.seek(0)
         shutil.copyfileobj(body, file)
-        write_whole(schema_path(path), schema)
+        write_atomic(schema_path(path), schema)
     return rows
 
 

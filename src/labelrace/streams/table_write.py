@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 from scipy.sparse import issparse
 
-from labelrace.base.files import write_whole
+from labelrace.base.files import write_atomic
 from labelrace.streams.cells import canonical_rows, check_distinct, code_texts, entry_texts
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import new_data, plain_path
@@ -74,7 +74,7 @@ def _write_columns(stream: Stream, path: Path, batch_size: int, label_column: st
                     columns.append([*lists] if separator is None else [separator.join(names) for names in lists])
                 writer.write_table(pa.table(columns, schema=schema))
         if isinstance(writer, csv.CSVWriter):
-            write_whole(schema_path(path), text)
+            write_atomic(schema_path(path), text)
     return rows
 
 
@@ -116,7 +116,7 @@ def write_jsonl(stream: Stream, path: Path, batch_size: int, *, label_column: st
         options: dict[str, bool | str] = {"sparse": sparse}
         if label_column is not None:
             options["label_column"] = label_column
-        write_whole(schema_path(path), schema_text(stream, **options))
+        write_atomic(schema_path(path), schema_text(stream, **options))
     return rows
 
 
