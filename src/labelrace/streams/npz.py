@@ -22,10 +22,10 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import canonical_rows
 from labelrace.streams.dataset import Dataset, Stream, nominal_mask
-from labelrace.streams.files import foreign, new_data, plain_path, seekable_data
+from labelrace.streams.files import as_format_errors, new_data, plain_path, seekable_data
 from labelrace.streams.schema import schema_from, schema_text
+from labelrace.streams.values import canonical_rows
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 
@@ -41,7 +41,7 @@ def open_npz(path: str | os.PathLike[str], labels: None = None) -> Dataset:
     path = Path(path)
     if labels is not None:
         raise ValueError(f"{path}: an .npz file says itself what its labels are; leave labels= out")
-    with seekable_data(path) as file, foreign(path, ".npz"):
+    with seekable_data(path) as file, as_format_errors(path, ".npz"):
         _check_sizes(file, path)
         with np.load(file, allow_pickle=False) as content:
             if not isinstance(content, np.lib.npyio.NpzFile) or "schema" not in content:

@@ -19,7 +19,7 @@ import numpy as np
 from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
-from labelrace.streams.files import MOST_COLUMNS, plain_path
+from labelrace.streams.files import MAX_COLUMNS, plain_path
 
 # What `labels=` may be: a count, a path, a prefix or a column, or names.
 LabelSource: TypeAlias = int | str | os.PathLike[str] | Sequence[str] | None
@@ -223,7 +223,7 @@ def _names_from_json(content: Any) -> Sequence[str]:
     prefix, first, length = content["prefix"], content["first"], content["length"]
     if not isinstance(prefix, str) or type(first) is not int or type(length) is not int:
         raise TypeError("numbered names need a prefix, a first number and a length")
-    if first < 0 or not 0 <= length <= MOST_COLUMNS:
+    if first < 0 or not 0 <= length <= MAX_COLUMNS:
         raise ValueError(f"there cannot be {length} columns from number {first} on")
     return NumberedNames(prefix, first, length)
 

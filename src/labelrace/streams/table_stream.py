@@ -16,10 +16,11 @@ from labelrace.base import limits
 from labelrace.base.linalg import sparse_marks
 from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import finite_number, number_matrix
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
-from labelrace.streams.files import Place, chunked
+from labelrace.streams.delimited import number_matrix
+from labelrace.streams.files import Location
 from labelrace.streams.jsonl import JsonTable, not_a_feature
+from labelrace.streams.lines import chunked
 from labelrace.streams.schema import (
     Choice,
     Given,
@@ -41,6 +42,7 @@ from labelrace.streams.tabular import (
     is_text,
     mixed_column,
 )
+from labelrace.streams.values import finite_number
 from labelrace.typing import FloatArray, SparseMatrix
 
 # Approximate size of the name of a column in memory.
@@ -267,7 +269,7 @@ def _scan_table(
                 if {"numbers", "text"} <= kinds[name]:
                     others = "numbers" if _kind_of(text) == "text" else "text"
                     line = lines[pc.index(column, text).as_py()]
-                    raise table.place(line).error(mixed_column(name, text, others))
+                    raise table.location(line).error(mixed_column(name, text, others))
             known.update(new)
         if lists is not None:
             labels.update(*_label_lists(rows.column(lists), separator))
@@ -294,7 +296,7 @@ def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Foun
                 texts.setdefault(key, set()).update(column.unique().drop_null().to_pylist())
             elif pa.types.is_list(column.type) and column.null_count < len(column):
                 first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
-                raise not_a_feature(key, column[first].as_py(), table.place(lines[first]))
+                raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
     return _Found({key: tuple(sorted(found)) for key, found in texts.items() if found}, labels), list(keys)
 
 
@@ -304,12 +306,12 @@ def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_F
     for lines, rows in table.objects(_CHUNK_ROWS):
         n_rows += len(rows)
         for row, line in zip(rows, lines, strict=True):
-            for key, cell in table.cells(row, types, table.place(line), grow=True).items():
+            for key, cell in table.cells(row, types, table.location(line), grow=True).items():
                 counts[key] = counts.get(key, 0) + 1
                 if key == lists:
                     labels.update(cell or ())
                 elif isinstance(cell, list):
-                    raise not_a_feature(key, cell, table.place(line))
+                    raise not_a_feature(key, cell, table.location(line))
                 elif isinstance(cell, str):
                     texts.setdefault(key, set()).add(cell)
     values = {key: tuple(sorted(found | ({""} if counts[key] < n_rows else set()))) for key, found in texts.items()}
@@ -396,7 +398,7 @@ def _matrices(rows: Any, lines: Sequence[int], layout: _Layout) -> Iterator[Batc
     except _CellError as wrong:
         if wrong.row:
             yield from _matrices(rows.slice(0, wrong.row), lines, layout)
-        raise layout.table.place(lines[wrong.row]).error(wrong.message) from None
+        raise layout.table.location(lines[wrong.row]).error(wrong.message) from None
     yield X, Y
 
 
@@ -462,28 +464,28 @@ def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
     labels = {name: column for column, name in enumerate(layout.label_names)}
     codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}
 
-    def entries_of(row: dict[str, Any], place: Place) -> tuple[dict[int, float], dict[int, float]]:
+    def entries_of(row: dict[str, Any], location: Location) -> tuple[dict[int, float], dict[int, float]]:
         """Return the features and the labels of a row by their columns, or raise the exact error."""
-        cells = table.cells(row, layout.types, place, grow=False)
+        cells = table.cells(row, layout.types, location, grow=False)
         names = (cells.pop(layout.choice.lists, None) or []) if layout.choice.lists is not None else []
         for name in names:
             if name not in labels:
-                raise place.error(_unknown_label(name, len(labels)))
+                raise location.error(_unknown_label(name, len(labels)))
         values, marks = dict[int, float](), {labels[name]: 1.0 for name in names}
         for name, cell in cells.items():
             value = np.nan if cell is None else codes[name].get(cell) if name in codes else cell
             if value is None:
-                raise place.error(f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
+                raise location.error(f"{cell!r} is not among the {len(codes[name])} values of key {name!r}")
             if name in features:
                 values[features[name]] = value
             elif value in (0, 1):
                 marks[labels[name]] = value
             else:
-                raise place.error(_wrong_label(name, value))
+                raise location.error(_wrong_label(name, value))
         return values, marks
 
     for lines, rows in table.objects(size):
-        places = map(table.place, lines)
-        for entries in chunked(entries_of(row, place) for row, place in zip(rows, places, strict=True)):
+        locations = map(table.location, lines)
+        for entries in chunked(entries_of(row, location) for row, location in zip(rows, locations, strict=True)):
             X = csr_rows(*entry_arrays(values for values, _ in entries), len(features))
             yield X, csr_rows(*entry_arrays(marks for _, marks in entries), len(labels)).astype(np.int8)

@@ -20,16 +20,10 @@ from pyarrow import csv as arrow_csv
 
 from labelrace.base.parameters import repeated, shown
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.cells import finite_number, has_lone_returns, has_plain_quotes, read_cells
-from labelrace.streams.files import (
-    Place,
-    byte_blocks,
-    chunked,
-    foreign,
-    open_data,
-    plain_path,
-    seekable_data,
-)
+from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
+from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
+from labelrace.streams.lines import byte_blocks, chunked
+from labelrace.streams.values import finite_number
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
@@ -72,9 +66,9 @@ class Table(ABC):
         declares, or that its first block suggests: a later cell that does not fit is an error, which names the line.
         """
 
-    def place(self, line: int) -> Place:
+    def location(self, line: int) -> Location:
         """Return a line (or row) of this file, to name in an error."""
-        return Place(self.path, line, self.unit)
+        return Location(self.path, line, self.unit)
 
 
 def open_table(path: Path, **options: Any) -> Table:
@@ -208,12 +202,12 @@ class CsvTable(Table):
                     row = next(reader, [])
                 except csv.Error as error:
                     what = f"not a valid row ({error}); correct the quotes, or the file is cut here"
-                    raise self.place(line + reader.line_num).error(what) from error
+                    raise self.location(line + reader.line_num).error(what) from error
                 if row and len(row) != len(self.names):
                     what = f"{len(self.names)} columns; correct the row, or the file is cut here"
                     if len(self.names) == 1:
                         what = "one column; give the delimiter that separates columns, or correct the row"
-                    raise self.place(line + reader.line_num).error(
+                    raise self.location(line + reader.line_num).error(
                         f"the row has {len(row)} cells, but the header has {what}"
                     )
                 if row:
@@ -230,7 +224,7 @@ class CsvTable(Table):
                 what = mixed_column(misfit, cell, "numbers")
                 if pa.types.is_boolean(types[misfit]):  # a label
                     what = f"{cell[:40]!r} is not a finite number, as column {misfit!r} needs"
-                raise self.place(lines[batch.num_rows]).error(what)
+                raise self.location(lines[batch.num_rows]).error(what)
         return line + reader.line_num
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
@@ -240,15 +234,15 @@ class CsvTable(Table):
             for row in filter(None, reader):
                 return row, reader.line_num
         except csv.Error as error:
-            raise self.place(reader.line_num).error(f"not a valid header ({error}); correct the quotes") from error
-        raise self.place(1).error("the file is empty; a header of column names must come first")
+            raise self.location(reader.line_num).error(f"not a valid header ({error}); correct the quotes") from error
+        raise self.location(1).error("the file is empty; a header of column names must come first")
 
     def _decoded(self, raw_lines: Iterable[bytes], line: int) -> Iterator[str]:
         for number, raw in enumerate(raw_lines, start=line + 1):
             try:
                 text = raw.decode()
             except UnicodeDecodeError as error:
-                raise self.place(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+                raise self.location(number).error(f"not UTF-8 text ({error.reason}); save the file as UTF-8") from error
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
@@ -297,7 +291,7 @@ class ArrowTable(Table):
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         kind = "Parquet" if self._is_parquet else "Arrow"
-        with seekable_data(self.path) as file, foreign(self.path, kind):
+        with seekable_data(self.path) as file, as_format_errors(self.path, kind):
             if self._is_parquet:
                 from pyarrow.parquet import ParquetFile  # here, as importing it is slow
 

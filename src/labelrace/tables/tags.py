@@ -20,8 +20,9 @@ from labelrace.base.linalg import stacked
 from labelrace.base.parameters import shown
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
-from labelrace.streams.files import Place, chunked
+from labelrace.streams.files import Location
 from labelrace.streams.jsonl import JsonTable, read_object
+from labelrace.streams.lines import chunked
 from labelrace.streams.tabular import CsvTable, open_table
 from labelrace.tables import TableFeatures
 from labelrace.tables.cells import Cells, Table, as_lists, as_numbers, is_missing, read_table
@@ -91,7 +92,7 @@ def text_tables(lines: Iterable[str], size: int, delimiter: str = ",") -> Iterat
 
 def _json_rows(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
-        place = Place(Path("standard input"), number, "row")
+        place = Location(Path("standard input"), number, "row")
         # Bytes that were not UTF-8 came as surrogates, which are refused with the row.
         yield read_object(line.encode(errors="surrogatepass"), place)
 
