@@ -18,20 +18,20 @@ from labelrace.cli.progress import check_learned, learn_batches
 
 if TYPE_CHECKING:
     from labelrace.tables import TagCounts, Tagger
-    from labelrace.tables.cells import Table
+    from labelrace.tables.read import Table
 
 TaggerFile = Annotated[Path, options.argument(metavar="TAGGER", help="A file written by 'labelrace train --tags'.")]
 
 # The number of rows with a tag that is needed to judge how well it is predicted.
 _ENOUGH = 10
-# The F from which a tag counts as predicted well.
+# The F1 from which a tag counts as predicted well.
 _WELL = 0.5
 _LISTED = 5
 
 
 def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[Table]:
     """Yield the rows of a file or of standard input."""
-    from labelrace.tables import batches_of, file_tables, text_tables
+    from labelrace.tables import file_tables, text_tables
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be a whole number of at least 1, got {batch_size}.")
@@ -39,26 +39,7 @@ def tables_of(source: str, batch_size: int, delimiter: str | None) -> Iterator[T
         # The standard library refuses cells above 131,072 characters, which files may have.
         csv.field_size_limit(LINE.value)
         return text_tables(sys.stdin, batch_size, delimiter or ",")
-    if Path(source).suffix.lower() == ".json":
-        return batches_of(_json_rows(source), batch_size)
     return file_tables(source, batch_size, delimiter)
-
-
-def _json_rows(source: str) -> list[dict[str, Any]]:
-    """Read a file that holds one JSON object, or a list of them."""
-    from labelrace.streams.jsonl import with_keys_once
-
-    try:
-        read = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=with_keys_once)
-    except ValueError as error:
-        raise ValueError(
-            f"{source} must hold a JSON object or a list of them, got something else ({error}); a file with an object "
-            "on each line is called .jsonl."
-        ) from None
-    rows = read if isinstance(read, list) else [read]
-    if not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{source} must hold a JSON object, with a value for each column, or a list of them.")
-    return rows
 
 
 def train_tagger(
@@ -130,7 +111,7 @@ def _learn(tagger: Tagger, tables: Iterator[Table], nothing: str) -> BaseExcepti
     rows, stopped = learn_batches(tables, learn)
     check_learned(tagger.is_fitted and tagger.n_rows_ > before, stopped, nothing)
     if left_out := rows - (tagger.n_rows_ - before):
-        options.say(f"Rows without tags, which are not learned: {left_out}.")
+        options.say(f"Skipped {left_out} row{'s' if left_out > 1 else ''} without tags.")
     return stopped
 
 
@@ -141,7 +122,7 @@ def _end(tagger: Tagger, text: str, stopped: BaseException | None) -> None:
     quality = _quality(tagger)
     if not quality:
         return
-    options.say(f"Predicted before it was learned: {quality}, {tagger.quality_['rows']} rows.")
+    options.say(f"Prequential quality ({tagger.quality_['rows']} rows): {quality}.")
     # The tags that were tested often enough, best first.
     tested = [(tag, counts) for tag, counts in tagger.tags_.items() if counts.tested >= _ENOUGH]
     judged = sorted(tested, key=lambda pair: (-pair[1].f1(), pair[0]))
@@ -156,7 +137,7 @@ def _quality(tagger: Tagger) -> str:
     quality = tagger.quality_
     if not quality["rows"]:
         return ""
-    return f"example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+    return f"example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
 
 
 def _listed(judged: Iterable[tuple[str, TagCounts]]) -> str:
@@ -177,7 +158,7 @@ def predictions(
     tagger: Tagger, tables: Iterator[Table], *, top: int | None, as_csv: bool
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield for each row of a batch its identifiers, tags and their probabilities."""
-    from labelrace.tables import joined
+    from labelrace.tables import join_tags
     from labelrace.tables.cells import as_texts
 
     known = [column.name for column in tagger.columns_ if column.kind == "identifier"]
@@ -190,7 +171,7 @@ def predictions(
             cells: dict[str, Any] = {column: texts[place] for column, texts in ids.items()} or {"row": first + place}
             likely = [float(f"{one:.4g}") for one in row.values()]
             if as_csv:
-                cells |= {name: joined(row, tagger.separator_), "probabilities": ";".join(map(str, likely))}
+                cells |= {name: join_tags(row, tagger.separator_), "probabilities": ";".join(map(str, likely))}
             else:
                 cells |= {name: list(row), "probabilities": likely}
             written.append(cells)
@@ -264,7 +245,7 @@ def inspect(
 
 
 def _inspected(told: dict[str, Any]) -> list[str]:
-    """Write what is known of a model as lines."""
+    """Describe a model in lines."""
     lines = [f"{told['model']}, {told['bytes'] / 1e6:.1f} MB, {told['features']} features, {told['labels']} labels"]
     if told["drifts"] is not None:
         lines.append(f"Drifts found: {told['drifts']}")
@@ -273,9 +254,9 @@ def _inspected(told: dict[str, Any]) -> list[str]:
         lines.append(f"Rows learned: {told['rows']}")
         if quality["rows"]:
             lines[-1] += (
-                f"; before that predicted with example F {quality['example_f1']:.3f}, micro F {quality['micro_f1']:.3f}"
+                f"; prequential quality: example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
             )
-        lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F"]
+        lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F1"]
         ordered = sorted(told["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
         lines += [f"  {tag}: {one['rows']}, " + (f"{one['f1']:.2f}" if one["tested"] else "-") for tag, one in ordered]
     return lines

@@ -69,7 +69,7 @@ def train(
     from labelrace.evaluation import ModelSpec
     from labelrace.streams import open_stream
     from labelrace.streams.dataset import collect
-    from labelrace.streams.rows import source_of
+    from labelrace.streams.matching import source_of
 
     stream = open_stream(source, options.as_labels(labels))
     chosen = {"label_names": list(stream.label_names), **options.as_parameters(parameters)}
@@ -127,7 +127,7 @@ def predict(
     cat rows.jsonl | labelrace predict enron.safetensors - --top 5
     """
     import labelrace
-    from labelrace.streams.rows import file_rows, known_features, text_rows
+    from labelrace.streams.matching import features_of, file_rows, text_rows
 
     if top is not None and top < 1:
         raise ValueError(f"--top must be a whole number of at least 1, got {top}.")
@@ -146,9 +146,9 @@ def predict(
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return
     if source == "-":
-        batches = text_rows(sys.stdin, known_features(model), batch_size)
+        batches = text_rows(sys.stdin, features_of(model), batch_size)
     else:
-        batches = file_rows(known_features(model), source, options.as_labels(labels), batch_size)
+        batches = file_rows(features_of(model), source, options.as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
     warnings.filterwarnings("ignore", "X does not have valid feature names")
     _write_out(predictions(model, batches, top), out, as_csv=as_csv)

@@ -20,7 +20,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.delimited import arrow_reader
 from labelrace.streams.files import Location, open_data
 from labelrace.streams.lines import byte_blocks, chunked, rows_in
-from labelrace.streams.tabular import Table, TableBatch, Types
+from labelrace.streams.tabular import TableBatch, TableFile, Types
 
 _Row: TypeAlias = dict[str, Any]
 # The lines of some rows, and the rows.
@@ -32,7 +32,7 @@ _LISTS = pa.list_(pa.string())
 _MOST_LISTS = 64
 
 
-class JsonTable(Table):
+class JsonFile(TableFile):
     """A file with a JSON object on each line.
 
     Rows may have different keys: `batches` without types gives each batch the columns that were seen so far. Numbers,
@@ -53,7 +53,7 @@ class JsonTable(Table):
         self.path, self.nominal = path, nominal
 
     def batches(self, size: int, types: Types | None = None, *, grow: bool = False) -> Iterator[TableBatch]:
-        """Yield the rows; see `Table`.
+        """Yield the rows; see `TableFile`.
 
         Without `types`, or with ``grow=True``, keys that appear later are added to the columns (and to `types`). With
         `types` alone they are an error.
@@ -199,12 +199,24 @@ def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 
 
 def read_object(line: bytes, location: Location) -> _Row:
-    """Read the JSON object of a line; what is not JSON, such as NaN or a key that is there twice, is refused."""
+    """Read the JSON object of a line."""
+    return check_object(read_json(line, location), location)
+
+
+def check_object(value: Any, location: Location) -> _Row:
+    """Return a value that was read from JSON if it is an object."""
+    if not isinstance(value, dict):
+        raise location.error(f"expected a JSON object, found {_repr(value)}; write one object per line")
+    return value
+
+
+def read_json(line: bytes, location: Location) -> Any:
+    """Read the JSON of a line; what is not JSON, such as NaN or a repeated key, is refused."""
     try:
         text = line.decode("utf-8-sig" if location.line == 1 else "utf-8")
-        row = _DECODER.decode(text)
+        value = _DECODER.decode(text)
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # a lone surrogate is not a text
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is not a text
     except DataFormatError as error:
         raise location.error(str(error)) from None
     except (RecursionError, ValueError) as error:
@@ -212,17 +224,15 @@ def read_object(line: bytes, location: Location) -> _Row:
         raise location.error(
             f"not a JSON object ({reason}); write one object per line, or the data is cut here"
         ) from error
-    if not isinstance(row, dict):
-        raise location.error(f"expected a JSON object, found {_repr(row)}; write one object per line")
-    return row
+    return value
 
 
-def with_keys_once(pairs: list[tuple[str, Any]]) -> _Row:
+def unique_keys(pairs: list[tuple[str, Any]]) -> _Row:
     """Make the dict of a JSON object, for `json.loads`, which would keep the last value of a repeated key.
 
     Examples
     --------
-    >>> with_keys_once([("a", 1), ("b", 2)])
+    >>> unique_keys([("a", 1), ("b", 2)])
     {'a': 1, 'b': 2}
     """
     row = dict(pairs)
@@ -236,7 +246,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON; write null for a missing value")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=with_keys_once)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=unique_keys)
 
 
 def _label_list(cell: Any, key: str, location: Location) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text formats: blocks of lines as rows, parsed many at a time where that is exact, and lines written batch by batch."""
+"""Text formats: blocks of lines parsed many at a time where that is exact, and lines written batch by batch."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.delimited import number_matrix
 from labelrace.streams.files import Location
-from labelrace.streams.jsonl import JsonTable, not_a_feature
+from labelrace.streams.jsonl import JsonFile, not_a_feature
 from labelrace.streams.lines import chunked
 from labelrace.streams.schema import (
     Choice,
@@ -33,9 +33,9 @@ from labelrace.streams.schema import (
 )
 from labelrace.streams.sparse_rows import csr_rows, entry_arrays
 from labelrace.streams.tabular import (
-    ArrowTable,
-    CsvTable,
-    Table,
+    ArrowFile,
+    CsvFile,
+    TableFile,
     Types,
     is_list,
     is_number,
@@ -114,7 +114,7 @@ def open_csv(
         separator = str(schema.options.get("separator", separator))
     if not separator:
         raise ValueError("separator= must not be empty")
-    table = CsvTable(path, delimiter=delimiter, missing=missing)
+    table = CsvFile(path, delimiter=delimiter, missing=missing)
     given = Given(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(table.names, given.labels, path)
     guessed = table.types() if given.values is None and choice.features else {}
@@ -180,7 +180,7 @@ def open_jsonl(
         # A schema of numbered names is short, however many it claims; each name takes memory.
         limits.BYTES.check(_NAME_BYTES * len(schema.features), f"{schema_path(path)}")
         feature_names, sparse = tuple(schema.features), schema.options.get("sparse") is True
-    table = JsonTable(path, nominal=nominal)
+    table = JsonFile(path, nominal=nominal)
     lists = list_column(given.labels, path)
     names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
     types = {} if lists is None else {lists: _LISTS}
@@ -220,7 +220,7 @@ def open_arrow(
         a list of texts or whole numbers.
     """
     path = Path(path)
-    table = ArrowTable(path)
+    table = ArrowFile(path)
     metadata, types = table.schema.metadata or {}, table.types()
     schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
     given = Given(labels, label_names, values, nominal).or_schema(schema)
@@ -249,7 +249,7 @@ class _Found(NamedTuple):
 
 
 def _scan_table(
-    table: Table, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
+    table: TableFile, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
 ) -> _Found:
     """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
 
@@ -259,7 +259,7 @@ def _scan_table(
     wanted = {name: types[name] for name in texts if name != lists} | ({lists: types[lists]} if lists else {})
     values, labels = {name: set[str]() for name in texts}, set[str]()
     # In other formats, numbers and texts have different types.
-    kinds = {name: set[str]() for name in texts if isinstance(table, CsvTable) and name not in given.nominal}
+    kinds = {name: set[str]() for name in texts if isinstance(table, CsvFile) and name not in given.nominal}
     for rows, lines in table.batches(_CHUNK_ROWS, wanted) if wanted else ():
         for name, known in values.items():
             column = rows.column(name).cast(pa.string())
@@ -283,7 +283,7 @@ def _kind_of(text: str) -> str:
     return "text" if number is None else "either" if np.isnan(number) else "numbers"
 
 
-def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
     """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
     keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
     for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
@@ -300,7 +300,7 @@ def _scan_keys(table: JsonTable, types: Types, lists: str | None) -> tuple[_Foun
     return _Found({key: tuple(sorted(found)) for key, found in texts.items() if found}, labels), list(keys)
 
 
-def _scan_objects(table: JsonTable, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
     """Scan as `_scan_keys` does, for sparse rows: an absent text is the empty one."""
     counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
     for lines, rows in table.objects(_CHUNK_ROWS):
@@ -329,7 +329,7 @@ def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
 class _Layout(NamedTuple):
     """The columns of a table, prepared for reading rows; ``codes`` has the texts of each nominal column."""
 
-    table: Table
+    table: TableFile
     types: Types
     choice: Choice
     codes: dict[str, tuple[str, ...]]
@@ -353,7 +353,7 @@ def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
 
 
 def _stream(
-    table: Table,
+    table: TableFile,
     types: Types,
     given: Given,
     choice: Choice,
@@ -459,7 +459,7 @@ def _unknown_label(name: str, n_labels: int) -> str:
 
 def _sparse_batches(layout: _Layout, size: int) -> Iterator[Batch]:
     """Yield the rows of a JSONL file as sparse X and Y, where an absent key is zero; before an error those above it."""
-    table = cast("JsonTable", layout.table)
+    table = cast("JsonFile", layout.table)
     features = {name: column for column, name in enumerate(layout.choice.features)}
     labels = {name: column for column, name in enumerate(layout.label_names)}
     codes = {name: {text: float(i) for i, text in enumerate(texts)} for name, texts in layout.codes.items()}

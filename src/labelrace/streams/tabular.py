@@ -1,8 +1,9 @@
 """Tables as Arrow tables: CSV, TSV, Parquet and Arrow files; `labelrace.streams.jsonl` has JSON lines.
 
-`open_table` gives a `Table`, whose `batches` yield Arrow tables in bounded memory, with the line of each row. Blocks
-of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented (quotes
-within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an error.
+`open_table` gives a `TableFile`, whose `batches` yield Arrow tables in bounded memory, with the line of each row.
+Blocks of lines are parsed by pyarrow. A block that it refuses, or might read differently from what is documented
+(quotes within cells, rows of several lines), is parsed by the standard library's `csv`, which also finds the line of an
+error.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class TableBatch(NamedTuple):
     lines: Sequence[int]
 
 
-class Table(ABC):
+class TableFile(ABC):
     """A file of rows with named columns.
 
     Attributes
@@ -71,7 +72,7 @@ class Table(ABC):
         return Location(self.path, line, self.unit)
 
 
-def open_table(path: Path, **options: Any) -> Table:
+def open_table(path: Path, **options: Any) -> TableFile:
     """Open a table by its suffix.
 
     Parameters
@@ -80,7 +81,7 @@ def open_table(path: Path, **options: Any) -> Table:
         ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.arrow`` or ``.feather``, with ``.gz`` or
         ``.bz2`` behind if it is compressed. A file without a suffix is read as CSV.
     **options
-        Those of the class of the format, such as `CsvTable`.
+        Those of the class of the format, such as `CsvFile`.
 
     Raises
     ------
@@ -89,13 +90,13 @@ def open_table(path: Path, **options: Any) -> Table:
     """
     suffix = plain_path(path).suffix.lower()
     if suffix in _JSON:
-        from labelrace.streams.jsonl import JsonTable  # which builds on this module
+        from labelrace.streams.jsonl import JsonFile  # which builds on this module
 
-        return JsonTable(path, **options)
+        return JsonFile(path, **options)
     if suffix in _ARROW:
-        return ArrowTable(path, **options)
+        return ArrowFile(path, **options)
     if not suffix or suffix in _CSV:
-        return CsvTable(path, **options)
+        return CsvFile(path, **options)
     raise DataFormatError(
         f"{path}: cannot read files of type {suffix!r} as tables; known types are {', '.join(_CSV + _JSON + _ARROW)}, "
         "and those with .gz or .bz2 behind"
@@ -127,7 +128,7 @@ def delimiter_of(path: Path) -> str:
     return "\t" if plain_path(path).suffix.lower() == ".tsv" else ","
 
 
-class CsvTable(Table):
+class CsvFile(TableFile):
     """A CSV or TSV file, in UTF-8 and with a header.
 
     Columns of type ``bool`` may hold 1, 0, true and false; if they hold other numbers, these are read.
@@ -156,7 +157,7 @@ class CsvTable(Table):
         return {name: _kind(first.rows.column(name).to_pylist()) if first else pa.null() for name in self.names}
 
     def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
-        """Yield the rows; see `Table`."""
+        """Yield the rows; see `TableFile`."""
         wanted = self.types() if types is None else types
         types = {name: pa.string() if pa.types.is_null(kind) else kind for name, kind in wanted.items()}
         with open_data(self.path) as file:
@@ -246,7 +247,7 @@ class CsvTable(Table):
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-class ArrowTable(Table):
+class ArrowFile(TableFile):
     """A Parquet file, or an Arrow file (Feather, version 2), whose columns have types already.
 
     Memory is bounded by the size of the file's row groups or record batches.
@@ -273,7 +274,7 @@ class ArrowTable(Table):
         return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     def batches(self, size: int, types: Types | None = None) -> Iterator[TableBatch]:
-        """Yield the rows, of their own types; see `Table`."""
+        """Yield the rows, of their own types; see `TableFile`."""
         names, first = list(self.schema.names if types is None else types), 1
         with self._opened() as file:
             if self._is_parquet:

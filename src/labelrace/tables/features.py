@@ -29,8 +29,9 @@ from labelrace.tables.blocks import (
     moments_since,
     refuse_contradiction,
 )
-from labelrace.tables.cells import Cells, Table, read_table
+from labelrace.tables.cells import Cells
 from labelrace.tables.kinds import KINDS_BY_PARAMETER, LEFT_OUT, Column, check_overrides, column_of
+from labelrace.tables.read import Table, as_table
 from labelrace.tables.vocabulary import Keys, Vocabulary
 from labelrace.typing import Array, FloatArray, IntArray, SparseMatrix
 
@@ -295,7 +296,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
     def _checked_table(self, X: Any, state: FeatureState | None) -> Table:
         if scipy.sparse.issparse(X):
             raise TypeError("X must be a table with columns of values, got a sparse matrix: it has no text to read.")
-        table = read_table(X)
+        table = as_table(X)
         n_columns = len(table.columns)
         for what, count in (("sample", table.n_rows), ("feature", n_columns)):
             if count == 0:

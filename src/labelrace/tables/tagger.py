@@ -22,11 +22,12 @@ from labelrace.base import model_file, parameters
 from labelrace.base.locks import Writable, one_at_a_time
 from labelrace.base.registry import make_model
 from labelrace.exceptions import MergeError
-from labelrace.tables import Column, TableFeatures, merging, storage
-from labelrace.tables import tags as tables
-from labelrace.tables.cells import Table
-from labelrace.tables.features import ColumnParameters
+from labelrace.tables import merging, storage
+from labelrace.tables.features import ColumnParameters, TableFeatures
+from labelrace.tables.kinds import Column
+from labelrace.tables.read import Table, one_row, table_batches
 from labelrace.tables.state import UNTAGGED, Known, TagCounts, TaggerState, TagSets, f1
+from labelrace.tables.tags import tagged_batches, without_tags
 from labelrace.typing import Array, SparseMatrix
 
 
@@ -143,7 +144,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         parameters.check_choice("untagged", self.untagged, UNTAGGED)
         parameters.check_whole("batch_size", self.batch_size, 1)
         separator = self.separator or (self._known.state.separator if self.is_fitted else None)
-        return tables.tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
+        return tagged_batches(X, y, self.tags, separator, self.batch_size, delimiter)
 
     def _learn(self, table: Table, tags: TagSets, separator: str | None, test: bool = False) -> list[set[str]]:
         """Learn a batch; if asked to, predict it first."""
@@ -287,13 +288,13 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         known = self._checked_known()
         if not hasattr(known.model, "explain"):
             raise ValueError(f"The model {self.model!r} cannot explain its predictions: use 'race'.")
-        [matrix] = self._matrices(known, tables.one_row(row))
+        [matrix] = self._matrices(known, one_row(row))
         return known.explain(matrix, tags, n_words)
 
     def _matrices(self, known: Known, X: Any) -> Iterator[SparseMatrix]:
         """Yield the features of a table, batch by batch."""
-        for table in tables.batches_of(X, max(1, int(self.batch_size))):
-            yield known.features.transform(tables.without_tags(table, self.tags))
+        for table in table_batches(X, max(1, int(self.batch_size))):
+            yield known.features.transform(without_tags(table, self.tags))
 
     # --- Merging ------------------------------------------------------------------------------------------------------
 
