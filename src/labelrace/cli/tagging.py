@@ -148,9 +148,9 @@ def _say_columns(tagger: Tagger) -> None:
     tags, what = [tagger.tags] if isinstance(tagger.tags, str) else list(tagger.tags or []), "tags"
     if isinstance(tagger.tags, str) and tagger.separator_ is not None:
         what += f", separated by {'spaces' if tagger.separator_ == ' ' else repr(tagger.separator_)}"
-    told = {column.name: str(column) for column in tagger.columns_}
-    width = min(max(map(len, [*told, *tags])), 40)
-    for name, kind in (told | dict.fromkeys(tags[:_LISTED], what)).items():
+    kinds = {column.name: str(column) for column in tagger.columns_}
+    width = min(max(map(len, [*kinds, *tags])), 40)
+    for name, kind in (kinds | dict.fromkeys(tags[:_LISTED], what)).items():
         options.say(f"{name:<{width}}  {kind}")
 
 
@@ -167,13 +167,13 @@ def predictions(
         ids = {column: as_texts(table.columns[column]) for column in known if column in table.columns}
         rows = tagger.predict_scored(table) if top is None else [dict(row) for row in tagger.predict_top(table, top)]
         written = []
-        for place, row in enumerate(rows):
-            cells: dict[str, Any] = {column: texts[place] for column, texts in ids.items()} or {"row": first + place}
-            likely = [float(f"{one:.4g}") for one in row.values()]
+        for number, row in enumerate(rows):
+            cells: dict[str, Any] = {column: texts[number] for column, texts in ids.items()} or {"row": first + number}
+            probabilities = [float(f"{one:.4g}") for one in row.values()]
             if as_csv:
-                cells |= {name: join_tags(row, tagger.separator_), "probabilities": ";".join(map(str, likely))}
+                cells |= {name: join_tags(row, tagger.separator_), "probabilities": ";".join(map(str, probabilities))}
             else:
-                cells |= {name: list(row), "probabilities": likely}
+                cells |= {name: list(row), "probabilities": probabilities}
             written.append(cells)
         first += table.n_rows
         yield written
@@ -198,14 +198,16 @@ def explain(
     tagger, row = _loaded(tagger_file), next(tables_of(source, 2, delimiter), None)
     if row is None or row.n_rows != 1:
         raise ValueError(f"{source} must have one row, got {'none' if row is None else 'more'}.")
-    told = tagger.explain(row, tag or None, words)
-    likely = tagger.predict_proba(row)[0]
+    explained = tagger.explain(row, tag or None, words)
+    probabilities = tagger.predict_proba(row)[0]
     if as_json:
-        told_json = {name: {"probability": likely[name], "features": dict(parts)} for name, parts in told.items()}
-        typer.echo(json.dumps(told_json))
+        content = {
+            name: {"probability": probabilities[name], "features": dict(parts)} for name, parts in explained.items()
+        }
+        typer.echo(json.dumps(content))
         return
-    for name, parts in told.items():
-        options.say(f"{name} (probability {likely[name]:.2f})")
+    for name, parts in explained.items():
+        options.say(f"{name} (probability {probabilities[name]:.2f})")
         for feature, amount in parts:
             options.say(f"  {amount:+.3f}  {feature}")
 
@@ -222,7 +224,7 @@ def inspect(
 
     known = labelrace.load(model_file)
     model = getattr(known, "model_", known)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "model": type(model).__name__,
         "bytes": model_file.stat().st_size,
         "features": int(model.n_features_in_),
@@ -230,7 +232,7 @@ def inspect(
         "drifts": getattr(model, "n_drifts_", None),
     }
     if isinstance(known, labelrace.Tagger):
-        told |= {
+        facts |= {
             "rows": known.n_rows_,
             "quality": known.quality_,
             "separator": known.separator_,
@@ -238,26 +240,32 @@ def inspect(
             "tags": {tag: {"rows": one.rows, "tested": one.tested, "f1": one.f1()} for tag, one in known.tags_.items()},
         }
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(facts))
         return
-    for line in _inspected(told):
+    for line in _described(facts):
         options.say(line)
 
 
-def _inspected(told: dict[str, Any]) -> list[str]:
-    """Describe a model in lines."""
-    lines = [f"{told['model']}, {told['bytes'] / 1e6:.1f} MB, {told['features']} features, {told['labels']} labels"]
-    if told["drifts"] is not None:
-        lines.append(f"Drifts found: {told['drifts']}")
-    if "columns" in told:
-        quality = told["quality"]
-        lines.append(f"Rows learned: {told['rows']}")
+def _described(facts: dict[str, Any]) -> list[str]:
+    """Return the facts about a model as lines of text."""
+    lines = [f"{facts['model']}, {facts['bytes'] / 1e6:.1f} MB, {facts['features']} features, {facts['labels']} labels"]
+    if facts["drifts"] is not None:
+        lines.append(f"Drifts found: {facts['drifts']}")
+    if "columns" in facts:
+        quality = facts["quality"]
+        lines.append(f"Rows learned: {facts['rows']}")
         if quality["rows"]:
             lines[-1] += (
                 f"; prequential quality: example F1 {quality['example_f1']:.3f}, micro F1 {quality['micro_f1']:.3f}"
             )
-        lines += ["", "Columns", *(f"  {name}: {what}" for name, what in told["columns"].items()), "", "Tags: rows, F1"]
-        ordered = sorted(told["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
+        lines += [
+            "",
+            "Columns",
+            *(f"  {name}: {what}" for name, what in facts["columns"].items()),
+            "",
+            "Tags: rows, F1",
+        ]
+        ordered = sorted(facts["tags"].items(), key=lambda pair: (-pair[1]["rows"], pair[0]))
         lines += [f"  {tag}: {one['rows']}, " + (f"{one['f1']:.2f}" if one["tested"] else "-") for tag, one in ordered]
     return lines
 

@@ -62,8 +62,8 @@ def train(
         from labelrace.cli.sharing import train_shared
 
         shared = make_model(model, **{"random_state": seed, **options.as_parameters(parameters)})
-        told = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
-        typer.echo(told)
+        message = train_shared(shared, model, source, out, options.as_labels(labels), batch_size, workers, scheduler)
+        typer.echo(message)
         return
     from labelrace.base.registry import is_online
     from labelrace.evaluation import ModelSpec
@@ -84,10 +84,10 @@ def train(
     # Codes of nominal values come from a file; another one must be read with the same.
     learner.source_ = source_of(stream)
     learner.save(out)
-    told = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
+    message = f"{model} learned {rows} rows with {len(stream.label_names)} labels: {out}"
     if stopped is not None:
-        options.end_early(stopped, told)
-    options.say(told)
+        options.end_early(stopped, message)
+    options.say(message)
 
 
 def _learn(model: Any, stream: Any, batch_size: int) -> tuple[int, BaseException | None]:
@@ -169,17 +169,17 @@ def predictions(model: Any, batches: Iterator[Any], top: int | None) -> Iterator
     """Yield for each row of a batch its number and labels, and their probabilities if the best are asked for."""
     number = itertools.count()
     names = model.classes_.tolist() if model.label_names_ is None else list(model.label_names_)
-    places = {name: place for place, name in enumerate(names)}
+    order = {name: column for column, name in enumerate(names)}
     for X in batches:
         if top is None:
-            found = (sorted(labels, key=places.__getitem__) for labels in model.predict_labels(X))
-            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in found]
+            predicted = (sorted(labels, key=order.__getitem__) for labels in model.predict_labels(X))
+            yield [{"row": next(number), "labels": list(map(str, labels))} for labels in predicted]
         else:
             yield [
                 {
                     "row": next(number),
                     "labels": [str(label) for label, _ in pairs],
-                    "probabilities": [float(f"{likely:.6g}") for _, likely in pairs],
+                    "probabilities": [float(f"{probability:.6g}") for _, probability in pairs],
                 }
                 for pairs in model.predict_top(X, top)
             ]
@@ -190,8 +190,8 @@ def _write(batches: Iterator[list[dict[str, Any]]], file: TextIO, *, as_csv: boo
     from labelrace.report.text import escape_formula
 
     writer = csv.writer(file)
-    for place, rows in enumerate(batches):
-        if as_csv and place == 0:
+    for number, rows in enumerate(batches):
+        if as_csv and number == 0:
             writer.writerow(map(escape_formula, rows[0]))
         for row in rows:
             if as_csv:

@@ -214,10 +214,10 @@ def _split_sparse(layout: Layout, starts: IntArray, columns: IntArray, values: F
     """Split the values of sparse rows, the i-th from ``starts[i]`` on, into features and labels."""
 
     def selected(wanted: BoolArray) -> SparseMatrix:
-        kept = wanted[columns]
-        kept_starts = np.concatenate(([0], np.cumsum(kept)))[starts]
-        renumbered = (np.cumsum(wanted) - 1)[columns[kept]]
-        return csr_rows(kept_starts, renumbered, values[kept], int(wanted.sum()))
+        mask = wanted[columns]
+        new_starts = np.concatenate(([0], np.cumsum(mask)))[starts]
+        renumbered = (np.cumsum(wanted) - 1)[columns[mask]]
+        return csr_rows(new_starts, renumbered, values[mask], int(wanted.sum()))
 
     X, Y = selected(~layout.is_label), selected(layout.is_label).astype(np.int8)
     return X, sparse_marks(Y.toarray() ^ layout.inverted) if layout.inverted.any() else Y

@@ -117,8 +117,8 @@ def find_dataset(name: str) -> Path:
     if path is not None:
         return path
     folders = data_folders()
-    found = {file.stem for folder in folders for file in _data_files(folder)}
-    names = ", ".join(sorted(found)[:_MOST_NAMES]) or "no datasets"
+    known = {file.stem for folder in folders for file in _data_files(folder)}
+    names = ", ".join(sorted(known)[:_MOST_NAMES]) or "no datasets"
     entry = entry_of(name)
     raise FileNotFoundError(
         f"no dataset named {name!r}: looked in {', '.join(map(str, folders))} and found {names} there. "
@@ -185,9 +185,10 @@ def fetch(
     if not entry.files:
         raise DownloadError(_advice(entry))
     folders = data_folders() if folder is None else [Path(folder)]
-    for place in folders:
-        if all((place / file.name).is_file() and verify(place / file.name, file.checksum) for file in entry.files):
-            return place / entry.files[0].name
+    for candidate in folders:
+        paths = [candidate / file.name for file in entry.files]
+        if all(path.is_file() and verify(path, file.checksum) for path, file in zip(paths, entry.files, strict=True)):
+            return paths[0]
     target = folders[-1]
     wanted = [file for file in entry.files if not _is_complete(target / file.name, file.checksum, force)]
     target.mkdir(parents=True, exist_ok=True)

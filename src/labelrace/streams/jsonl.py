@@ -156,7 +156,7 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         table = _parsed(lines, known, grow)
     if table is None or table.num_rows != len(lines):
         return None
-    columns, found = [], dict[str, Any]()
+    columns, types_here = [], dict[str, Any]()
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_integer(column.type):
             column = column.cast(pa.float64(), safe=False)
@@ -169,9 +169,9 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
         elif not any(is_a(column.type) for is_a in (pa.types.is_string, pa.types.is_boolean, pa.types.is_null)):
             return None
         if not pa.types.is_null(column.type):
-            found[name] = column.type
+            types_here[name] = column.type
         columns.append(column)
-    types.update(found)
+    types.update(types_here)
     return pa.table(columns, names=table.schema.names) if columns else None
 
 

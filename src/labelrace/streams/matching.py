@@ -135,10 +135,10 @@ def _other_codes(
 def _recoded(values: FloatArray, codes: FloatArray, name: str, source: str) -> FloatArray:
     """Turn the file's codes of a nominal feature into the model's."""
     missing = np.isnan(values)
-    found = codes[np.where(missing, 0, values).astype(np.intp)]
-    if (np.isnan(found) & ~missing).any():
+    recoded = codes[np.where(missing, 0, values).astype(np.intp)]
+    if (np.isnan(recoded) & ~missing).any():
         raise DataFormatError(f"{source}: column {name!r} has a value that the model has not learned.")
-    return np.where(missing, np.nan, found)
+    return np.where(missing, np.nan, recoded)
 
 
 def _are_numbered(names: list[str]) -> bool:

@@ -124,12 +124,12 @@ def integers(pieces: Pieces) -> IntArray | None:
         return None
     text = np.frombuffer(pieces.text, dtype=np.uint8)
     total = np.zeros(len(lengths), dtype=np.intp)
-    for place in range(longest):
+    for power in range(longest):
         # In a shorter piece its first digit is read instead, and counted as zero.
-        digits = text[np.maximum(pieces.ends - 1 - place, pieces.starts)] - np.uint8(ord("0"))
+        digits = text[np.maximum(pieces.ends - 1 - power, pieces.starts)] - np.uint8(ord("0"))
         if (digits > 9).any():
             return None
-        total += np.where(lengths > place, digits, np.intp(0)) * 10**place
+        total += np.where(lengths > power, digits, np.intp(0)) * 10**power
     return total
 
 
@@ -155,9 +155,9 @@ def entry_arrays(rows: Iterable[Mapping[int, float]]) -> tuple[IntArray, IntArra
 
 def csr_rows(starts: IntArray, columns: IntArray, values: Array, width: int) -> SparseMatrix:
     """Return a sparse matrix whose row i has the entries from ``starts[i]`` on; zeros are not stored."""
-    kept = values != 0
-    if not kept.all():
-        starts, columns, values = np.concatenate(([0], np.cumsum(kept)))[starts], columns[kept], values[kept]
+    nonzero = values != 0
+    if not nonzero.all():
+        starts, columns, values = np.concatenate(([0], np.cumsum(nonzero)))[starts], columns[nonzero], values[nonzero]
     # 32 bits are enough for a chunk of rows, and many of scikit-learn's estimators accept no others.
     parts = (values, columns.astype(np.int32), starts.astype(np.int32))
     return csr_array(parts, shape=(len(starts) - 1, width))

@@ -124,11 +124,11 @@ def open_csv(
     if choice.lists is not None:
         types[choice.lists] = pa.string()
     unknown = [name for name in choice.features if given.values is None and name in texts]
-    found = _scan_table(table, types, unknown, given, choice.lists, separator)
+    scan = _scan_table(table, types, unknown, given, choice.lists, separator)
     for name in unknown:
-        if name not in found.values:
+        if name not in scan.values:
             types[name] = pa.float64()  # the first block had no value, and the others had numbers
-    return _stream(table, types, given, choice, found, separator)
+    return _stream(table, types, given, choice, scan, separator)
 
 
 def open_jsonl(
@@ -184,9 +184,9 @@ def open_jsonl(
     lists = list_column(given.labels, path)
     names = None if feature_names is None else [*feature_names, *_label_keys(given.labels, lists)]
     types = {} if lists is None else {lists: _LISTS}
-    found = _Found({}, set())
+    scan = Scan({}, set())
     if names is None or given.values is None or (lists is not None and given.label_names is None):
-        found, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
+        scan, keys = (_scan_objects if sparse else _scan_keys)(table, types, lists)
         names = keys if names is None else names
     for name in names:
         if name in (given.values or ()):
@@ -195,7 +195,7 @@ def open_jsonl(
             types[name] = pa.float64()
     choice = choose_labels(names, given.labels, path)
     types |= {name: pa.float64() for name in choice.labels if not pa.types.is_boolean(types[name])}
-    return _stream(table, {name: types[name] for name in names}, given, choice, found, sparse=sparse)
+    return _stream(table, {name: types[name] for name in names}, given, choice, scan, sparse=sparse)
 
 
 def open_arrow(
@@ -231,18 +231,18 @@ def open_arrow(
             f"labels=[{choice.lists!r}]"
         )
     texts = [name for name in choice.features if is_text(types[name]) or name in given.nominal]
-    found = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
+    scan = _scan_table(table, types, texts if given.values is None else [], given, choice.lists)
     for name in (*choice.features, *choice.labels):
-        if name not in (given.values or ()) and name not in found.values and not is_number(types[name]):
+        if name not in (given.values or ()) and name not in scan.values and not is_number(types[name]):
             raise DataFormatError(
                 f"{path}: column {name!r} holds {types[name]}, which is no number; leave it out, convert it, or "
                 "correct labels="
             )
-    return _stream(table, types, given, choice, found)
+    return _stream(table, types, given, choice, scan)
 
 
-class _Found(NamedTuple):
-    """What a scan has found: the sorted texts of nominal columns, and the labels in label lists."""
+class Scan(NamedTuple):
+    """The result of a scan: the sorted texts of nominal columns, and the labels in label lists."""
 
     values: Mapping[str, tuple[str, ...]]
     labels: set[str]
@@ -250,7 +250,7 @@ class _Found(NamedTuple):
 
 def _scan_table(
     table: TableFile, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
-) -> _Found:
+) -> Scan:
     """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
 
     A column without any text has no values; in CSV it is a column of numbers after all.
@@ -273,8 +273,8 @@ def _scan_table(
             known.update(new)
         if lists is not None:
             labels.update(*_label_lists(rows.column(lists), separator))
-    nominal = {name: found for name, found in values.items() if found and "text" in kinds.get(name, {"text"})}
-    return _Found({name: tuple(sorted(found)) for name, found in nominal.items()}, labels)
+    nominal = {name: known for name, known in values.items() if known and "text" in kinds.get(name, {"text"})}
+    return Scan({name: tuple(sorted(known)) for name, known in nominal.items()}, labels)
 
 
 def _kind_of(text: str) -> str:
@@ -283,7 +283,7 @@ def _kind_of(text: str) -> str:
     return "text" if number is None else "either" if np.isnan(number) else "numbers"
 
 
-def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
     """Scan a JSONL file for its keys (with their types), the texts of nominal ones, and the labels in lists."""
     keys, texts, labels = dict[str, None](), dict[str, set[str]](), set[str]()
     for rows, lines in table.batches(_CHUNK_ROWS, types, grow=True):
@@ -297,10 +297,10 @@ def _scan_keys(table: JsonFile, types: Types, lists: str | None) -> tuple[_Found
             elif pa.types.is_list(column.type) and column.null_count < len(column):
                 first = int(np.argmax(column.is_valid().to_numpy(zero_copy_only=False)))
                 raise not_a_feature(key, column[first].as_py(), table.location(lines[first]))
-    return _Found({key: tuple(sorted(found)) for key, found in texts.items() if found}, labels), list(keys)
+    return Scan({key: tuple(sorted(known)) for key, known in texts.items() if known}, labels), list(keys)
 
 
-def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[_Found, list[str]]:
+def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[Scan, list[str]]:
     """Scan as `_scan_keys` does, for sparse rows: an absent text is the empty one."""
     counts, texts, labels, n_rows = dict[str, int](), dict[str, set[str]](), set[str](), 0
     for lines, rows in table.objects(_CHUNK_ROWS):
@@ -314,8 +314,8 @@ def _scan_objects(table: JsonFile, types: Types, lists: str | None) -> tuple[_Fo
                     raise not_a_feature(key, cell, table.location(line))
                 elif isinstance(cell, str):
                     texts.setdefault(key, set()).add(cell)
-    values = {key: tuple(sorted(found | ({""} if counts[key] < n_rows else set()))) for key, found in texts.items()}
-    return _Found(values, labels), list(counts)
+    values = {key: tuple(sorted(known | ({""} if counts[key] < n_rows else set()))) for key, known in texts.items()}
+    return Scan(values, labels), list(counts)
 
 
 def _label_lists(column: Any, separator: str | None = None) -> list[list[str]]:
@@ -357,7 +357,7 @@ def _stream(
     types: Types,
     given: Given,
     choice: Choice,
-    found: _Found,
+    scan: Scan,
     separator: str | None = None,
     *,
     sparse: bool = False,
@@ -367,11 +367,11 @@ def _stream(
     unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
     if unknown:
         raise DataFormatError(f"{path}: no features are called {shown(unknown)}, though nominal= or values= says so")
-    values = found.values if given.values is None else given.values
+    values = scan.values if given.values is None else given.values
     codes = {name: tuple(values[name]) for name in choice.features if name in values}
     label_names = choice.labels
     if choice.lists is not None:
-        label_names = tuple(given.label_names if given.label_names is not None else sorted(found.labels))
+        label_names = tuple(given.label_names if given.label_names is not None else sorted(scan.labels))
         if not label_names:
             raise DataFormatError(f"{path}: no row has a label in column {choice.lists!r}; give label_names=")
     layout = _Layout(table, types, choice, codes, label_names, separator)

@@ -126,11 +126,11 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
         if is_missing(cell) or (isinstance(cell, float) and math.isnan(cell)):
             continue
         try:
-            found = known[cell] if cell in known else known.setdefault(cell, _date_or_iso(cell, pattern))
+            parsed = known[cell] if cell in known else known.setdefault(cell, _date_or_iso(cell, pattern))
         except TypeError:  # a list cannot be looked up
-            found = None
-        if found is not None:
-            dates[row] = found
+            parsed = None
+        if parsed is not None:
+            dates[row] = parsed
         elif not isinstance(cell, str) or cell.strip().lower() not in _NOTHING:
             wrong.append(row)
     return dates, wrong
@@ -138,8 +138,8 @@ def as_dates(cells: Cells, pattern: str) -> tuple[Dates, list[int]]:
 
 def _date_or_iso(cell: Any, pattern: str) -> np.datetime64 | None:
     """Read a date of a pattern, or an ISO date."""
-    found = parse_date(cell, pattern)
-    return parse_date(cell, "iso") if found is None and pattern != "iso" else found
+    parsed = parse_date(cell, pattern)
+    return parse_date(cell, "iso") if parsed is None and pattern != "iso" else parsed
 
 
 def parse_date(cell: Any, pattern: str) -> np.datetime64 | None:

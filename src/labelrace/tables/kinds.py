@@ -110,20 +110,20 @@ def column_of(name: str, cells: Cells, kind: str | None = None) -> Column:
     sample: Cells = filled(cells)[:_SAMPLE]
     if isinstance(sample, list):
         sample = [cell[:MOST_CHARACTERS] if isinstance(cell, str) else cell for cell in sample]
-    found = kind or _kind(name, sample)
-    column = Column(name, found)
-    if found == "text":
+    kind = kind or _kind(name, sample)
+    column = Column(name, kind)
+    if kind == "text":
         texts = as_texts(sample)
         n_words = sum(len(text.split()) for text in texts)
         return column._replace(is_html=looks_like_html(texts), is_short=n_words <= _SHORT * len(texts))
-    if found == "date":
+    if kind == "date":
         pattern = _date_pattern(sample) or "iso"
         dates, _ = as_dates(sample, pattern)
         days = dates.astype("datetime64[D]")
         return column._replace(
             pattern=pattern, has_time=bool((dates[~np.isnat(dates)] != days[~np.isnat(dates)]).any())
         )
-    if found == "list":
+    if kind == "list":
         return column._replace(separator=find_separator(sample))
     return column
 

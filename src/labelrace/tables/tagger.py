@@ -154,19 +154,19 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         if before is None and not any(tags):
             return predicted
         features = known.features if known else self.new_features()
-        state, X, reused = features.learned(before and before.features, table)
+        state, X, reused = features.update(before and before.features, table)
         tested = before or TaggerState(state, separator)
         tagged, truth = tested.names.tagged(tags, self.untagged)
         if test and known is not None:
             predicted = known.predict(X)
-            tested = known.state.tested(truth, [predicted[row] for row in tagged])
+            tested = known.state.add_tested(truth, [predicted[row] for row in tagged])
         if tagged:
             # What a model has learned is a value, so learning with a copy leaves the model unchanged.
             model = copy.copy(known.model) if known else self._new_model()
             if len(reused):
                 model.reset_features(reused)
             model.partial_fit(X[tagged] if len(tagged) < len(tags) else X, truth)
-            after = tested.learned(truth)._replace(features=state, separator=separator)
+            after = tested.add_learned(truth)._replace(features=state, separator=separator)
             self._known = Known(after, model, copy.copy(features).restore(state))
         return predicted
 
@@ -332,9 +332,9 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         """
         known = self._checked_known()
         before = known.state
-        learned, X, _ = known.features.learned(before.features, table)
+        learned, X, _ = known.features.update(before.features, table)
         tagged, truth = before.names.tagged(tags, self.untagged)
-        return before.learned(truth)._replace(features=learned), X, tagged, truth
+        return before.add_learned(truth)._replace(features=learned), X, tagged, truth
 
     def exchanged(self, state: TaggerState, model: Any) -> Self:
         """Return a copy with another state and model."""
@@ -360,7 +360,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known.renamed(names))
+        return self._exchange(lambda known: known.rename_tags(names))
 
     def merge_labels(self, tags: Iterable[str], into: str) -> Self:
         """Merge tags into one; each of them means this one in later rows.
@@ -375,7 +375,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known.joined(tags, into))
+        return self._exchange(lambda known: known.merge_tags(tags, into))
 
     def drop_labels(self, tags: Iterable[str]) -> Self:
         """Retire tags: they are no longer predicted, and ignored in later rows.
@@ -388,7 +388,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._exchange(lambda known: known._replace(state=known.state.without(known.state.checked_tags(tags))))
+        return self._exchange(lambda known: known._replace(state=known.state.drop_tags(known.state.check_tags(tags))))
 
     def _exchange(self, change: Callable[[Known], Known]) -> Self:
         """Replace the value of everything learned by one assignment, while no other thread does."""
@@ -409,12 +409,12 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         path : path
         """
         known = self._checked_known()
-        model_file.write(path, *storage.packed(self, known.state, known.model))
+        model_file.write(path, *storage.pack_tagger(self, known.state, known.model))
 
     @classmethod
     def restored(cls, header: dict[str, Any], tensors: dict[str, Array], encoders: Any = None) -> Self:
         """Make a tagger from the content of its file; `labelrace.load` calls this."""
-        given, state, model = storage.unpacked(header, tensors, encoders)
+        given, state, model = storage.unpack_tagger(header, tensors, encoders)
         return cls(**given).exchanged(state, model)
 
     @property

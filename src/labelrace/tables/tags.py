@@ -38,7 +38,7 @@ def tagged_batches(
     """
     if y is not None:
         table = as_table(X)
-        sets, separator = as_given(y, table.n_rows, separator)
+        sets, separator = tags_of_y(y, table.n_rows, separator)
         for start in range(0, table.n_rows, size):
             stop = start + size
             yield without_tags(table.slice(start, stop), tags), sets[start:stop], separator
@@ -48,9 +48,9 @@ def tagged_batches(
     if not isinstance(X, (str, Path)):
         # All tags are read before anything is learned, so that an error leaves the tagger unchanged.
         X = as_table(X)
-        from_table(X, tags, separator)
+        tags_of_table(X, tags, separator)
     for batch in table_batches(X, size, delimiter):
-        sets, separator = from_table(batch, tags, separator)
+        sets, separator = tags_of_table(batch, tags, separator)
         yield without_tags(batch, tags), sets, separator
 
 
@@ -59,32 +59,32 @@ def without_tags(table: Table, tags: str | Sequence[str] | None) -> Table:
     return table.drop([tags] if isinstance(tags, str) else tags or ())
 
 
-def from_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
+def tags_of_table(table: Table, tags: str | Sequence[str], separator: str | None) -> tuple[TagSets, str | None]:
     """Read the tags of a table: one column of lists or delimited texts, or columns of 0 and 1.
 
     The separator, which is detected if none is given, is returned, too.
     """
     names = [tags] if isinstance(tags, str) else list(tags)
-    gone = [name for name in names if name not in table.columns]
-    if gone:
-        similar = next((name for name in table.columns if name.strip().lower() == gone[0].strip().lower()), None)
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        similar = next((name for name in table.columns if name.strip().lower() == absent[0].strip().lower()), None)
         hint = "" if similar is None else f" Did you mean {similar!r}?"
         if len(table.columns) == 1:
             hint = " Is it the delimiter of columns that must be given?"
         raise ValueError(
-            f"The table must have the column {gone[0]!r}, which is to hold tags, got columns "
+            f"The table must have the column {absent[0]!r}, which is to hold tags, got columns "
             f"{shown(table.columns, 20)}.{hint}"
         )
     if isinstance(tags, str):
-        return _from_cells(table.columns[tags], separator)
-    return _from_truths({name: table.columns[name] for name in names}, table.n_rows), separator
+        return _tags_of_cells(table.columns[tags], separator)
+    return _tags_of_truths({name: table.columns[name] for name in names}, table.n_rows), separator
 
 
-def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str | None]:
+def tags_of_y(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str | None]:
     """Read tags that are given beside a table: sets, lists, texts, or a data frame of 0 and 1."""
     if hasattr(y, "columns") or isinstance(y, Mapping):
         truths = as_table(y)
-        found = _from_truths(truths.columns, truths.n_rows)
+        sets = _tags_of_truths(truths.columns, truths.n_rows)
     else:
         if isinstance(y, str) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) != 1:
             raise ValueError(
@@ -92,19 +92,19 @@ def as_given(y: Any, n_rows: int, separator: str | None) -> tuple[TagSets, str |
                 f"its columns, got {type(y).__name__}."
             )
         cells = [None if is_missing(cell) or cell != cell else cell for cell in y]
-        found, separator = _from_cells(cells, separator)
-    if len(found) != n_rows:
-        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {len(found)}.")
-    return found, separator
+        sets, separator = _tags_of_cells(cells, separator)
+    if len(sets) != n_rows:
+        raise ValueError(f"The table and y must have the same number of rows, got {n_rows} and {len(sets)}.")
+    return sets, separator
 
 
-def _from_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | None]:
+def _tags_of_cells(cells: Cells, separator: str | None) -> tuple[TagSets, str | None]:
     separator = _SEPARATORS.get(separator or "", separator)
     if separator is None and isinstance(cells, list):
         separator = find_separator([cell for cell in cells if isinstance(cell, str)])
-    found = [set(names) or None for names in as_lists(cells, separator)]
-    _warn_of_other_separators(found)
-    return found, separator
+    sets = [set(names) or None for names in as_lists(cells, separator)]
+    _warn_of_other_separators(sets)
+    return sets, separator
 
 
 def _warn_of_other_separators(sets: TagSets) -> None:
@@ -117,7 +117,7 @@ def _warn_of_other_separators(sets: TagSets) -> None:
             warnings.warn(text, UserWarning, stacklevel=2)
 
 
-def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
+def _tags_of_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
     """Read columns of 0 and 1; of a row where all are missing, the tags are not known."""
     sets, is_known = [set[str]() for _ in range(n_rows)], np.zeros(n_rows, dtype=bool)
     for name, cells in columns.items():
@@ -128,7 +128,7 @@ def _from_truths(columns: Mapping[str, Cells], n_rows: int) -> TagSets:
         is_known |= ~np.isnan(numbers)
         for row in np.flatnonzero(numbers == 1):
             sets[row].add(name)
-    return [found if known else None for found, known in zip(sets, is_known, strict=True)]
+    return [tags if flag else None for tags, flag in zip(sets, is_known, strict=True)]
 
 
 def join_tags(tags: Iterable[str], separator: str | None) -> str:
@@ -157,21 +157,21 @@ def tagged_dataset(tagger: Any, source: Any, delimiter: str | None = None) -> tu
     tagger's parameters say what the columns are; it is not changed. The transformer is returned, too.
     """
     start, features = time.process_time(), tagger.new_features()
-    parts, rows, places = list[Any](), list[list[int]](), dict[str, int]()
+    parts, rows, columns = list[Any](), list[list[int]](), dict[str, int]()
     for table, tags, _ in tagger.tagged_batches(source, delimiter=delimiter):
         known, truth = TagNames().tagged(tags, tagger.untagged)
         if not known:
             continue
         parts.append(features.partial_fit_transform(table)[known])
-        rows += [[places.setdefault(tag, len(places)) for tag in sorted(names)] for names in truth]
-    if not places:
+        rows += [[columns.setdefault(tag, len(columns)) for tag in sorted(names)] for names in truth]
+    if not columns:
         raise DataFormatError(f"{source}: no row has tags; name the column that holds them.")
     ends = np.cumsum([0, *map(len, rows)])
-    indices = np.array([place for row in rows for place in row], dtype=np.int32)
-    Y = scipy.sparse.csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(rows), len(places)))
+    indices = np.array([column for row in rows for column in row], dtype=np.int32)
+    Y = scipy.sparse.csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(rows), len(columns)))
     X = stacked(parts)
     name = Path(source).name.partition(".")[0] if isinstance(source, (str, Path)) else "table"
     mask = np.zeros(X.shape[1], dtype=bool)
     seconds = time.process_time() - start
     names = tuple(features.get_feature_names_out())
-    return TaggedDataset(X, Y, names, tuple(places), mask, name, feature_seconds=seconds), features
+    return TaggedDataset(X, Y, names, tuple(columns), mask, name, feature_seconds=seconds), features

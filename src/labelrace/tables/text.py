@@ -87,14 +87,14 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
     return count_items([_WORD.findall(text[:MOST_CHARACTERS].lower()) for text in texts])
 
 
-def count_items(found: Sequence[Sequence[str]]) -> WordCounts:
+def count_items(items: Sequence[Sequence[str]]) -> WordCounts:
     """Count the items of each row, in order of appearance."""
-    places: dict[str, int] = {word: place for place, word in enumerate(dict.fromkeys(chain.from_iterable(found)))}
-    ends = np.cumsum([0, *map(len, found)])
-    indices = np.fromiter(map(places.__getitem__, chain.from_iterable(found)), dtype=np.int32, count=int(ends[-1]))
-    shape = (len(found), len(places))
+    columns: dict[str, int] = {word: column for column, word in enumerate(dict.fromkeys(chain.from_iterable(items)))}
+    ends = np.cumsum([0, *map(len, items)])
+    indices = np.fromiter(map(columns.__getitem__, chain.from_iterable(items)), dtype=np.int32, count=int(ends[-1]))
+    shape = (len(items), len(columns))
     counts = scipy.sparse.csr_array((np.ones(len(indices)), indices, ends.astype(np.int32)), shape=shape)
-    return WordCounts(canonical(counts), list(places))
+    return WordCounts(canonical(counts), list(columns))
 
 
 def hash_names(space: str, names: Iterable[str]) -> npt.NDArray[np.uint64]:
