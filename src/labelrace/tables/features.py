@@ -253,7 +253,7 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         by_encoders: Mapping[str, Block],
     ) -> list[Block]:
         """Return the blocks of a table's columns, in the order of the known columns."""
-        self._tell_of_other_columns(columns, table)
+        self._warn_of_other_columns(columns, table)
         blocks = []
         for column in columns:
             cells = _cells(table, column)
