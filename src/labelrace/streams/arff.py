@@ -24,7 +24,7 @@ from scipy.sparse import hstack, issparse
 
 from labelrace.base.categorical import CategoricalMask
 from labelrace.base.linalg import sparse_marks
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.streams.arff_header import (
     Header,
     find_labels,
@@ -325,7 +325,9 @@ def _number(text: str, quoted: bool, column: int, layout: Layout, location: Loca
     codes = layout.codes[column]
     if codes is not None:
         if text not in codes:
-            raise location.error(f"{text!r} is not a declared value of attribute {name!r}, which has {shown([*codes])}")
+            raise location.error(
+                f"{text!r} is not a declared value of attribute {name!r}, which has {quoted_list([*codes])}"
+            )
         return codes[text]
     number = finite_number(text)
     if number is None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Location, open_data, plain_path
@@ -212,7 +212,7 @@ def _check_columns(header: Header, mask: BoolArray) -> None:
         name, values, line = header.attributes[position]
         if values and sorted(values) != ["0", "1"]:
             raise Location(header.path, line).error(
-                f"label {name!r} must be numeric or declare {{0,1}}, not {shown(values)}; "
+                f"label {name!r} must be numeric or declare {{0,1}}, not {quoted_list(values)}; "
                 "if it is a feature, correct labels="
             )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from labelrace.base.parameters import repeated, shown
+from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.delimited import arrow_reader
 from labelrace.streams.files import Location, open_data
@@ -101,7 +101,7 @@ class JsonFile(TableFile):
         and a number among texts is read as a text.
         """
         if not grow and not row.keys() <= types.keys():
-            unknown = shown(sorted(row.keys() - types.keys()))
+            unknown = quoted_list(sorted(row.keys() - types.keys()))
             raise location.error(f"unknown keys {unknown}; correct them, or add them to feature_names=")
         cells = {}
         for key, cell in row.items():

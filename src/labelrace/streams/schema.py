@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream, nominal_texts
 from labelrace.streams.files import MAX_COLUMNS, plain_path
@@ -184,13 +184,13 @@ def _check_wanted(names: Sequence[str], wanted: set[str], labels: LabelSource, p
     if absent:
         raise DataFormatError(
             f"{path}: {len(absent)} of the labels {f'in {origin} ' if origin else ''}are not among the columns: "
-            f"{shown(absent)}; the columns are {shown(tuple(names))}"
+            f"{quoted_list(absent)}; the columns are {quoted_list(tuple(names))}"
         )
     # An empty list of names is allowed: rows to be predicted have no labels.
     unfit = isinstance(labels, (int, np.integer)) and (labels == 0 or len(wanted) != abs(labels))
     if unfit or (isinstance(labels, str) and not wanted):
         given = origin or f"labels={labels!r}"
-        raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {shown(tuple(names))}")
+        raise DataFormatError(f"{path}: {given} does not fit the {len(names)} columns {quoted_list(tuple(names))}")
     if len(wanted) == len(names):
         raise DataFormatError(f"{path}: all columns are labels, none is left as a feature")
 

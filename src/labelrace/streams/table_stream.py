@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from labelrace.base import limits
 from labelrace.base.linalg import sparse_marks
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.delimited import number_matrix
@@ -366,7 +366,9 @@ def _stream(
     path = table.path
     unknown = sorted({*(given.values or ()), *given.nominal}.difference(choice.features))
     if unknown:
-        raise DataFormatError(f"{path}: no features are called {shown(unknown)}, though nominal= or values= says so")
+        raise DataFormatError(
+            f"{path}: no features are called {quoted_list(unknown)}, though nominal= or values= says so"
+        )
     values = scan.values if given.values is None else given.values
     codes = {name: tuple(values[name]) for name in choice.features if name in values}
     label_names = choice.labels

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from labelrace.base.parameters import repeated, shown
+from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
@@ -303,7 +303,7 @@ class ArrowFile(TableFile):
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     if twice := repeated(names):
-        raise DataFormatError(f"{path}: columns have the same name: {shown(sorted(twice))}; rename them")
+        raise DataFormatError(f"{path}: columns have the same name: {quoted_list(sorted(twice))}; rename them")
 
 
 def _typed(columns: Mapping[str, Sequence[str | None]], types: Types) -> tuple[Any, str | None]:

@@ -162,7 +162,7 @@ def encode_block(column: Column, cells: Cells, encoder: Encoder) -> Block:
     if column.width and array.shape[1] != column.width:
         raise ValueError(
             f"The encoder of the column {column.name!r} must give {column.width} numbers for a text, as it did when "
-            f"they were learned, got {array.shape[1]}: give that encoder, or learn anew."
+            f"they were learned, got {array.shape[1]}: give that encoder, or call fit to start over."
         )
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
     names = [str(i) for i in range(array.shape[1])]

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from labelrace.base import parameters
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.base.signature import DeclaredParameters
 from labelrace.exceptions import MergeError
 from labelrace.tables import vocabulary
@@ -210,7 +210,8 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         given = dict.fromkeys(self.encoders or (), "encoders") | check_overrides(lists)
         if unknown := sorted(given.keys() - table.columns.keys()):
             raise ValueError(
-                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: {shown(table.columns, 20)}."
+                f"X has no column {unknown[0]!r}, which {given[unknown[0]]}= names; it has: "
+                f"{quoted_list(table.columns, 20)}."
             )
         kinds = {**KINDS_BY_PARAMETER, "encoders": "text"}
         columns = [column_of(name, cells, kinds.get(given.get(name, ""))) for name, cells in table.columns.items()]
@@ -277,14 +278,14 @@ class TableFeatures(ColumnParameters, TransformerMixin, BaseEstimator):  # type:
         used = [name for name, column in known.items() if column.kind not in LEFT_OUT]
         if used and not any(name in table.columns for name in used):
             raise ValueError(
-                f"X must have some of the columns that were learned, {shown(used)}, got {shown(table.columns)}: give "
-                "them their names."
+                f"X must have some of the columns that were learned, {quoted_list(used)}, got "
+                f"{quoted_list(table.columns)}: give them their names."
             )
         new, absent = [name for name in table.columns if name not in known], [n for n in used if n not in table.columns]
         if new:
-            self._say(f"Columns that are new are ignored: {shown(new)}.")
+            self._say(f"Columns that are new are ignored: {quoted_list(new)}.")
         if absent:
-            self._say(f"Columns are not there, and their cells count as missing: {shown(absent)}.")
+            self._say(f"Columns are not there, and their cells count as missing: {quoted_list(absent)}.")
 
     def _say(self, text: str) -> None:
         """Warn, once for each text."""

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from labelrace.base.linalg import stacked
-from labelrace.base.parameters import shown
+from labelrace.base.parameters import quoted_list
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import Dataset
 from labelrace.tables import TableFeatures
@@ -73,7 +73,7 @@ def tags_of_table(table: Table, tags: str | Sequence[str], separator: str | None
             hint = " Is it the delimiter of columns that must be given?"
         raise ValueError(
             f"The table must have the column {absent[0]!r}, which is to hold tags, got columns "
-            f"{shown(table.columns, 20)}.{hint}"
+            f"{quoted_list(table.columns, 20)}.{hint}"
         )
     if isinstance(tags, str):
         return _tags_of_cells(table.columns[tags], separator)
