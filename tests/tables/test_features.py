@@ -1,4 +1,4 @@
-"""Tables become matrices: what columns are taken for, and what may change later."""
+"""Tables become matrices: the kinds of their columns, and what may change later."""
 
 from __future__ import annotations
 

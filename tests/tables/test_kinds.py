@@ -1,4 +1,4 @@
-"""What columns are taken for."""
+"""The kinds of columns, as detected from their cells."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, 
 _NO_ROW = (b"", b"%")
 _BARE_DENSE = re.compile(r"[^,]*")
 _BARE_SPARSE = re.compile(r"[^,{}]*")
-_MOST_DIGITS = 4000
+_MAX_DIGITS = 4000
 _MANY_ROWS = 4096
 _INDEX = re.compile(r"([^\s,{}]+)\s+")
 
@@ -307,7 +307,7 @@ def _sparse_index(line: str, start: int, layout: Layout, location: Location) -> 
     if not (index.isascii() and index.isdigit()):
         raise location.error(f"{index!r} is not an attribute's index; write {{INDEX VALUE, ...}}")
     # Python refuses to read numbers of thousands of digits.
-    if len(index) > _MOST_DIGITS or int(index) >= len(layout.codes):
+    if len(index) > _MAX_DIGITS or int(index) >= len(layout.codes):
         raise location.error(
             f"index {index[:40]} is out of range; the header declares {len(layout.codes)} attributes, and the "
             "first has index 0"

@@ -56,7 +56,7 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
         raise DataFormatError(f"{path} must be a plain file, got a folder, device or pipe: name a file")
     unpack: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), partial(open, buffering=0))
     try:
-        with unpack(path, "rb") as raw, io.BufferedReader(_Watched(raw, path, has_lines), _BUFFER) as file:
+        with unpack(path, "rb") as raw, io.BufferedReader(_LimitedReader(raw, path, has_lines), _BUFFER) as file:
             yield file
     except (EOFError, zlib.error, OSError) as error:
         # Errors of the operating system have an errno, those of damaged compressed files do not.
@@ -65,12 +65,12 @@ def open_data(path: Path, *, has_lines: bool = True) -> Iterator[IO[bytes]]:
         raise DataFormatError(f"{path}: the compressed file is damaged or cut ({error}); fetch it again") from error
 
 
-class _Watched(io.RawIOBase):
+class _LimitedReader(io.RawIOBase):
     """A file that checks the length of its lines and how much it unpacks to, as it is read."""
 
     def __init__(self, raw: Any, path: Path, has_lines: bool) -> None:
         self._raw, self._path = raw, path
-        self._line, self._most_in_line = 0, limits.LINE.value if has_lines else None
+        self._line, self._max_line = 0, limits.LINE.value if has_lines else None
         self._size = path.stat().st_size if plain_path(path) != path else None
         self._unpacked = 0
 
@@ -89,14 +89,14 @@ class _Watched(io.RawIOBase):
         self._unpacked += count
         if self._size is not None and self._unpacked > _SMALL:
             limits.RATIO.check(self._unpacked // max(self._size, 1), f"{self._path}")
-        if self._most_in_line is not None:
+        if self._max_line is not None:
             # Most lines are short, so the end of the last one is usually near the end of the buffer.
             start = max(count - _TAIL, 0)
             last = bytes(buffer[start:count]).rfind(b"\n")
             if last < 0:
                 start, last = 0, bytes(buffer[:start]).rfind(b"\n")
             self._line = self._line + count if last < 0 else count - start - last - 1
-            if self._line > self._most_in_line:
+            if self._line > self._max_line:
                 limits.LINE.check(self._line, f"{self._path}")
         return count
 

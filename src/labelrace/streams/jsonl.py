@@ -29,7 +29,7 @@ _Objects: TypeAlias = tuple[list[int], list[_Row]]
 _NUMBERS = (float, int, bool)
 _LISTS = pa.list_(pa.string())
 # Lines with more brackets than this are left to `json`, as pyarrow's types are nested as deeply as the values.
-_MOST_LISTS = 64
+_MAX_LISTS = 64
 
 
 class JsonFile(TableFile):
@@ -178,7 +178,7 @@ def _bulk(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:
 def _is_flat(line: bytes) -> bool:
     """Return whether a line can only be one object without objects in it: pyarrow may crash on a bare null."""
     enclosed = line.startswith(b"{") and line.endswith(b"}") and line.count(b"{") == line.count(b"}") == 1
-    return enclosed and line.count(b"[") <= _MOST_LISTS
+    return enclosed and line.count(b"[") <= _MAX_LISTS
 
 
 def _parsed(lines: list[bytes], types: dict[str, Any], grow: bool) -> Any:

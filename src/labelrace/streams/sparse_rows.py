@@ -18,7 +18,7 @@ from labelrace.typing import Array, BoolArray, FloatArray, IntArray, SparseMatri
 
 _Pairs: TypeAlias = Iterable[tuple[int, int]]
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 # Kinds of delimiters; a colon is what separates an index from its value.
 _NEWLINE, _COLON, _COMMA, _SPACE, _OPEN, _CLOSE, _OTHER = range(1, 8)
@@ -120,7 +120,7 @@ def integers(pieces: Pieces) -> IntArray | None:
     """Return the pieces as integers, or None if one has anything but digits, or too many."""
     lengths = pieces.ends - pieces.starts
     longest = int(lengths.max(initial=0))
-    if longest > _MOST_DIGITS:
+    if longest > _MAX_DIGITS:
         return None
     text = np.frombuffer(pieces.text, dtype=np.uint8)
     total = np.zeros(len(lengths), dtype=np.intp)

@@ -28,8 +28,8 @@ from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, re
 from labelrace.streams.files import MAX_COLUMNS, Location, new_data, open_data
 from labelrace.streams.lines import SPARSE_BLOCK, byte_blocks, read_lines, write_lines
 from labelrace.streams.schema import (
+    FileSchema,
     NumberedNames,
-    Schema,
     label_names_from,
     read_schema,
     schema_path,
@@ -50,9 +50,9 @@ _COMMENT = re.compile(rb"#[^\n]*")
 
 _HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 _LONGEST_HEADER = 1000
-_MOST_DIGITS_OF_SIZE = 18
+_MAX_DIGITS_OF_SIZE = 18
 _ANY = range(MAX_COLUMNS + 1)
-_MOST_DIGITS_OF_ID = len(str(MAX_COLUMNS))
+_MAX_DIGITS_OF_ID = len(str(MAX_COLUMNS))
 
 
 def open_svmlight(
@@ -129,7 +129,7 @@ def open_xc(path: str | os.PathLike[str], labels: Sequence[str] | None = None) -
     schema = read_schema(path) if labels is None else None
     if schema is None:
         label_names = label_names_from(labels, n_labels, 0, path)
-        schema = Schema(NumberedNames("x", 0, n_features), label_names, {}, {})
+        schema = FileSchema(NumberedNames("x", 0, n_features), label_names, {}, {})
     if (len(schema.features), len(schema.labels)) != (n_features, n_labels):
         raise Location(path, 1).error(
             f"{n_features} features and {n_labels} labels, but {schema_path(path).name} beside the file is "
@@ -222,7 +222,7 @@ def _read_sizes(file: IO[bytes], path: Path) -> tuple[int, int, int]:
     location = Location(path, 1)
     if header is None:
         raise location.error("expected the numbers of rows, features and labels; write them as ROWS FEATURES LABELS")
-    if max(map(len, header.groups())) > _MOST_DIGITS_OF_SIZE:
+    if max(map(len, header.groups())) > _MAX_DIGITS_OF_SIZE:
         raise location.error("the numbers of rows, features and labels cannot be so large")
     rows, features, labels = map(int, header.groups())
     if max(features, labels) > MAX_COLUMNS:
@@ -335,7 +335,7 @@ def _identifier(text: bytes, what: str, location: Location) -> int:
     if not text.isdigit():
         raise location.error(f"{_shown(text)} is not a {what}; write a whole number, 0 or more")
     digits = text.lstrip(b"0")
-    if len(digits) > _MOST_DIGITS_OF_ID or int(digits or b"0") > MAX_COLUMNS:
+    if len(digits) > _MAX_DIGITS_OF_ID or int(digits or b"0") > MAX_COLUMNS:
         raise location.error(f"{what} {_shown(text)} is too large; more than {MAX_COLUMNS} cannot be")
     return int(digits or b"0")
 

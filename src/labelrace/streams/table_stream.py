@@ -22,9 +22,9 @@ from labelrace.streams.files import Location
 from labelrace.streams.jsonl import JsonFile, not_a_feature
 from labelrace.streams.lines import chunked
 from labelrace.streams.schema import (
-    Choice,
-    Given,
+    ColumnChoice,
     LabelSource,
+    TableOptions,
     choose_labels,
     list_column,
     read_schema,
@@ -115,7 +115,7 @@ def open_csv(
     if not separator:
         raise ValueError("separator= must not be empty")
     table = CsvFile(path, delimiter=delimiter, missing=missing)
-    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(table.names, given.labels, path)
     guessed = table.types() if given.values is None and choice.features else {}
     texts = {name for name, kind in guessed.items() if kind != pa.float64()} | {*given.nominal, *(given.values or ())}
@@ -173,7 +173,7 @@ def open_jsonl(
     ([[1.5, 0.0], [0.0, 2.0]], [[1, 1], [0, 0]])
     """
     path = Path(path)
-    given = Given(labels, label_names, values, nominal)
+    given = TableOptions(labels, label_names, values, nominal)
     schema = read_schema(path) if labels is None else None
     if schema is not None:
         given = given.or_schema(schema)
@@ -223,7 +223,7 @@ def open_arrow(
     table = ArrowFile(path)
     metadata, types = table.schema.metadata or {}, table.types()
     schema = schema_from(metadata[SCHEMA_KEY], path) if SCHEMA_KEY in metadata else None
-    given = Given(labels, label_names, values, nominal).or_schema(schema)
+    given = TableOptions(labels, label_names, values, nominal).or_schema(schema)
     choice = choose_labels(tuple(types), given.labels, path)
     if choice.lists is not None and not is_list(types[choice.lists]):
         raise DataFormatError(
@@ -249,7 +249,12 @@ class Scan(NamedTuple):
 
 
 def _scan_table(
-    table: TableFile, types: Types, texts: list[str], given: Given, lists: str | None, separator: str | None = None
+    table: TableFile,
+    types: Types,
+    texts: list[str],
+    given: TableOptions,
+    lists: str | None,
+    separator: str | None = None,
 ) -> Scan:
     """Scan the file for the texts of nominal columns and the labels in lists, as far as they are not given.
 
@@ -331,7 +336,7 @@ class _Layout(NamedTuple):
 
     table: TableFile
     types: Types
-    choice: Choice
+    choice: ColumnChoice
     codes: dict[str, tuple[str, ...]]
     label_names: tuple[str, ...]
     separator: str | None
@@ -355,8 +360,8 @@ def _label_keys(labels: LabelSource, lists: str | None) -> Sequence[str]:
 def _stream(
     table: TableFile,
     types: Types,
-    given: Given,
-    choice: Choice,
+    given: TableOptions,
+    choice: ColumnChoice,
     scan: Scan,
     separator: str | None = None,
     *,

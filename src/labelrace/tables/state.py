@@ -29,7 +29,7 @@ class TagCounts(NamedTuple):
     right: int = 0  # of these rows, those for which it was predicted correctly
 
     def f1(self) -> float:
-        """Compute the F measure; 0 if the tag neither occurred nor was predicted."""
+        """Compute the F1; 0 if the tag neither occurred nor was predicted."""
         return 2 * self.right / (self.tested + self.predicted) if self.tested + self.predicted else 0.0
 
     def plus(self, other: TagCounts) -> TagCounts:
@@ -83,7 +83,7 @@ class TaggerState(NamedTuple):
     counts: Mapping[str, TagCounts] = {}
     n_rows: int = 0  # rows learned
     n_tested: int = 0  # rows predicted before they were learned
-    sum_f1: float = 0.0  # sum of the F measures of these rows
+    sum_f1: float = 0.0  # sum of the F1 of these rows
 
     def add_tested(self, true: Sequence[set[str]], predicted: Sequence[set[str]]) -> TaggerState:
         """Count how well rows were predicted, and return the new state."""
@@ -104,7 +104,7 @@ class TaggerState(NamedTuple):
         return self._replace(counts=counts, n_rows=self.n_rows + len(true))
 
     def quality(self) -> dict[str, float]:
-        """Return the number of rows that were tested, their example F and their micro F."""
+        """Return the number of rows that were tested, their example F1 and their micro F1."""
         if not self.n_tested:
             return {"rows": 0, "example_f1": float("nan"), "micro_f1": float("nan")}
         micro_f1 = reduce(TagCounts.plus, self.counts.values(), TagCounts()).f1()
@@ -219,5 +219,5 @@ class Known(NamedTuple):
 
 
 def f1(true: set[str], predicted: set[str]) -> float:
-    """Compute the F measure of one row; 1 if there are no tags and none was predicted."""
+    """Compute the F1 of one row; 1 if there are no tags and none was predicted."""
     return 2 * len(true & predicted) / (len(true) + len(predicted)) if true or predicted else 1.0

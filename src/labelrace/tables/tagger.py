@@ -32,7 +32,7 @@ from labelrace.typing import Array, SparseMatrix
 
 
 class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
-    """Learn to tag the rows of tables, batch by batch, and go on learning.
+    """Learn to tag the rows of tables, batch by batch, and continue training on later ones.
 
     A table is a data frame (pandas, polars), an Arrow table, a list of dicts, or the path of a file: CSV, TSV, JSON
     lines, Parquet or Arrow. The kinds of its columns are detected from the first batch (see `columns_`); new tags and
@@ -247,7 +247,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         return [row for matrix in self._matrices(known, X) for row in known.predict_scored(matrix)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Compute the mean F measure of the rows, of their tags and the predicted tags.
+        """Compute the mean F1 of the rows, of their tags and the predicted tags.
 
         Parameters
         ----------
@@ -439,7 +439,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
 
     @property
     def quality_(self) -> dict[str, float]:
-        """Quality of the predictions of `prequential_fit`: rows, example F and micro F."""
+        """Quality of the predictions of `prequential_fit`: rows, example F1 and micro F1."""
         return self.state.quality()
 
     @property

@@ -21,7 +21,7 @@ from labelrace.base.linalg import canonical
 from labelrace.typing import SparseMatrix
 
 # Number of characters of a text that are read.
-MOST_CHARACTERS = 2**17
+MAX_CHARACTERS = 2**17
 
 # Han and kana: each character is a word.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -54,7 +54,7 @@ def looks_like_html(texts: Sequence[str]) -> bool:
     (True, False)
     """
     filled = [text for text in texts if text]
-    n_html = sum(_ELEMENT.search(text[:MOST_CHARACTERS]) is not None for text in filled)
+    n_html = sum(_ELEMENT.search(text[:MAX_CHARACTERS]) is not None for text in filled)
     return n_html > 0 and n_html >= _HTML_SHARE * len(filled)
 
 
@@ -83,8 +83,8 @@ def count_words(texts: Sequence[str], *, is_html: bool = False) -> WordCounts:
     (['to', 'be', 'or', 'not'], [[2.0, 2.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
     """
     if is_html:
-        texts = [strip_html(text[:MOST_CHARACTERS]) for text in texts]
-    return count_items([_WORD.findall(text[:MOST_CHARACTERS].lower()) for text in texts])
+        texts = [strip_html(text[:MAX_CHARACTERS]) for text in texts]
+    return count_items([_WORD.findall(text[:MAX_CHARACTERS].lower()) for text in texts])
 
 
 def count_items(items: Sequence[Sequence[str]]) -> WordCounts:

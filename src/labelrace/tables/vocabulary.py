@@ -20,7 +20,7 @@ Hashes = npt.NDArray[np.uint64]
 # Number of counters of the filter, as a power of 2. A word has two of them; its count is the smaller one.
 _FILTER_BITS = 20
 # Share of counters in use from which all are halved, so that rare words are forgotten.
-_MOST_USED = 0.3
+_MAX_USED = 0.3
 # Number of rows without a word after which its column may be reused.
 _UNSEEN = 1000
 
@@ -152,7 +152,7 @@ def _count(
     counters = counters.copy()
     np.maximum.at(counters, first, now)
     np.maximum.at(counters, second, now)
-    if np.count_nonzero(counters) > _MOST_USED * len(counters):
+    if np.count_nonzero(counters) > _MAX_USED * len(counters):
         counters >>= 1
     return before.astype(float), counters
 
