@@ -64,8 +64,8 @@ class Pieces(NamedTuple):
     starts: IntArray
     ends: IntArray
 
-    def at(self, wanted: BoolArray | slice) -> Pieces:
-        """Return some of the pieces, by a mask or a slice."""
+    def at(self, wanted: BoolArray | IntArray | slice) -> Pieces:
+        """Return some of the pieces, by a mask, their numbers or a slice."""
         return Pieces(self.text, self.starts[wanted], self.ends[wanted])
 
 
@@ -97,11 +97,12 @@ def cut_rows(text: bytes, grammar: Grammar) -> SparseRows | None:
         return None
     row_ends = ends[delimiters == _NEWLINE]
     pieces, is_index = Pieces(text, starts[filled], ends[filled]), delimiters[filled] == _COLON
-    if 2 * np.count_nonzero(is_index) == len(is_index):  # no labels
+    indices = np.flatnonzero(is_index)
+    if 2 * len(indices) == len(is_index):  # no labels
         label_pieces, index_pieces, value_pieces = map(pieces.at, (slice(0), slice(0, None, 2), slice(1, None, 2)))
     else:
-        is_value = np.roll(is_index, 1)
-        label_pieces, index_pieces, value_pieces = map(pieces.at, (~(is_index | is_value), is_index, is_value))
+        is_index[indices + 1] = True  # a value follows each index, and all other pieces are labels
+        label_pieces, index_pieces, value_pieces = map(pieces.at, (np.flatnonzero(~is_index), indices, indices + 1))
     labels, columns = integers(label_pieces), integers(index_pieces)
     label_starts, row_starts = (
         np.concatenate(([0], np.searchsorted(part.starts, row_ends))) for part in (label_pieces, index_pieces)
