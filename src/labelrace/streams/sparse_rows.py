@@ -97,10 +97,10 @@ def cut_rows(text: bytes, grammar: Grammar) -> SparseRows | None:
         return None
     row_ends = ends[delimiters == _NEWLINE]
     pieces, is_index = Pieces(text, starts[filled], ends[filled]), delimiters[filled] == _COLON
-    indices = np.flatnonzero(is_index)
-    if 2 * len(indices) == len(is_index):  # no labels
+    if 2 * np.count_nonzero(is_index) == len(is_index):  # no labels
         label_pieces, index_pieces, value_pieces = map(pieces.at, (slice(0), slice(0, None, 2), slice(1, None, 2)))
     else:
+        indices = np.flatnonzero(is_index)
         is_index[indices + 1] = True  # a value follows each index, and all other pieces are labels
         label_pieces, index_pieces, value_pieces = map(pieces.at, (np.flatnonzero(~is_index), indices, indices + 1))
     labels, columns = integers(label_pieces), integers(index_pieces)
