@@ -35,20 +35,21 @@ from labelrace.streams.arff_header import (
     scan,
     skip_space,
 )
-from labelrace.streams.dataset import Batch, FileStream, Stream, nominal_texts, rebatch
+from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, check_distinct, nominal_texts, rebatch
 from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, number_matrix, read_cells
 from labelrace.streams.files import Location, open_data, plain_path
-from labelrace.streams.lines import SPARSE_BLOCK, byte_blocks, read_lines, write_lines
-from labelrace.streams.schema import LabelSource
-from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
-from labelrace.streams.values import (
-    canonical_rows,
-    check_distinct,
+from labelrace.streams.lines import (
+    SPARSE_BLOCK,
+    byte_blocks,
     code_texts,
     entry_texts,
     finite_number,
     number_texts,
+    read_lines,
+    write_lines,
 )
+from labelrace.streams.schema import LabelSource
+from labelrace.streams.sparse_rows import ARFF, Pieces, csr_rows, cut_rows, entry_arrays, floats
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray, SparseMatrix
 
 # Blank lines, and comments.

@@ -1,19 +1,22 @@
-"""Text formats: blocks of lines parsed many at a time where that is exact, and lines written batch by batch."""
+"""What text formats share: blocks of lines parsed many at a time, lines written by batches, numbers as text."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import numpy as np
+
 from labelrace.base.files import write_atomic
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import Stream
 from labelrace.streams.files import Location, new_data
-from labelrace.typing import AnyMatrix, SparseMatrix
+from labelrace.typing import AnyMatrix, FloatArray, SparseMatrix
 
 Item = TypeVar("Item")
 Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
@@ -144,3 +147,53 @@ def write_lines(
         for other, content in beside.items():
             write_atomic(other, content)
     return rows
+
+
+def number_texts(values: FloatArray) -> list[str]:
+    """Return the shortest texts from which ``float()`` gets the same numbers.
+
+    Examples
+    --------
+    >>> number_texts(np.array([0.1, 3.0, 1e300, -0.0]))
+    ['0.1', '3', '1e+300', '-0']
+    """
+    texts = map(repr, np.asarray(values, dtype=np.float64).tolist())
+    return [text.removesuffix(".0") for text in texts]
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a number, which may be NaN; None if it is not a finite number."""
+    # float() would accept the digits of other scripts, and ignore underscores.
+    try:
+        number = float(text) if text.isascii() and "_" not in text else math.inf
+    except ValueError:
+        return None
+    return None if math.isinf(number) else number
+
+
+def code_texts(codes: FloatArray, texts: tuple[str, ...], name: str, missing: Any) -> list[Any]:
+    """Return the texts that codes mean, and `missing` for NaN; `name` is the feature, to name in an error."""
+    absent = np.isnan(codes)
+    wrong = ~absent & ~np.isin(codes, np.arange(len(texts)))
+    if wrong.any():
+        raise ValueError(
+            f"the nominal feature {name!r} has the code {codes[wrong][0]:g}, but its {len(texts)} values are coded "
+            f"as whole numbers from 0 to {len(texts) - 1}; correct the data or its categorical mask"
+        )
+    known = np.array([*texts, missing], dtype=object)
+    return known[np.where(absent, len(texts), codes).astype(np.intp)].tolist()
+
+
+def entry_texts(
+    rows: SparseMatrix, entries: list[Any], values: Mapping[int, tuple[str, ...]], names: Sequence[str], missing: Any
+) -> list[Any]:
+    """Return the entries of sparse rows, with the codes of nominal columns replaced by texts; see `code_texts`."""
+    texts = entries.copy()
+    order = np.argsort(rows.indices, kind="stable")
+    bounds = np.searchsorted(rows.indices[order], np.array([[column, column + 1] for column in values]).reshape(-1, 2))
+    for column, (start, end) in zip(values, bounds.tolist(), strict=True):
+        positions = order[start:end]
+        coded = code_texts(rows.data[positions], values[column], names[column], missing)
+        for position, text in zip(positions.tolist(), coded, strict=True):
+            texts[position] = text
+    return texts

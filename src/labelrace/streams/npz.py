@@ -22,10 +22,9 @@ from scipy.sparse import csr_array, issparse
 
 from labelrace.base import limits
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.dataset import Dataset, Stream, nominal_mask
+from labelrace.streams.dataset import Dataset, Stream, canonical_rows, nominal_mask
 from labelrace.streams.files import as_format_errors, new_data, plain_path, seekable_data
 from labelrace.streams.schema import schema_from, schema_text
-from labelrace.streams.values import canonical_rows
 from labelrace.typing import AnyMatrix, Array, SparseMatrix
 
 

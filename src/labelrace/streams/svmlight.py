@@ -24,9 +24,9 @@ import numpy as np
 
 from labelrace.base.files import write_atomic
 from labelrace.exceptions import DataFormatError
-from labelrace.streams.dataset import Batch, FileStream, Stream, file_stream, rebatch
+from labelrace.streams.dataset import Batch, FileStream, Stream, canonical_rows, file_stream, rebatch
 from labelrace.streams.files import MAX_COLUMNS, Location, new_data, open_data
-from labelrace.streams.lines import SPARSE_BLOCK, byte_blocks, read_lines, write_lines
+from labelrace.streams.lines import SPARSE_BLOCK, byte_blocks, finite_number, number_texts, read_lines, write_lines
 from labelrace.streams.schema import (
     FileSchema,
     NumberedNames,
@@ -36,7 +36,6 @@ from labelrace.streams.schema import (
     schema_text,
 )
 from labelrace.streams.sparse_rows import SVMLIGHT, Pieces, SparseRows, csr_rows, cut_rows, entry_arrays, floats
-from labelrace.streams.values import canonical_rows, finite_number, number_texts
 from labelrace.typing import AnyMatrix, IntArray, SparseMatrix
 
 ZeroBased: TypeAlias = bool | Literal["auto"]

@@ -20,7 +20,7 @@ from labelrace.streams.dataset import Batch, FileStream, file_stream, rebatch
 from labelrace.streams.delimited import number_matrix
 from labelrace.streams.files import Location
 from labelrace.streams.jsonl import JsonFile, not_a_feature
-from labelrace.streams.lines import chunked
+from labelrace.streams.lines import chunked, finite_number
 from labelrace.streams.schema import (
     ColumnChoice,
     LabelSource,
@@ -42,7 +42,6 @@ from labelrace.streams.tabular import (
     is_text,
     mixed_column,
 )
-from labelrace.streams.values import finite_number
 from labelrace.typing import FloatArray, SparseMatrix
 
 # Approximate size of the name of a column in memory.

@@ -14,12 +14,12 @@ from pyarrow import csv
 from scipy.sparse import issparse
 
 from labelrace.base.files import write_atomic
-from labelrace.streams.dataset import Stream, nominal_texts
+from labelrace.streams.dataset import Stream, canonical_rows, check_distinct, nominal_texts
 from labelrace.streams.files import new_data, plain_path
+from labelrace.streams.lines import code_texts, entry_texts
 from labelrace.streams.schema import schema_path, schema_text
 from labelrace.streams.table_stream import SCHEMA_KEY
 from labelrace.streams.tabular import delimiter_of
-from labelrace.streams.values import canonical_rows, check_distinct, code_texts, entry_texts
 from labelrace.typing import AnyMatrix, SparseMatrix
 
 

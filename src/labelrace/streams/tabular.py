@@ -23,8 +23,7 @@ from labelrace.base.parameters import quoted_list, repeated
 from labelrace.exceptions import DataFormatError
 from labelrace.streams.delimited import has_lone_returns, has_plain_quotes, read_cells
 from labelrace.streams.files import Location, as_format_errors, open_data, plain_path, seekable_data
-from labelrace.streams.lines import byte_blocks, chunked
-from labelrace.streams.values import finite_number
+from labelrace.streams.lines import byte_blocks, chunked, finite_number
 
 # pyarrow ships no types: a mapping from the names of columns to their Arrow types.
 Types: TypeAlias = dict[str, Any]
