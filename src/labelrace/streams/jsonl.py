@@ -83,9 +83,9 @@ class JsonFile(TableFile):
         self, lines: list[bytes], numbers: list[int], types: dict[str, Any], grow: bool
     ) -> Iterator[TableBatch]:
         """Yield the rows of a block; before an error those above it."""
-        placed, known = zip(lines, map(self.location, numbers), strict=True), list(types)
+        located, known = zip(lines, map(self.location, numbers), strict=True), list(types)
         for rows in chunked(
-            self.cells(read_object(line, location), types, location, grow=grow) for line, location in placed
+            self.cells(read_object(line, location), types, location, grow=grow) for line, location in located
         ):
             # In the order of their appearance, as in bulk: `types` has a key where it first holds a value.
             names = list(dict.fromkeys([*known, *(key for row in rows for key in row)]))
