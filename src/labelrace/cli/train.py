@@ -146,7 +146,7 @@ def predict(
         _write_out(tagging.predictions(model, tables, top=top, as_csv=as_csv), out, as_csv=as_csv)
         return
     if source == "-":
-        batches = text_rows(sys.stdin, features_of(model), batch_size)
+        batches = text_rows(sys.stdin, features_of(model), batch_size, delimiter or ",")
     else:
         batches = file_rows(features_of(model), source, options.as_labels(labels), batch_size)
     # A model may have learned from data frames; rows have their features in its order, but not their names.
