@@ -229,6 +229,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
         def merged(fitted: Fitted) -> Fitted:
             others = other._checked_fitted()
+            if others.algorithm == fitted.algorithm.successor or fitted.algorithm == others.algorithm.successor:
+                raise MergeError(
+                    "The models cannot be merged: labels are compressed in one of them only; give both a max_memory "
+                    "that all labels fit, or neither."
+                )
             if fitted.algorithm != others.algorithm:
                 raise MergeError("The models cannot be merged: their parameters differ.")
             return self._merged(fitted, others, columns)
@@ -472,7 +477,8 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         # What the algorithm does not compare was used in the first batch, and would be saved with the model.
         others = [name for name in changed if name in ("projection", "orders", "categorical_features", "label_names")]
         is_other = any(not parameters.are_equal(self.__dict__[name], fitted.parameters[name]) for name in others)
-        if is_other or self._algorithm(fitted.seed) != fitted.algorithm:
+        algorithm = self._algorithm(fitted.seed)
+        if is_other or fitted.algorithm not in (algorithm, algorithm.successor):
             raise ValueError(
                 "The parameters must be those that learning began with: set them back, or start anew with fit."
             )

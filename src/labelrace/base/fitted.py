@@ -78,6 +78,9 @@ class Fitted:
         old = self.schema
         if schema is old or (schema.n_features == old.n_features and schema.n_labels == old.n_labels):
             return self
+        heir = self.or_successor(schema)
+        if heir is not self:
+            return heir.grown(schema)
         # What is drawn depends on the seed and on the labels' names, so a loaded model draws the same, and so does one
         # that met other labels before.
         rng = np.random.default_rng(self.seed)
@@ -89,9 +92,17 @@ class Fitted:
         # What has been derived already is passed on, for algorithms that can use it.
         available = vars(grown).get("derived")
         try:
-            return self.replaced(batch.schema, self.algorithm.update(grown.state, batch.X, batch.Y, available))
+            state = grown.algorithm.update(grown.state, batch.X, batch.Y, available)
+            return grown.replaced(batch.schema, state).or_successor(batch.schema)
         except _BEYOND_BOUNDS as error:
             raise _beyond_bounds() from error
+
+    def or_successor(self, schema: Schema) -> Fitted:
+        """Return the model, or what it becomes where its algorithm cannot go on with the columns of a schema."""
+        state = self.algorithm.successor_state(self.state, schema)
+        if state is None:
+            return self
+        return Fitted(self.algorithm.successor, self.schema, state, self.seed, self.parameters)
 
     def reset(self, features: IntArray) -> Fitted:
         """Forget features whose columns stand for others from now on."""

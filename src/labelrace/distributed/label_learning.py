@@ -81,5 +81,5 @@ def decide(begun: Begun, before: Decided | None, shares: list[Any], forgets: tup
 def assemble(begun: Begun, shares: list[Learned], decided: Decided) -> Joined:
     """Put the shares together to a model of all labels."""
     model = label_shards.assembled(begun.model, [share.part for share in shares], decided.watched)
-    sum_f1, tested = (0.0, 0) if decided.watched is None else monitoring.example_f1(decided.watched.watch)
+    sum_f1, tested = (0.0, 0) if decided.watched is None else monitoring.example_f1(decided.watched.monitor)
     return Joined(model, decided.rows, sum_f1, tested, begun.batches)

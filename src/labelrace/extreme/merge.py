@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelrace.base.fitted import Fitted, aligned, joint_schema
-from labelrace.decisions import thresholds
+from labelrace.decisions import histogram
 from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import postings
@@ -75,7 +75,7 @@ def merged(bank: RLS, one: State, other: State) -> State:
         code_decoder.added(one.decoder, other.decoder, left),
         residual_table.merged(one.table, other.table),
         postings.merged(one.postings, other.postings),
-        thresholds.added_histograms(one.counts, other.counts),
+        histogram.merge(one.counts, other.counts),
         one.n_missed + other.n_missed,
         one.drift,
         max(one.n_drifts, other.n_drifts),

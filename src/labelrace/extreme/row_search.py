@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelrace.decisions import thresholds
-from labelrace.decisions.thresholds import Rule
+from labelrace.decisions import calibration, rules
+from labelrace.decisions.rules import Rule
 from labelrace.extreme import candidates, postings, row_search_loops
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import search as label_search
@@ -77,8 +77,8 @@ class RowSearch:
             (self._learners.intercepts, *decoder[:4]),
             _heads(decoder),
             (*rests, decoder.is_listed_before),
-            (postings.OFFERING, candidates.OFFERED, label_search.ROUNDING, thresholds.OF_BEST, self._largest),
-            thresholds.calibration_of(self._rule),
+            (postings.OFFERING, candidates.OFFERED, label_search.ROUNDING, rules.OF_BEST, self._largest),
+            (self._rule.probabilities, calibration.FIRST_CENTRE, calibration.BINS_PER_UNIT),
         )
 
     def candidates(self, X: AnyMatrix, n_exact: int = candidates.EXACT) -> Candidates | None:

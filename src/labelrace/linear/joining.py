@@ -102,7 +102,8 @@ def joined(start: Fitted, gains: Gain, X: AnyMatrix | None = None, Y: AnyMatrix 
     state = start.state._replace(n_drifts=gains.n_drifts)
     if X is None or Y is None or X.shape[0] == 0:
         return start.replaced(gains.schema, state._replace(learners=both.between(_WITHOUT_ROWS)))
-    return start.replaced(gains.schema, _searched(algorithm, state, both, X, Y))
+    found = _searched(algorithm, state, both, X, Y)
+    return start.replaced(gains.schema, found).or_successor(gains.schema)
 
 
 def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
@@ -110,8 +111,8 @@ def _searched(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: 
     labels = np.asarray(columns.dense(Y), dtype=float)
     values = list(both.values(algorithm.bank, X, SHARES))
     best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
-    found = state._replace(learners=both.between(SHARES[best]), watch=monitoring.without_waiting(state.watch))
-    return algorithm.settled(found, values[best], labels, X, Y)
+    found = state._replace(learners=both.between(SHARES[best]), monitor=monitoring.without_waiting(state.monitor))
+    return algorithm.learn_held_out(found, values[best], labels, X, Y)
 
 
 def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted:
@@ -125,16 +126,14 @@ def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
-    start = one.replaced(one.schema, one.algorithm.forgotten_all(one.state))
+    start = one.replaced(one.schema, one.algorithm.with_zero_weights(one.state))
     state = joined(start, added(gain(start, one), gain(start, other))).state
-    watch = monitoring.added(one.state.watch, other.state.watch)
-    return one.replaced(one.schema, state._replace(watch=watch))
+    monitor = monitoring.merge(one.state.monitor, other.state.monitor)
+    return one.replaced(one.schema, state._replace(monitor=monitor))
 
 
 def _refuse_apart(one: State, other: State) -> None:
     """Refuse states whose weights are not those of the same columns and targets."""
     reason = rls_merge.why_apart(one.learners, other.learners)
-    if one.compressed or other.compressed:
-        reason = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")

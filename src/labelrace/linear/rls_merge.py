@@ -29,11 +29,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelrace.linear import blocks as products
-from labelrace.linear.penalty import INTERCEPT
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned import rows_of, with_rows
-from labelrace.linear.warm_up import WarmUp
+from labelrace.linear.warm_up import INTERCEPT_PRECISION, WarmUp
 from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
 
 
@@ -60,13 +59,13 @@ class Gains(NamedTuple):
     touched: IntArray  # (c,): columns that have gained something, in order
     shards: FloatArray  # (c,): number of shards in which each of them has
     natural: Array  # (c, k): differences of natural parameters
-    precision: FloatArray  # (c, 2): differences of precisions, of the old and of the young generation
+    precision: FloatArray  # (c, 2): differences of precisions, of all labels and of the recent ones
     # (k,) and (2,): the same for the intercepts.
     intercepts: FloatArray
     intercept_precision: FloatArray
     rows: float  # rows learned
-    first_rows: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a shard
-    founded: float  # when the young generation was founded
+    first_seen: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a shard
+    recent_since: float  # when the group of recent labels began
     scaling: ScalingState  # moments of the columns, pooled; those of the start are in each shard's
     fading: Fading  # how far the start has faded
 
@@ -128,16 +127,19 @@ def why_apart(one: RLSState, other: RLSState) -> str | None:
 
 def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
     """Compute what a shard has gained since the start, which has the same columns and targets."""
-    kept, young = bank.factor(int(end.rows - start.rows)), _young(start)
-    before = start.alpha + kept * start.fading * rows_of(start.gained, touched)
-    after = end.alpha + end.fading * rows_of(end.gained, touched)
-    intercept_before, intercept_after = INTERCEPT + kept * start.intercept_gained, INTERCEPT + end.intercept_gained
-    if end.founded != start.founded:
-        # What was young before is old now, and the young generation has begun anew.
-        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT
-    natural = _times(rows_of(end.weights, touched), after, young)
-    natural -= _times(rows_of(start.weights, touched), before, young)
-    which = young.astype(np.intp)
+    kept, recent = bank.factor(int(end.rows - start.rows)), _recent_labels(start)
+    before = start.alpha + kept * start.decay * rows_of(start.extra_precision, touched)
+    after = end.alpha + end.decay * rows_of(end.extra_precision, touched)
+    intercept_before, intercept_after = (
+        INTERCEPT_PRECISION + kept * start.intercept_extra_precision,
+        INTERCEPT_PRECISION + end.intercept_extra_precision,
+    )
+    if end.recent_since != start.recent_since:
+        # Labels that were recent are so no more, and another group of recent ones has begun.
+        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT_PRECISION
+    natural = _times(rows_of(end.weights, touched), after, recent)
+    natural -= _times(rows_of(start.weights, touched), before, recent)
+    which = recent.astype(np.intp)
     return Gains(
         touched,
         np.ones(len(touched)),
@@ -146,8 +148,8 @@ def gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> Gains:
         end.intercepts * intercept_after[which] - start.intercepts * intercept_before[which],
         intercept_after - intercept_before,
         end.rows - start.rows,
-        end.first_rows,
-        end.founded,
+        end.first_seen,
+        end.recent_since,
         end.scaling,
         Fading(1.0, kept, kept),
     )
@@ -161,18 +163,18 @@ def moved(gains: Gains, columns: IntArray, targets: IntArray | None, n_targets: 
     if targets is None and np.array_equal(places, gains.touched):
         return gains
     order = np.argsort(places)
-    natural, intercepts, first_rows = gains.natural[order], gains.intercepts, gains.first_rows
+    natural, intercepts, first_seen = gains.natural[order], gains.intercepts, gains.first_seen
     if targets is not None:
         wider = np.zeros((len(order), n_targets), natural.dtype), np.zeros(n_targets), np.full(n_targets, np.inf)
-        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_rows
-        natural, intercepts, first_rows = wider
+        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_seen
+        natural, intercepts, first_seen = wider
     return gains._replace(
         touched=places[order],
         shards=gains.shards[order],
         natural=natural,
         precision=gains.precision[order],
         intercepts=intercepts,
-        first_rows=first_rows,
+        first_seen=first_seen,
     )
 
 
@@ -194,8 +196,8 @@ def added(one: Gains, other: Gains) -> Gains:
         one.intercepts + other.intercepts,
         one.intercept_precision + other.intercept_precision,
         one.rows + other.rows,
-        np.minimum(one.first_rows, other.first_rows),
-        max(one.founded, other.founded),
+        np.minimum(one.first_seen, other.first_seen),
+        max(one.recent_since, other.recent_since),
         _pooled(one.scaling, other.scaling),
         one.fading.plus(other.fading),
     )
@@ -203,51 +205,51 @@ def added(one: Gains, other: Gains) -> Gains:
 
 def joint(start: RLSState, gains: Gains) -> Joint:
     """Compute the joint models of shards from their start, with the same columns and targets, and what they gained."""
-    fading, young = gains.fading, _young(start)
-    left, which = fading.of_gains(), young.astype(np.intp)
-    known, weights = start.fading * rows_of(start.gained, gains.touched), rows_of(start.weights, gains.touched)
+    fading, recent = gains.fading, _recent_labels(start)
+    left, which = fading.of_gains(), recent.astype(np.intp)
+    known, weights = start.decay * rows_of(start.extra_precision, gains.touched), rows_of(start.weights, gains.touched)
     models, precisions = [], []
     # Of the sum the start counts once, faded by all shards; of the mean once for each shard that has met the column.
     met = (gains.shards / fading.shards)[:, None]
     for times, kept, share, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shards, fading.kept, 1.0, met)):
         base = part * (times * start.alpha + kept * known)
         precision = np.maximum(base + share * gains.precision, start.alpha)
-        natural = _times(weights, base, young) + weights.dtype.type(share) * gains.natural
-        intercept_base = times * INTERCEPT + kept * start.intercept_gained
-        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, INTERCEPT)
+        natural = _times(weights, base, recent) + weights.dtype.type(share) * gains.natural
+        intercept_base = times * INTERCEPT_PRECISION + kept * start.intercept_extra_precision
+        intercept_precision = np.maximum(intercept_base + share * gains.intercept_precision, INTERCEPT_PRECISION)
         intercepts = start.intercepts * intercept_base[which] + share * gains.intercepts
-        models.append((_times(natural, 1.0 / precision, young), intercepts / intercept_precision[which]))
+        models.append((_times(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
         precisions.append((precision, intercept_precision))
     precision, intercept_precision = precisions[0]
-    faded = start.fading * fading.kept_of_all
-    unused = rows_of(start.gained, gains.touched)[:, 0] == 0.0
+    decay = start.decay * fading.kept_of_all
+    unused = rows_of(start.extra_precision, gains.touched)[:, 0] == 0.0
     state = start._replace(
         scaling=_of_rows(gains.scaling, start.scaling, fading),
-        gained=with_rows(start.gained, gains.touched, (precision - start.alpha) / faded),
-        fading=faded,
+        extra_precision=with_rows(start.extra_precision, gains.touched, (precision - start.alpha) / decay),
+        decay=decay,
         in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
-        intercept_gained=intercept_precision - INTERCEPT,
+        intercept_extra_precision=intercept_precision - INTERCEPT_PRECISION,
         rows=start.rows + gains.rows,
-        first_rows=np.minimum(start.first_rows, gains.first_rows),
-        young=young & np.isfinite(gains.first_rows),
-        founded=gains.founded,
+        first_seen=np.minimum(start.first_seen, gains.first_seen),
+        is_recent_label=recent & np.isfinite(gains.first_seen),
+        recent_since=gains.recent_since,
         warm_up=WarmUp.empty(),
     )
     both = (models[0][0], models[1][0], models[0][1], models[1][1])
     return Joint(state, gains.touched, gains.shards, fading.shards, weights, *both)
 
 
-def _young(start: RLSState) -> BoolArray:
-    """Tell which targets have the young generation's precision: those of it, and those not yet seen."""
-    return start.young | np.isinf(start.first_rows)
+def _recent_labels(start: RLSState) -> BoolArray:
+    """Tell which targets have the precision of recent labels: these, and those not yet seen."""
+    return start.is_recent_label | np.isinf(start.first_seen)
 
 
-def _times(weights: Array, precision: FloatArray, young: BoolArray) -> Array:
+def _times(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
     """Multiply weights by a number for each column, of their targets' generation."""
     factors = precision.astype(weights.dtype)
     product = weights * factors[:, :1]
-    if young.any():
-        product[:, young] = weights[:, young] * factors[:, 1:]
+    if recent.any():
+        product[:, recent] = weights[:, recent] * factors[:, 1:]
     return product
 
 

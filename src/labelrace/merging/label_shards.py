@@ -36,8 +36,9 @@ from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.schema import Schema
 from labelrace.base.validation import Owner
+from labelrace.decisions import drift
 from labelrace.decisions import monitor as monitoring
-from labelrace.decisions.monitor import Watch
+from labelrace.decisions.monitor import Monitor
 from labelrace.exceptions import MergeError
 from labelrace.learners import design as columns
 from labelrace.linear import rls, scaling
@@ -73,8 +74,8 @@ class RaceShare(NamedTuple):
     """
 
     learners: RLSState
-    first_rows: FloatArray
-    young: BoolArray
+    first_seen: FloatArray
+    is_recent_label: BoolArray
 
 
 class Monitored(NamedTuple):
@@ -90,7 +91,7 @@ class Monitored(NamedTuple):
 class Watched(NamedTuple):
     """What monitored rows of all labels have shown, and the drifts found."""
 
-    watch: Watch
+    monitor: Monitor
     n_drifts: float
 
 
@@ -109,7 +110,7 @@ def refuse(model: OnlineClassifier) -> None:
     fitted = model._checked_fitted()
     algorithm, reason = fitted.algorithm, None
     if isinstance(algorithm, LabelRace):
-        reason = "its labels are compressed; raise max_memory" if fitted.state.compressed else None
+        reason = None if isinstance(fitted.algorithm, LabelRace) else "its labels are compressed; raise max_memory"
     elif not isinstance(algorithm, Relevance):
         reason = "what it learns of a label depends on others; use 'race', or binary relevance such as 'obr'"
     else:
@@ -131,7 +132,7 @@ def taken(model: OnlineClassifier, share: int, shares: int) -> Part:
     with_others = np.hstack([np.zeros((len(weights), 1), weights.dtype), weights])
     own_learners = learners._replace(intercepts=np.append(0.0, learners.intercepts[own]))
     own_learners = rls.with_arrays(own_learners, weights=with_others)
-    return part._replace(state=RaceShare(own_learners, learners.first_rows, learners.young))
+    return part._replace(state=RaceShare(own_learners, learners.first_seen, learners.is_recent_label))
 
 
 def learned(part: Part, X: Any, y: Any, *, forgets: bool = False) -> tuple[Part, Monitored | None]:
@@ -173,19 +174,20 @@ def _learned(
     Z, some = bank.transform(linear, X), monitoring.sample(Y.shape)
     scores = bank.predict_transformed(linear, Z if isinstance(some, slice) else Z[some])[:, 1:]
     if forgets:
-        learners = algorithm.forgotten(learners, X)
+        learners = bank.forget(bank.rescale(learners, X), drift.KEPT)
     # The generations are those of all labels.
     present = np.asarray((Y > 0).sum(axis=0)).reshape(1, -1)
-    of_all = bank.with_generations(learners._replace(first_rows=first_rows, young=young), present)
+    of_all = bank._with_recent_labels(learners._replace(first_seen=first_rows, is_recent_label=young), present)
     own = part.labels
     learners = of_all._replace(
-        first_rows=np.append(_OTHERS, of_all.first_rows[own]), young=np.append(of_all.young.any(), of_all.young[own])
+        first_seen=np.append(_OTHERS, of_all.first_seen[own]),
+        is_recent_label=np.append(of_all.is_recent_label.any(), of_all.is_recent_label[own]),
     )
     targets = np.hstack([np.zeros((Y.shape[0], 1)), columns.dense(Y[:, own])])
     learners = bank.learn(learners, X, targets, gathered=None if forgets else bank.gather(learners, Z))
     if not algorithm.fits(int(learners.in_use), Y.shape[1]):
         raise MergeError("The weights of all labels exceed max_memory, and shares of labels do not compress: raise it.")
-    return RaceShare(learners, of_all.first_rows, of_all.young), scores, some
+    return RaceShare(learners, of_all.first_seen, of_all.is_recent_label), scores, some
 
 
 def _grown(part: Part, schema: Schema) -> Part:
@@ -206,8 +208,8 @@ def _grown(part: Part, schema: Schema) -> Part:
             state = algorithm.grow_labels(state, n_own)
     if is_race and schema.n_labels > old.n_labels:
         n_new = schema.n_labels - old.n_labels
-        first_rows = np.pad(state.first_rows, (0, n_new), constant_values=np.inf)
-        state = state._replace(first_rows=first_rows, young=np.pad(state.young, (0, n_new)))
+        first_rows = np.pad(state.first_seen, (0, n_new), constant_values=np.inf)
+        state = state._replace(first_seen=first_rows, is_recent_label=np.pad(state.is_recent_label, (0, n_new)))
     return wider._replace(state=state)
 
 
@@ -241,7 +243,7 @@ def watched(
     algorithm = fitted.algorithm
     if not isinstance(algorithm, LabelRace):
         return None, None
-    watch, n_drifts = before or Watched(fitted.state.watch, fitted.state.n_drifts)
+    monitor, n_drifts = before or Watched(fitted.state.monitor, fitted.state.n_drifts)
     for place, parts in enumerate(batches):
         if parts[0] is None:
             continue
@@ -249,13 +251,15 @@ def watched(
         scores = np.empty(labels.shape, parts[0].scores.dtype)
         for share, part in enumerate(parts):
             scores[:, share :: len(parts)] = part.scores  # type: ignore[union-attr]
-        if labels.shape[1] > len(watch.monitor.offsets):
-            watch = monitoring.grow(watch, labels.shape[1])
-        watch, is_drift = algorithm.monitored(watch, scores, labels)
+        if labels.shape[1] > len(monitor.counts.offsets):
+            monitor = monitoring.grow(monitor, labels.shape[1])
+        before, monitor = monitor, monitoring.observe(monitor, scores, labels)
+        is_drift = algorithm.detects_drift and monitor.drift is not before.drift and drift.is_found(monitor.drift)
+        monitor = monitor._replace(drift=drift.init()) if is_drift else monitor
         n_drifts += is_drift
         if is_drift and place not in forgets:
             return None, place
-    return Watched(watch, n_drifts), None
+    return Watched(monitor, n_drifts), None
 
 
 def assembled(model: OnlineClassifier, parts: Sequence[Part], known: Watched | None) -> Any:
@@ -292,15 +296,15 @@ def _race(fitted: Fitted, parts: Sequence[Part], order: IntArray, known: Watched
     weights = np.hstack([np.asarray(each.weights)[:, 1:] for each in learners])[:, order]
     whole = rls.with_arrays(first.learners, weights=weights)._replace(
         intercepts=np.concatenate([each.intercepts[1:] for each in learners])[order],
-        first_rows=first.first_rows,
-        young=first.young,
+        first_seen=first.first_seen,
+        is_recent_label=first.is_recent_label,
     )
     before = fitted.state
-    watch, n_drifts = known or Watched(before.watch, before.n_drifts)
+    monitor, n_drifts = known or Watched(before.monitor, before.n_drifts)
     n_labels = parts[0].schema.n_labels
-    if n_labels > len(watch.monitor.offsets):
-        watch = monitoring.grow(watch, n_labels)
-    return before._replace(learners=whole, watch=watch, n_drifts=n_drifts)
+    if n_labels > len(monitor.counts.offsets):
+        monitor = monitoring.grow(monitor, n_labels)
+    return before._replace(learners=whole, monitor=monitor, n_drifts=n_drifts)
 
 
 def _together(parts: list[Any], once: Any, twice: Any, order: IntArray) -> Any:

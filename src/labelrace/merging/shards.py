@@ -36,7 +36,7 @@ def refuse(model: OnlineClassifier) -> None:
     fitted = model._checked_fitted()
     reason = fitted.algorithm.why_unmergeable(fitted.state, fitted.state) if is_exact(model) else None
     advice = "Use 'race', or a model that is sums."
-    if isinstance(fitted.algorithm, HashedRace) or (not is_exact(model) and fitted.state.compressed):
+    if isinstance(fitted.algorithm, HashedRace):
         reason = "its labels are compressed, and what shares learn of these cannot be added well"
         advice = "Learn it in one process, or use 'race' with a max_memory that all labels fit."
     if reason:
