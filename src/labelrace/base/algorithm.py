@@ -37,6 +37,9 @@ class Algorithm(ABC, Generic[S]):
     unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
     """Why two states cannot be merged, if there is no `merge`."""
 
+    outgrown: ClassVar[str] = "one of them has outgrown its algorithm"
+    """Why a model and one that has become its `successor` cannot be merged."""
+
     @property
     def skips_missing(self) -> bool:
         """Whether a NaN in ``X`` is a missing value to be skipped; otherwise it is an error."""

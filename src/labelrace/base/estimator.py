@@ -26,7 +26,7 @@ from labelrace.base import labels, model_file, parameters
 from labelrace.base import state_file as persistence
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
-from labelrace.base.fitted import Fitted
+from labelrace.base.fitted import Fitted, refuse_other_algorithm
 from labelrace.base.locks import Writable
 from labelrace.base.schema import Schema
 from labelrace.base.signature import DeclaredParameters
@@ -229,13 +229,7 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
 
         def merged(fitted: Fitted) -> Fitted:
             others = other._checked_fitted()
-            if others.algorithm == fitted.algorithm.successor or fitted.algorithm == others.algorithm.successor:
-                raise MergeError(
-                    "The models cannot be merged: labels are compressed in one of them only; give both a max_memory "
-                    "that all labels fit, or neither."
-                )
-            if fitted.algorithm != others.algorithm:
-                raise MergeError("The models cannot be merged: their parameters differ.")
+            refuse_other_algorithm(fitted, others)
             return self._merged(fitted, others, columns)
 
         return self._change(merged)

@@ -250,9 +250,20 @@ def aligned(one: Fitted, two: Fitted, places: IntArray | None = None) -> tuple[F
     """
     schema, labels, features = joint_schema(one.schema, two.schema, places)
     first, second = _grown(one, schema), _in_places(two, schema, labels, features)
+    # To grow may have made one of them its successor.
+    refuse_other_algorithm(first, second)
     if ((first.schema.n_values > 0) != (second.schema.n_values > 0)).any():
         raise MergeError("The models cannot be merged exactly: a feature is nominal in one and numeric in the other.")
     return first, second
+
+
+def refuse_other_algorithm(one: Fitted, two: Fitted) -> None:
+    """Refuse to merge models of other parameters, or of which one alone has become its successor."""
+    for first, second in ((one, two), (two, one)):
+        if first.algorithm.successor is not None and first.algorithm.successor == second.algorithm:
+            raise MergeError(f"The models cannot be merged: {first.algorithm.outgrown}.")
+    if one.algorithm != two.algorithm:
+        raise MergeError("The models cannot be merged: their parameters differ.")
 
 
 def joint_schema(one: Schema, two: Schema, places: IntArray | None = None) -> tuple[Schema, IntArray, IntArray]:

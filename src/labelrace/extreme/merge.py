@@ -84,6 +84,6 @@ def merged(bank: RLS, one: State, other: State) -> State:
 
 def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, float]:
     """Join learners; return also what would be left of what both know had they learned one after the other."""
-    start, every = bank.with_zeros(one), np.arange(len(one.weights))
+    start, every = bank.with_zero_weights(one), np.arange(len(one.weights))
     gains = rls_merge.added(*(rls_merge.gain(bank, start, end, every) for end in (one, other)))
     return rls_merge.joint(start, gains).between(_SHARE), gains.fading.of_gains()

@@ -103,6 +103,7 @@ class LabelRace(BankAlgorithm[State]):
 
     state_type = State
     learns_missing_labels = True
+    outgrown = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,10 @@ def merged(one: Fitted, other: Fitted, places: IntArray | None = None) -> Fitted
     """
     _refuse_apart(one.state, one.state)
     _refuse_apart(other.state, other.state)
+    algorithm = one.algorithm
     one, other = aligned(one, other, places)
+    if one.algorithm != algorithm:
+        raise MergeError(f"The models cannot be merged: {algorithm.outgrown}.")
     for fitted in (one, other):
         if fitted.state.learners.warm_up.n_used:
             raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
