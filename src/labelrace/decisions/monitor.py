@@ -130,7 +130,7 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray) -> Cou
     n, scores = len(scores), rules.adjusted(scores)
     known, present = ~np.isnan(labels), labels > 0
     n_present, sizes_present = present.sum(axis=0), present.sum(axis=1)
-    histograms, f1, surplus = [], np.empty(len(SHARES)), []
+    cells, empty_rows, f1, surplus = [], [], [], []
     for index, share in enumerate(SHARES):
         before = counts.histograms.of(index)
         z = scores - share * counts.offsets
@@ -139,21 +139,23 @@ def update_counts(counts: Counts, scores: FloatArray, labels: FloatArray) -> Cou
         rule = rules.make_rule("cardinality", before if before.rows else after, None)
         chosen = rules.choose(rule, z) & known
         sizes = chosen.sum(axis=1) + sizes_present
-        f1[index] = np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum()
+        cells.append(after[:3])
+        empty_rows.append(after.empty_rows)
+        f1.append(np.where(sizes > 0, 2.0 * (chosen & present).sum(axis=1) / np.maximum(sizes, 1), 1.0).sum())
         surplus.append(chosen.sum(axis=0) - n_present)
-        histograms.append(after)
     keep = 0.5 ** (n / _FREQUENCY_HALF_LIFE)
     frequency, rows = keep * counts.present + n_present, keep * counts.rows + n
     step = _STEP * surplus[best_share(counts)] / (_STEP_ROWS * frequency / rows + _STEP_MORE)
     offsets = np.minimum(np.maximum(counts.offsets + step, -_MOST_OFFSET), _MOST_OFFSET)
     keep = 0.5 ** (n / _F1_HALF_LIFE)
-    return Counts(_stacked(histograms), offsets, frequency, rows, keep * counts.f1 + f1, keep * counts.f1_rows + n)
-
-
-def _stacked(histograms: list[ScoreHistogram]) -> Histograms:
-    """Put the histograms of all shares together."""
-    counts = np.array([one[:3] for one in histograms])
-    return Histograms(counts, histograms[0].rows, np.array([one.empty_rows for one in histograms]))
+    return Counts(
+        Histograms(np.array(cells), after.rows, np.array(empty_rows)),
+        offsets,
+        frequency,
+        rows,
+        keep * counts.f1 + np.array(f1),
+        keep * counts.f1_rows + n,
+    )
 
 
 def best_share(counts: Counts) -> int:

@@ -6,8 +6,6 @@ them, need no product at all: they add to the diagonal of ``Z D⁻¹ Zᵀ``, and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 from scipy.linalg import lapack
@@ -42,24 +40,20 @@ class DenseBlock:
         self.touched: IntArray | slice = slice(None)
         self.squares = np.einsum("ij,ij->j", z, z).astype(float)
 
-    def spread(self, values: FloatArray) -> Array:
-        """Put one value for each column that is touched among those of all columns."""
-        return values.astype(self.z.dtype)
-
-    def gram(self, variance: Array) -> Array:
-        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
+    def gram(self, variance: FloatArray) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
         # The root on either side makes the product symmetric, at half the cost.
-        scaled = self.z * np.sqrt(variance)
+        scaled = self.z * np.sqrt(variance.astype(self.z.dtype))
         return scaled @ scaled.T
 
     def quadratic(self, inverse: Array) -> FloatArray:
         """Compute ``diag(Zᵀ M⁻¹ Z)`` for the columns that are touched."""
         return np.einsum("ij,ij->j", self.z, inverse @ self.z).astype(float)
 
-    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
-        """Add ``D⁻¹ Zᵀ right`` to an array."""
+    def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array of all columns."""
         product = self.z.T @ right
-        product *= variance[:, None]
+        product *= variance.astype(self.z.dtype)[:, None]
         out += product
 
 
@@ -82,15 +76,9 @@ class SparseBlock:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(self._rows, minlength=n))]).astype(kind)
         self._repeated = scipy.sparse.csr_array((z.data[repeated], indices, indptr), shape=(n, len(self._often)))
 
-    def spread(self, values: FloatArray) -> Array:
-        """Put one value for each column that is touched among those of all columns."""
-        spread = np.zeros(self.z.shape[1], self.z.dtype)
-        spread[self.touched] = values
-        return spread
-
-    def gram(self, variance: Array) -> Array:
-        """Compute ``Z D⁻¹ Zᵀ`` with the variances of all columns."""
-        repeated, n = self._repeated, self.z.shape[0]
+    def gram(self, variance: FloatArray) -> Array:
+        """Compute ``Z D⁻¹ Zᵀ`` with the variances of the columns that are touched."""
+        repeated, n, variance = self._repeated, self.z.shape[0], self._of_all(variance)
         # Sparse times dense is quicker than sparse times sparse, if the dense one is in the memory order SciPy needs.
         right = np.zeros(repeated.shape[::-1], repeated.dtype)
         right[repeated.indices, self._rows] = repeated.data * variance[self._often][repeated.indices]
@@ -110,18 +98,19 @@ class SparseBlock:
         diagonal[self._often] = np.bincount(repeated.indices, weights=weights, minlength=len(self._often))
         return diagonal[self.touched]
 
-    def add_transposed(self, out: Array, variance: Array, right: Array) -> None:
-        """Add ``D⁻¹ Zᵀ right`` to an array, in place, which SciPy's operators cannot."""
-        z, right = self.z, np.ascontiguousarray(right)
+    def add_transposed(self, out: Array, variance: FloatArray, right: Array) -> None:
+        """Add ``D⁻¹ Zᵀ right`` to an array of all columns, in place, which SciPy's operators cannot."""
+        z, right, variance = self.z, np.ascontiguousarray(right), self._of_all(variance)
         # The transpose of compressed rows is one of compressed columns.
         shape = (z.shape[1], z.shape[0], right.shape[1])
         values = z.data * variance[z.indices]
         _sparsetools.csc_matvecs(*shape, z.indptr, z.indices, values, right.ravel(), out.reshape(-1))
 
-
-def block_of(z: AnyMatrix) -> Any:
-    """Make the block of some rows."""
-    return SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)
+    def _of_all(self, values: FloatArray) -> Array:
+        """Put one value for each column that is touched among those of all columns."""
+        of_all = np.zeros(self.z.shape[1], self.z.dtype)
+        of_all[self.touched] = values
+        return of_all
 
 
 def inverse_of(matrix: Array) -> Array:

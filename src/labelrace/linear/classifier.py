@@ -38,7 +38,7 @@ from labelrace.decisions.monitor import Monitor
 from labelrace.decisions.rules import Rule
 from labelrace.learners import design as columns
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.linear import rls
+from labelrace.linear import rls, scaling
 from labelrace.linear.explanation import Explanation, explain
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.warm_up import WarmUp, split_first_batch
@@ -146,7 +146,7 @@ class LabelRace(BankAlgorithm[State]):
     def _continue(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None) -> State:
         """Monitor and learn a batch after the start."""
         linear = self.bank.derive(state.learners) if derived is None else derived.learners
-        gathered = self.bank.gather(state.learners, self.bank.transform(linear, X))
+        gathered = self.bank.gather(state.learners, scaling.transform(linear.scaling, X, linear.scales))
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         sampled, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])

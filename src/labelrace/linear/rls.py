@@ -36,6 +36,7 @@ vectors", 2009); implicit steps are treated by Kulis and Bartlett ("Implicit onl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -47,6 +48,7 @@ from labelrace.exceptions import DivergenceError
 from labelrace.learners import design as columns
 from labelrace.learners.bank import Bank, Task
 from labelrace.linear import blocks, scaling
+from labelrace.linear.blocks import DenseBlock, SparseBlock
 from labelrace.linear.scaling import ScalingState
 from labelrace.linear.versioned import VersionedRows, product_of, replaced_rows, rows_of, with_rows
 from labelrace.linear.warm_up import (
@@ -151,21 +153,24 @@ def _learn_block(work: _Work, alpha: float, z: AnyMatrix, h: Array, recent: IntA
     errors -= work.intercepts
     if binary:
         errors = _hinged(errors, h)
-    block, steps = blocks.block_of(z), []
+    block, steps = (SparseBlock(z) if scipy.sparse.issparse(z) else DenseBlock(z)), []
     for group in range(2 if len(recent) else 1):
         precision = alpha + work.extra_precision[block.touched, group]
         intercept_variance = 1.0 / (INTERCEPT_PRECISION + float(work.intercept_extra_precision[group]))
-        variance = block.spread(1.0 / precision)
-        M = block.gram(variance)
+        M = block.gram(1.0 / precision)
         M += M.dtype.type(intercept_variance)
         M.flat[:: len(M) + 1] += 1.0
         inverse = blocks.inverse_of(M)
         work.extra_precision[block.touched, group] = (
             _marginal(precision, block.quadratic(inverse), block.squares) - alpha
         )
-        work.intercept_extra_precision[group] = _intercept_precision(inverse, intercept_variance) - INTERCEPT_PRECISION
+        # The share of the intercepts' variance that is left, which is not less than if the rows were independent.
+        left = max(
+            1.0 - float(inverse.sum(dtype=float)) * intercept_variance, 1.0 / (1.0 + len(M) * intercept_variance)
+        )
+        work.intercept_extra_precision[group] = 1.0 / intercept_variance / left - INTERCEPT_PRECISION
         solution = inverse @ (errors[:, recent] if group else errors)
-        steps.append((solution, intercept_variance * solution.sum(axis=0), variance))
+        steps.append((solution, intercept_variance * solution.sum(axis=0), 1.0 / precision))
     solution, shift, variance = steps[0]
     if len(recent):
         solution[:, recent], shift[recent] = 0.0, steps[1][1]
@@ -189,12 +194,6 @@ def _marginal(precision: FloatArray, q: FloatArray, squares: FloatArray) -> Floa
     with np.errstate(divide="ignore"):
         left = precision / np.maximum(1.0 - q / precision, 0.0)
     return np.clip(left, precision, precision + squares)
-
-
-def _intercept_precision(inverse: Array, variance: float) -> float:
-    """Compute the precision of the intercepts after a block, from ``M⁻¹`` and their variance before it."""
-    total = float(inverse.sum(dtype=float))
-    return 1.0 / variance / max(1.0 - total * variance, 1.0 / (1.0 + len(inverse) * variance))
 
 
 def _check_finite(*arrays: Array) -> None:
@@ -261,7 +260,7 @@ class RLS(Bank[RLSState]):
         parameters.check_whole("n_random_features", self.n_random_features, 0)
         parameters.check_whole("seed", self.seed, 0)
 
-    @property
+    @cached_property
     def _dtype(self) -> type[np.floating]:
         return np.float32 if self.single else np.float64
 
@@ -357,8 +356,8 @@ class RLS(Bank[RLSState]):
 
     def _solved(self, scaled: ScalingState, Z: AnyMatrix, touched: IntArray | slice, H: FloatArray) -> Start:
         """Solve for the first rows, at the best penalty."""
-        block = blocks.block_of(Z)
-        kernel = block.gram(np.ones(Z.shape[1], Z.dtype)).astype(float, copy=False)
+        block = SparseBlock(Z) if scipy.sparse.issparse(Z) else DenseBlock(Z)
+        kernel = block.gram(np.ones(len(block.squares))).astype(float, copy=False)
         values, vectors = np.linalg.eigh(kernel)
         values = np.maximum(values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -384,6 +383,8 @@ class RLS(Bank[RLSState]):
 
     def gather(self, state: RLSState, Z: AnyMatrix) -> Gathered:
         """Take the weights that rows touch from among all, once for predicting and learning them."""
+        if not scipy.sparse.issparse(Z):
+            return Gathered(Z, slice(None), np.asarray(state.weights), np.asarray(state.extra_precision))
         Z, touched = blocks.without_empty_columns(Z)
         return Gathered(Z, touched, rows_of(state.weights, touched), rows_of(state.extra_precision, touched))
 
@@ -424,7 +425,7 @@ class RLS(Bank[RLSState]):
                 # Slices of sparse rows are slow to make, also of all.
                 z = Z if n <= size else Z[start : start + size]
                 if self.half_life is not None:
-                    keep = self.factor(z.shape[0])
+                    keep = 0.5 ** (z.shape[0] / self.half_life)
                     np.multiply(work.extra_precision, keep, out=work.extra_precision)
                     np.multiply(work.intercept_extra_precision, keep, out=work.intercept_extra_precision)
                 _learn_block(work, state.alpha, z, H[start : start + size], recent, binary=self.binary)
