@@ -163,11 +163,12 @@ class HashedRace(BankAlgorithm[State]):
             return state
         Y = as_rows(Y)
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
-        if learners is not None:
-            return self._continue(state._replace(learners=learners), X, Y, derived)
-        first, others = split_first_batch(X.shape[0])
-        begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
-        return self._continue(begun, X[others], Y[others], None) if len(others) else begun
+        with threads.limited(X.shape[0]):
+            if learners is not None:
+                return self._continue(state._replace(learners=learners), X, Y, derived)
+            first, others = split_first_batch(X.shape[0])
+            begun = self._start(self.empty(state.learners.scaling.n_values, Y.shape[1]), X[first], Y[first])
+            return self._continue(begun, X[others], Y[others], None) if len(others) else begun
 
     def _start(self, state: State, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn the first rows exactly; the decoder has the codes that each is predicted without itself."""
@@ -257,7 +258,8 @@ class HashedRace(BankAlgorithm[State]):
         for first in range(0, max(X.shape[0], 1), _CHUNK):
             part = X if X.shape[0] <= _CHUNK else X[first : first + _CHUNK]
             Z = self.bank.transform(derived.learners, part)
-            U = self.bank.predict_transformed(derived.learners, Z).astype(float)
+            with threads.limited(Z.shape[0]):
+                U = self.bank.predict_transformed(derived.learners, Z).astype(float)
             asked, gained = code_decoder.queries(derived.decoder, U), postings.gained_by_entry(derived.gained, Z)
             offers = postings.offered(derived.postings, Z, gained, compiled=derived.decoder.compiled)
             parts.append(candidates.scored(derived.decoder, derived.table, asked, Z, offers, n_exact))

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import missing_labels, parameters
+from labelrace.base import missing_labels, parameters, threads
 from labelrace.base import validation as inputs
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
@@ -121,9 +121,10 @@ class LabelRace(BankAlgorithm[State]):
         if Y.shape[0] == 0:
             return state
         learners, X, Y = self.bank.rows_to_learn(state.learners, X, Y)
-        if learners is None:
-            return self._begin(state.learners.scaling.n_values, X, Y)
-        return self._continue(state._replace(learners=learners), X, Y, derived)
+        with threads.limited(X.shape[0]):
+            if learners is None:
+                return self._begin(state.learners.scaling.n_values, X, Y)
+            return self._continue(state._replace(learners=learners), X, Y, derived)
 
     def _begin(self, n_values: IntArray, X: AnyMatrix, Y: AnyMatrix) -> State:
         """Learn a batch from nothing; where its weights would not fit the budget, keep it for the successor."""
@@ -150,7 +151,8 @@ class LabelRace(BankAlgorithm[State]):
         some = monitoring.sample(Y.shape)
         # Slices of sparse rows are slow to make, also of all.
         sampled, labels = (gathered.Z, Y) if isinstance(some, slice) else (gathered.Z[some], Y[some])
-        scores = self.bank.predict_transformed(linear, sampled, gathered.weights)
+        scores = np.asarray(sampled @ gathered.weights)
+        scores += linear.intercepts
         monitor = monitoring.observe(state.monitor, scores, columns.dense_floats(labels))
         is_drift = self.detects_drift and monitor.drift is not state.monitor.drift and drift.is_found(monitor.drift)
         if is_drift:
@@ -168,7 +170,8 @@ class LabelRace(BankAlgorithm[State]):
         some = monitoring.sample(labels.shape)
         few = monitoring.half_at_most(monitoring.count_rows(state.monitor, scores[some], labels[some]))
         monitor = monitor._replace(counts=few.counts._replace(histograms=monitor.counts.histograms))
-        learners = self.bank.learn(state.learners, X, Y)
+        with threads.limited(X.shape[0]):
+            learners = self.bank.learn(state.learners, X, Y)
         return self._with_recent_rows(state._replace(monitor=monitor, learners=learners), X)
 
     def with_zero_weights(self, state: State) -> State:

@@ -26,6 +26,9 @@ zero, and would be learned as slowly as if it had been absent for good reason. S
 precision of their own, from the penalty up. A thousand rows later the next new label begins another such group, and
 recent labels that are no longer new join the others.
 
+Products are small, so BLAS is to use one thread (`labelrace.base.threads`): `RLS.update` and `RLS.predict` see to that,
+and so does who calls the steps that they consist of.
+
 The file reads in this order: the state, the step that a block of rows is, the bank with its start, and what changes
 when labels and features are added or reordered.
 
@@ -306,11 +309,12 @@ class RLS(Bank[RLSState]):
     def update(self, state: RLSState, X: AnyMatrix, H: AnyMatrix) -> RLSState:
         """Learn the rows of ``X`` with their pseudo labels ``H``."""
         known, X, H = self.rows_to_learn(state, X, H)
-        if known is not None:
-            return self.learn(known, X, H)
-        first, others = split_first_batch(X.shape[0])
-        begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
-        return self.learn(begun, X[others], H[others]) if len(others) else begun
+        with threads.limited(X.shape[0]):
+            if known is not None:
+                return self.learn(known, X, H)
+            first, others = split_first_batch(X.shape[0])
+            begun = self.start(state, X[first], H[first]).state._replace(warm_up=WarmUp.of(X[first], H[first]))
+            return self.learn(begun, X[others], H[others]) if len(others) else begun
 
     def rows_to_learn(
         self, state: RLSState, X: AnyMatrix, Y: AnyMatrix
@@ -347,8 +351,7 @@ class RLS(Bank[RLSState]):
         rng = np.random.default_rng(self.seed)
         scaled = scaling.update(scaling.start(X, n_values, n_random_features, rng, self._dtype), X)
         Z, touched = blocks.without_empty_columns(scaling.transform(scaled, X))
-        with threads.limited(len(H)):
-            return self._solved(scaled, Z, touched, H)
+        return self._solved(scaled, Z, touched, H)
 
     def _clipped(self, scores: FloatArray) -> FloatArray:
         """Clip the scores of labels: below 0 and above 1 they are as good as 0 and 1."""
@@ -402,8 +405,7 @@ class RLS(Bank[RLSState]):
             state = _with_decay_applied(state)
         if state.extra_precision is not extra_precision:
             gathered = gathered._replace(extra_precision=rows_of(state.extra_precision, gathered.columns))
-        with threads.limited(len(H)):
-            learned = self._learn_blocks(state, gathered, H)
+        learned = self._learn_blocks(state, gathered, H)
         learned = learned._replace(rows=state.rows + X.shape[0])
         return self._with_scaling(learned, scaling.update(state.scaling, X, self.factor(X.shape[0])))
 
@@ -503,12 +505,12 @@ class RLS(Bank[RLSState]):
 
     def predict(self, derived: Derived, X: AnyMatrix) -> FloatArray:
         """Compute the values of all pseudo labels."""
-        return self.predict_transformed(derived, self.transform(derived, X))
+        with threads.limited(X.shape[0]):
+            return self.predict_transformed(derived, self.transform(derived, X))
 
     def predict_transformed(self, derived: Derived, Z: AnyMatrix, weights: Array | None = None) -> FloatArray:
         """Compute the values of all pseudo labels from the result of `transform`, or from what was gathered for it."""
-        with threads.limited(Z.shape[0]):
-            product = product_of(Z, derived.weights if weights is None else weights)
+        product = product_of(Z, derived.weights if weights is None else weights)
         product += derived.intercepts
         return product
 
