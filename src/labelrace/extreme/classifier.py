@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from labelrace.base import compiled, missing_labels
+from labelrace.base import compiled, missing_labels, threads
 from labelrace.base import validation as inputs
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
