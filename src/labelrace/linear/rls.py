@@ -589,13 +589,11 @@ class RLS(Bank[RLSState]):
 
 def with_arrays(state: RLSState, *, weights: Array | None = None, extra_precision: Array | None = None) -> RLSState:
     """Put arrays that nobody else has into a state: as tables, where data is sparse."""
-    if weights is not None:
-        state = state._replace(weights=weights if state.scaling.length else VersionedRows.taking(weights))  # type: ignore[arg-type]
-    if extra_precision is not None:
-        state = state._replace(
-            extra_precision=extra_precision if state.scaling.length else VersionedRows.taking(extra_precision)
-        )  # type: ignore[arg-type]
-    return state
+    given = {"weights": weights, "extra_precision": extra_precision}
+    held = {name: array for name, array in given.items() if array is not None}
+    if not state.scaling.length:
+        held = {name: VersionedRows.taking(array) for name, array in held.items()}  # type: ignore[misc]
+    return state._replace(**held)  # type: ignore[arg-type]
 
 
 def _with_decay_applied(state: RLSState) -> RLSState:

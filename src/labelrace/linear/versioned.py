@@ -16,14 +16,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.typing import AnyMatrix, Array, IntArray
 
-P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 # Rows that are filled at a time.
@@ -94,15 +94,15 @@ class _Store:
             self.fills = None
 
 
-def _locked(method: Callable[Concatenate[VersionedRows, P], T]) -> Callable[Concatenate[VersionedRows, P], T]:
+def _locked(method: F) -> F:
     """Let a method have the lock of its table."""
 
     @wraps(method)
-    def locked(table: VersionedRows, *arguments: P.args, **named: P.kwargs) -> T:
+    def locked(table: VersionedRows, *arguments: Any, **named: Any) -> Any:
         # On one line, as in `labelrace.base.locks.one_at_a_time`.
         with table._store.lock: return method(table, *arguments, **named)  # noqa: E701  # fmt: skip
 
-    return locked
+    return locked  # type: ignore[return-value]
 
 
 class VersionedRows:
@@ -346,7 +346,7 @@ def _put_back(table: VersionedRows) -> None:
     indices = np.concatenate([version.indices for version in older if version.indices is not None])
     store.status = (store.status[0], (indices, store.array.take(indices, axis=0)))
     for version in reversed(older):
-        store.array[version.indices] = version.rows  # type: ignore[assignment]
+        store.array[version.indices] = version.rows
 
 
 # --- Tables or arrays -------------------------------------------------------------------------------------------------

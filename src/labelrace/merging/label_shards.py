@@ -185,7 +185,7 @@ def _learned(
     )
     targets = np.hstack([np.zeros((Y.shape[0], 1)), columns.dense(Y[:, own])])
     learners = bank.learn(learners, X, targets, gathered=None if forgets else bank.gather(learners, Z))
-    if not algorithm.fits(int(learners.in_use), Y.shape[1]):
+    if not algorithm._fits(int(learners.in_use), Y.shape[1]):
         raise MergeError("The weights of all labels exceed max_memory, and shares of labels do not compress: raise it.")
     return RaceShare(learners, of_all.first_seen, of_all.is_recent_label), scores, some
 
@@ -253,8 +253,8 @@ def watched(
             scores[:, share :: len(parts)] = part.scores  # type: ignore[union-attr]
         if labels.shape[1] > len(monitor.counts.offsets):
             monitor = monitoring.grow(monitor, labels.shape[1])
-        before, monitor = monitor, monitoring.observe(monitor, scores, labels)
-        is_drift = algorithm.detects_drift and monitor.drift is not before.drift and drift.is_found(monitor.drift)
+        known, monitor = monitor.drift, monitoring.observe(monitor, scores, labels)
+        is_drift = algorithm.detects_drift and monitor.drift is not known and drift.is_found(monitor.drift)
         monitor = monitor._replace(drift=drift.init()) if is_drift else monitor
         n_drifts += is_drift
         if is_drift and place not in forgets:
