@@ -316,11 +316,16 @@ def _unit_rows(X: AnyMatrix, n_values: IntArray, dtype: np.dtype[np.floating]) -
     data = sparse.data
     if not columns.all_nominal(n_values):
         data = _damped(data)
-    counts = np.diff(sparse.indptr)
-    filled = np.flatnonzero(counts)
-    lengths = np.sqrt(np.add.reduceat(data * data, sparse.indptr[filled])) if len(filled) else np.zeros(0)
-    # Rows whose squares underflow to zero are not scaled.
-    data = data / np.repeat(np.where(lengths > 0, lengths, 1.0), counts[filled])
+    starts = sparse.indptr[:-1]
+    counts = sparse.indptr[1:] - starts
+    is_filled = counts > 0
+    if not is_filled.all():
+        starts, counts = starts[is_filled], counts[is_filled]
+    if len(starts):
+        lengths = np.sqrt(np.add.reduceat(data * data, starts))
+        # Rows whose squares underflow to zero are not scaled.
+        lengths[lengths == 0.0] = 1.0
+        data = data / lengths.repeat(counts)
     scaled = with_values(sparse, data.astype(dtype, copy=False))
     # Known of the rows given, and slow to find out again.
     scaled.has_canonical_format = sparse.has_canonical_format

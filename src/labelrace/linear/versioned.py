@@ -183,6 +183,8 @@ class VersionedRows:
 
     def times(self, Z: AnyMatrix) -> Array:
         """Compute the product of sparse rows with the table."""
+        if Z.shape[0] == 1:
+            return np.asarray(Z.data @ self.rows(Z.indices))[None]
         product = self._product(Z)
         if product is not None:
             return product
