@@ -266,7 +266,9 @@ def _known_means(X: FloatArray) -> FloatArray:
 
 
 def scale(state: ScalingState) -> FloatArray:
-    """Compute what the columns' deviations from their means are divided by."""
+    """Compute what the columns' deviations from their means are divided by; of sparse data there is nothing."""
+    if not state.length:
+        return state.square
     spread = np.sqrt(state.square / np.maximum(state.rows, 1.0))
     # A constant column becomes zero.
     return np.where(spread > CONSTANT * np.abs(state.mean), spread, np.inf) * state.length
