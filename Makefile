@@ -6,7 +6,7 @@ VENV    := .venv$(if $(filter-out python3,$(PYTHON3)),-$(version))
 PYTHON  := $(VENV)/bin/python
 READY   := $(VENV)/.ready
 
-.PHONY: demo test quick lint smoke fuzz bench lock clean
+.PHONY: demo test quick lint smoke fuzz paper bench lock clean
 
 demo: $(READY)
 	$(VENV)/bin/labelrace run
@@ -37,8 +37,12 @@ smoke: $(READY)
 fuzz: $(READY)
 	LABELRACE_FUZZ=$(or $(EXAMPLES),5000) $(PYTHON) -m pytest -n auto tests/fuzz
 
+# The paper's tables, ours beside them, and speed; `python -m benchmarks` has more.
+paper: $(READY)
+	$(PYTHON) -m benchmarks paper
+
 bench: $(READY)
-	$(PYTHON) benchmarks/speed.py
+	$(PYTHON) -m benchmarks speed
 
 # The same versions everywhere: requirements.lock, by uv where there is one and by pip where not.
 $(READY): pyproject.toml requirements.lock

@@ -1,293 +1,341 @@
-"""A million labels, as ratios in one run: hashed RACE beside a bare product and Vowpal Wabbit's label tree.
+"""Very many labels: quality, speed, memory and latency of compressed labels and of Vowpal Wabbit's label tree.
 
-Usage, each on one core:
-
-    python benchmarks/extreme.py                                      speed
-    python benchmarks/extreme.py tenth delicious cooking.csv.gz       quality with a tenth of the memory
-    python benchmarks/extreme.py transition cooking.csv.gz 19MB       from a model for each label to codes
-    python benchmarks/extreme.py file                                 save and load
-
-*Speed*: a synthetic stream whose labels follow Zipf's law, each with words of its own among noise: 10⁵ features, 50
-non-zeros and five labels a row. Printed for 10⁴ and 10⁶ labels: rows learned a second, the first batch, the five best
-labels of one row and of 100, the product of 100 rows of codes with all labels, and the bytes of the file. With the
-package ``vowpalwabbit`` installed, learning and the five best of one row beside its ``--plt``, batch by batch; with
-``numba``, all of it with compiled loops and without. Each with the memory that ``race-hashed`` has by default, and with
-more, for more codes and slots. Whoever writes to memory for the first time waits for the system to provide it: rows a
-second are also given without the first 1,000 rows, in which both write to most of theirs.
-
-Beside the label tree, 50,000 rows are learned: as many as a real stream of this kind has.
-
-*Tenth* and *transition* take datasets of the catalog, or tables of text with a column ``tags``, in batches of 500, each
-tested before it is learned. The uncompressed size is four bytes for each label and each column in use at the end.
+Synthetic streams have labels that follow Zipf's law, five a row, each with words of its own among noise: 10⁵ features,
+50 non-zeros a row. Datasets are those available with more than 1,000 labels. Of each batch some rows are tested first,
+then it is learned; times are processor times on one thread, which other processes change less.
 """
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
-import resource
-import subprocess
-import sys
+import importlib
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import pyarrow.csv
 import scipy.sparse
+import typer
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-import labelrace
-from labelrace.base import compiled
-from labelrace.experiments.extreme import zipf_stream
+from benchmarks.datasets import Source, find_datasets
+from benchmarks.plan import RUNS, Data, Out, Record, progress_bar, publish
+from benchmarks.rivals import row_dicts, vowpal_text
+from benchmarks.timing import seconds
+from labelrace import Tagger, __version__, load_dataset, make_model
+from labelrace.cli.options import as_names, option
+from labelrace.evaluation.checkpoint import padded
+from labelrace.measures import evaluate
+from labelrace.report.document import Document, Section
+from labelrace.report.tables import Cell, Column, Group, Row, Table
+from labelrace.report.text import as_bytes, as_significant, as_value, plural
+from labelrace.typing import AnyMatrix, IntArray
 
-BATCH, ROWS, ROWS_BESIDE = 500, 6000, 50_500
-MEMORIES = ("100MB", "450MB")
-DISCOUNT = 1 / np.log2(np.arange(2, 7))
+_LABELS = (10**3, 10**4, 10**5, 10**6)
+_BUDGETS = ("10MB", "50MB", "250MB")
+_BITS = (18, 22, 24)
+_BATCH, _TESTED, _TIMED, _BEST = 500, 100, 50, 5
+# Datasets with fewer labels are not part of this benchmark.
+_MANY_LABELS = 1000
+_N_FEATURES, _N_FILLED, _N_LABELS = 10**5, 50, 5
+_MEASURES = ("precision_at_1", "precision_at_5", "ndcg_at_5")
+# Columns of the table, and how their numbers are written.
+_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "P@1": ("precision_at_1", partial(as_value, decimals=3)),
+    "P@5": ("precision_at_5", partial(as_value, decimals=3)),
+    "nDCG@5": ("ndcg_at_5", partial(as_value, decimals=3)),
+    "Example F1": ("example_f1", partial(as_value, decimals=3)),
+    "Rows/s learned": ("rows_a_second", partial(as_value, decimals=0)),
+    "First batch (s)": ("first_seconds", as_significant),
+    "Latency (ms)": ("latency_ms", as_significant),
+    "100 rows (ms)": ("hundred_ms", as_significant),
+    "State": ("bytes", as_bytes),
+}
+# A weight of Vowpal Wabbit's adaptive, normalised updates takes four floats.
+_TREE_BYTES = 16
 
 
-def stream(n_labels: int, n_rows: int = ROWS) -> tuple[Any, Any]:
-    _, X, Y = zipf_stream(n_labels, n_rows)
-    return X, Y
+class Stream(NamedTuple):
+    """Rows to learn in order, and what they are called."""
+
+    name: str
+    X: AnyMatrix
+    Y: AnyMatrix
 
 
-def seconds(task: Callable[[], Any]) -> float:
-    """Measure processor time, which other processes change less."""
-    start = time.process_time()
-    task()
-    return time.process_time() - start
+def zipf_stream(n_labels: int, n_rows: int = 6000, seed: int = 0) -> Stream:
+    """Make rows whose labels follow Zipf's law, each with five words of its own, among noise.
+
+    Examples
+    --------
+    >>> stream = zipf_stream(1000, n_rows=200)
+    >>> stream.X.shape, stream.Y.shape
+    ((200, 100000), (200, 1000))
+    """
+    rng = np.random.default_rng(seed)
+    chances = np.cumsum(1.0 / np.arange(1, n_labels + 1))
+    labels = np.searchsorted(chances, rng.random((n_rows, _N_LABELS)) * chances[-1])
+    words = (labels[:, :, None] * 2654435761 + np.arange(_N_LABELS) * 40503) % _N_FEATURES
+    noise = rng.integers(0, _N_FEATURES, (n_rows, _N_FILLED - _N_LABELS**2))
+    X = _ones(np.hstack([words.reshape(n_rows, -1), noise]), _N_FEATURES)
+    return Stream(f"synthetic, {n_labels:,} labels", X, _ones(labels, n_labels))
 
 
-def hashed(n_labels: int, memory: str) -> dict[str, float]:
-    X, Y = stream(n_labels)
-    model = labelrace.make_model("race-hashed", max_memory=memory, random_state=0)
-    first = seconds(lambda: model.partial_fit(X[:BATCH], Y[:BATCH]))
-    places = range(BATCH, ROWS - BATCH, BATCH)
-    spent = [seconds(lambda s=s: model.partial_fit(X[s : s + BATCH], Y[s : s + BATCH])) for s in places]  # type: ignore[misc]
-    test = X[-BATCH:]
+def _ones(columns: IntArray, width: int) -> AnyMatrix:
+    n, each = columns.shape
+    starts, indices = np.arange(n + 1, dtype=np.int32) * each, columns.ravel().astype(np.int32)
+    rows = scipy.sparse.csr_array((np.ones(n * each), indices, starts), shape=(n, width))
+    rows.sum_duplicates()
+    rows.data[:] = 1
+    return rows
+
+
+class _Model:
+    """A model of labelrace.
+
+    As all that is measured, it learns batches, and has the columns of the five best labels of each row, -1 where there
+    are fewer; label sets, or None if there are none; and the size in bytes of what it has learned.
+    """
+
+    def __init__(self, name: str, n_labels: int, **parameters: Any) -> None:
+        self._model = make_model(name, random_state=0, **parameters)
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        self._model.partial_fit(X, Y)
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        return padded([[label for label, _ in row] for row in self._model.predict_top(X, _BEST)], _BEST)
+
+    def sets(self, X: AnyMatrix) -> AnyMatrix:
+        return self._model.predict(X)
+
+    def size(self) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            self._model.save(Path(folder, "model"))
+            return float(Path(folder, "model").stat().st_size)
+
+
+class _LabelTree:
+    """Vowpal Wabbit's probabilistic label tree."""
+
+    def __init__(self, bits: int, n_labels: int) -> None:
+        workspace = importlib.import_module("vowpalwabbit").Workspace
+        self._bits = bits
+        self._tree = workspace(f"--plt {n_labels} --loss_function logistic -b {bits} --top_k {_BEST} --quiet")
+
+    def learn(self, X: AnyMatrix, Y: AnyMatrix) -> None:
+        for row, labels in zip(row_dicts(X), row_dicts(Y), strict=True):
+            self._tree.learn(f"{','.join(map(str, labels))} | {vowpal_text(row)}")
+
+    def best(self, X: AnyMatrix) -> IntArray:
+        # The list may begin with the prediction of another row.
+        return padded([list(self._tree.predict(f"| {vowpal_text(row)}"))[-_BEST:] for row in row_dicts(X)], _BEST)
+
+    def sets(self, X: AnyMatrix) -> None:
+        return None
+
+    def size(self) -> float:
+        return float(_TREE_BYTES << self._bits)
+
+
+def extreme(
+    labels: Annotated[
+        list[int] | None, option(help="Labels of a synthetic stream; repeatable. By default 1,000 to 1,000,000.")
+    ] = None,
+    synthetic: Annotated[bool, typer.Option(help="Measure synthetic streams, besides datasets.")] = True,
+    budget: Annotated[list[str] | None, option(help="Memory of race-hashed, such as 100MB; repeatable.")] = None,
+    rows: Annotated[int, typer.Option(help="The largest number of rows of a stream.")] = 6000,
+    data: Data = None,
+    datasets: Annotated[
+        str | None,
+        option(help="Which datasets, separated by commas; by default all with more than 1,000 labels; '' for none."),
+    ] = None,
+    out: Out = RUNS / "extreme",
+) -> None:
+    """Measure quality, speed, memory and latency with very many labels, also of Vowpal Wabbit's label tree.
+
+    [dim]Examples:[/dim]
+
+    python -m benchmarks extreme
+
+    python -m benchmarks extreme --labels 1000000 --budget 100MB --budget 450MB --rows 50500 --datasets ''
+
+    python -m benchmarks extreme --no-synthetic --datasets debian-depends --rows 60000 --budget 100MB
+    """
+    if rows < 2 * _BATCH:
+        raise ValueError(f"--rows must be at least {2 * _BATCH}, a batch to learn and one to test, got {rows}")
+    counts = sorted(set(labels or _LABELS)) if synthetic else []
+    if min(counts, default=_BEST) < _BEST:
+        raise ValueError(f"--labels must be at least {_BEST}, got {counts[0]}")
+    makers: dict[str, Callable[[int], Any]] = {
+        "most frequent labels": partial(_Model, "majority"),
+        **{f"race-hashed, {size}": partial(_Model, "race-hashed", max_memory=size) for size in budget or _BUDGETS},
+    }
+    notes = []
+    if find_spec("vowpalwabbit") is not None:
+        makers |= {f"Vowpal Wabbit --plt, 2^{bits}": partial(_LabelTree, bits) for bits in _BITS}
+    else:
+        notes.append("Not installed, and so not compared: vowpalwabbit.")
+    streams: list[Callable[[], Stream]] = [partial(zipf_stream, count, rows) for count in counts]
+    if datasets is None or datasets:
+        found = find_datasets(data or (), as_names(datasets or ""))
+        many = [source for source in found.sources if datasets or source.facts.labels > _MANY_LABELS]
+        streams += [partial(_dataset, source, rows) for source in many]
+        notes += found.unreadable
+    if not streams:
+        raise ValueError("no stream to measure: name datasets that are available, or leave out --no-synthetic")
+    _Model("race-hashed", 1000, max_memory="10MB").learn(*zipf_stream(1000, 600)[1:])  # loads what is compiled
+    records: list[Record] = []
+    with threadpool_limits(limits=1), progress_bar(len(streams) * len(makers)) as show:
+        for make_stream in streams:
+            stream = make_stream()
+            for name, make in makers.items():
+                show(f"{name}, {stream.name}", len(records), "")
+                records.append(_measure(stream, name, make(stream.Y.shape[1])))
+    publish(extreme_document(records, notes), out)
+
+
+def _dataset(source: Source, rows: int) -> Stream:
+    X, Y = next(source.open().batches(rows))
+    return Stream(source.name, scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y).astype(float))
+
+
+def _measure(stream: Stream, name: str, method: Any) -> Record:
+    """Test and learn batch by batch; the first is only learned, and the latency is that of the last rows."""
+    n, n_labels = stream.Y.shape
+    first = seconds(lambda: method.learn(stream.X[:_BATCH], stream.Y[:_BATCH]), 1)
+    spent = 0.0
+    values: dict[str, list[float]] = {}
+    for start in range(_BATCH, n, _BATCH):
+        X, Y = stream.X[start : start + _BATCH], stream.Y[start : start + _BATCH]
+        predicted = method.sets(X[:_TESTED])
+        measures = _MEASURES if predicted is None else (*_MEASURES, "example_f1")
+        for measure, value in evaluate(Y[:_TESTED], predicted, top=method.best(X[:_TESTED]), measures=measures).items():
+            values.setdefault(measure, []).append(value)
+        spent += seconds(partial(method.learn, X, Y), 1)
     # Rows as they come: cutting them out of a matrix takes as long as the label tree needs for all.
-    rows = [test[i : i + 1] for i in range(100)]
-    model.predict_top(rows[0], 5)
-    one = seconds(lambda: [model.predict_top(row, 5) for row in rows]) / 100
-    many = seconds(lambda: model.predict_top(test[:100], 5))
-    rng = np.random.default_rng(0)
-    codes, sums = (rng.random((n, model.n_components_), dtype=np.float32) for n in (100, n_labels))
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder, "model"))
-        size = Path(folder, "model").stat().st_size
+    last = [stream.X[i : i + 1] for i in range(max(n - _TIMED, 0), n)]
+    method.best(last[0])
+    latency = seconds(lambda: [method.best(row) for row in last], 1) / len(last)
+    hundred = seconds(lambda: method.best(stream.X[-100:]), 1)
     return {
-        "first batch, s": first,
-        "rows learned a second": len(places) * BATCH / sum(spent),
-        "rows learned a second, after 1,000": (len(places) - 1) * BATCH / sum(spent[1:]),
-        "best of one row, ms": 1e3 * one,
-        "best of 100 rows, ms": 1e3 * many,
-        "product of 100 rows, ms": 1e3 * seconds(lambda: codes @ sums.T),
-        "megabytes": size / 1e6,
+        "stream": stream.name,
+        "labels": n_labels,
+        "rows": n,
+        "method": name,
+        **{key: float(np.mean(values[key])) if key in values else None for key in (*_MEASURES, "example_f1")},
+        "rows_a_second": max(n - _BATCH, 0) / max(spent, 1e-9),
+        "first_seconds": first,
+        "latency_ms": 1000 * latency,
+        "hundred_ms": 1000 * hundred,
+        "bytes": method.size(),
     }
 
 
-class Pair(NamedTuple):
-    """Seconds of processor time that hashed RACE took for something, and Vowpal Wabbit's label tree beside it."""
+def extreme_document(records: list[Record], notes: list[str]) -> Document:
+    """Return a table of all measurements."""
+    by_stream: dict[str, list[Record]] = {}
+    for record in records:
+        by_stream.setdefault(record["stream"], []).append(record)
+    methods = list(dict.fromkeys(record["method"] for record in records))
+    hint = (
+        f"Test then train, batches of {_BATCH}, {_TESTED} rows of each tested. Rows a second are those learned, in "
+        "processor time on one thread; latency is that of the five best labels of one row. The state is "
+        "the size of the model's file, and for Vowpal Wabbit 16 bytes for each weight; it has no label sets and no "
+        "example F1. No parameter was tuned."
+    )
+    return Document(
+        name="extreme",
+        title="Very many labels",
+        lead=f"{plural(len(by_stream), 'stream')}, {plural(len(methods), 'method')}, one core.",
+        footer=f"Made by labelrace {__version__}.",
+        sections=[Section("Quality, speed and memory", hint, [_table(by_stream)])],
+        records={"extreme": records},
+        notes=notes,
+    )
 
-    ours: float
-    theirs: float
+
+def _table(by_stream: Mapping[str, list[Record]]) -> Table:
+    lower = ("First batch (s)", "Latency (ms)", "100 rows (ms)", "State")
+    columns = [Column(title, lower=title in lower) for title in _COLUMNS]
+    groups = []
+    for name, of in by_stream.items():
+        rows = [
+            Row(record["method"], [Cell(text(record[key]), number=record[key]) for key, text in _COLUMNS.values()])
+            for record in of
+        ]
+        groups.append(Group(rows, name, detail=plural(of[0]["rows"], "row")))
+    return Table("extreme", "Very many labels.", columns, groups, first="Method")
 
 
-class Beside(NamedTuple):
-    """What was measured of both, batch by batch, and how good the five best labels were: nDCG@5."""
+def compression(
+    source: Annotated[str, typer.Argument(help="A dataset, or a CSV table of text with a column 'tags'.")],
+    memory: Annotated[
+        str | None, option(help="What max_memory is, such as 19MB; by default a tenth of the uncompressed size.")
+    ] = None,
+    batches: Annotated[bool, typer.Option("--batches", help="Print nDCG@5 and seconds of every batch.")] = False,
+) -> None:
+    """Compare the default uncompressed, compressed on the way, and `race-hashed`, compressed from the start.
 
-    learned: list[Pair]
-    predicted: list[Pair]
-    quality: Pair
+    Test then train in batches of 500. The uncompressed size is four bytes for each label and each column in use.
 
+    [dim]Examples:[/dim]
 
-def beside_label_tree(n_labels: int, memory: str) -> Beside:
-    """Let both learn each batch, and then find the five best labels of each row, one right after the other.
+    python -m benchmarks compression delicious
 
-    So what slows the machine down for a while slows both.
+    python -m benchmarks compression cooking.csv.gz --memory 19MB --batches
     """
-    import vowpalwabbit
-
-    X, Y = stream(n_labels, ROWS_BESIDE)
-    texts = [" ".join(map(str, X.indices[X.indptr[i] : X.indptr[i + 1]].tolist())) for i in range(ROWS_BESIDE)]
-    tags = [",".join(map(str, Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist())) for i in range(ROWS_BESIDE)]
-    tree = vowpalwabbit.Workspace(f"--plt {n_labels} --loss_function logistic -b 24 --top_k 5 --quiet")
-    model = labelrace.make_model("race-hashed", max_memory=memory, random_state=0)
-    learned, predicted = [], []
-    for start in range(0, ROWS_BESIDE - BATCH, BATCH):
-        batch, labels, places = X[start : start + BATCH], Y[start : start + BATCH], range(start, start + BATCH)
-        ours = seconds(lambda batch=batch, labels=labels: model.partial_fit(batch, labels))  # type: ignore[misc]
-        theirs = seconds(lambda places=places: [tree.learn(f"{tags[i]} | {texts[i]}") for i in places])  # type: ignore[misc]
-        learned.append(Pair(ours, theirs))
-    # Rows as they come: cutting them out of a matrix takes as long as the label tree needs for all.
-    for start in range(ROWS_BESIDE - BATCH, ROWS_BESIDE, 50):
-        rows = [X[i : i + 1] for i in range(start, start + 50)]
-        ours = seconds(lambda rows=rows: [model.predict_top(row, 5) for row in rows])  # type: ignore[misc]
-        theirs = seconds(lambda start=start: [tree.predict(f"| {texts[i]}") for i in range(start, start + 50)])  # type: ignore[misc]
-        predicted.append(Pair(ours, theirs))
-    last = range(ROWS_BESIDE - BATCH, ROWS_BESIDE)
-    truth = [set(Y.indices[Y.indptr[i] : Y.indptr[i + 1]].tolist()) for i in last]
-    found = model.predict_top(X[last.start :], 5), [[(j, 1.0) for j in tree.predict(f"| {texts[i]}")] for i in last]
-    gains = [np.mean([of_row(*row, set())[1] for row in zip(truth, tops, strict=True)]) for tops in found]
-    return Beside(learned, predicted, Pair(*map(float, gains)))
+    whole, values = _run(source, make_model("race", max_memory="100GB", random_state=0))
+    weights = whole._fitted.state.learners
+    size: Any = memory or 0.4 * weights.in_use * len(weights.intercepts)
+    runs = {"uncompressed": values}
+    for kind in ("race", "race-hashed"):
+        runs[kind] = _run(source, make_model(kind, max_memory=size, random_state=0))[1]
+    print(f"{source}: {len(weights.intercepts)} labels, max_memory {size if memory else f'{size / 1e6:.3g} MB'}")
+    for kind, of in runs.items():
+        mean, share = np.mean(of[1:], axis=0), np.mean(of[1:], axis=0)[1] / np.mean(values[1:], axis=0)[1]
+        print("  {:14}P@1 {:.3f}, nDCG@5 {:.3f}, example F1 {:.3f}".format(kind, *mean[:3]) + f"; nDCG@5 {share:.1%}")
+    for number in range(1, len(values)) if batches else ():
+        cells = (f"{kind} {of[number][1]:.3f} {of[number][3]:6.2f} s" for kind, of in runs.items())
+        print(f"  batch {number:3}  " + "    ".join(cells))
 
 
-class Batch(NamedTuple):
-    """What was measured of a batch before it was learned, and how long learning took."""
-
-    precision_at_1: float
-    ndcg_at_5: float
-    example_f1: float
-    seconds: float
-
-
-def batches_of(name: str) -> Iterator[tuple[Any, Any, list[set[Any]]]]:
-    """Yield what a model learns of batches, and the labels of each row; a table is learned with its tags."""
-    if name.endswith((".csv", ".csv.gz")):
-        options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-        table = pyarrow.csv.read_csv(name, parse_options=options)
-        for start in range(0, len(table), BATCH):
-            part = table.slice(start, BATCH)
-            yield part, None, [set((tags or "").split()) for tags in part["tags"].to_pylist()]
-        return
-    data = labelrace.load_dataset(name)
-    for X, Y in data.batches(BATCH):
-        Y = scipy.sparse.csr_array(Y)
-        yield X, Y, [set(labels) for labels in np.split(Y.indices, Y.indptr[1:-1])]
-
-
-def run(name: str, model: Any) -> tuple[Any, list[Batch]]:
-    """Let a model, or a tagger with it, go through a stream; return it and what was measured of all batches."""
-    measured: list[Batch] = []
+def _run(name: str, model: Any) -> tuple[Any, list[tuple[float, ...]]]:
+    """Let a model, or a tagger with it, go through a stream; return it, and P@1, nDCG@5, F1 and seconds of batches."""
     is_table = name.endswith((".csv", ".csv.gz"))
-    learner = labelrace.Tagger(tags="tags", model=model, random_state=0) if is_table else model
-    for place, (X, Y, truth) in enumerate(batches_of(name)):
+    learner = Tagger(tags="tags", model=model, random_state=0) if is_table else model
+    measured: list[tuple[float, ...]] = []
+    for number, (batch, truth) in enumerate(_tables(name) if is_table else _batches(name)):
         quality = (0.0, 0.0, 0.0)
-        if place:
-            tops = learner.predict_top(X, 5)
-            sets = learner.predict(X) if is_table else learner.predict_labels(X)
-            rows = [of_row(*row) for row in zip(truth, tops, sets, strict=True)]
-            quality = tuple(np.mean(rows, axis=0).tolist())
-        spent = seconds(lambda X=X, Y=Y: learner.partial_fit(X) if is_table else learner.partial_fit(X, Y))  # type: ignore[misc]
-        measured.append(Batch(*quality, seconds=spent))
+        if number:
+            tops = learner.predict_top(batch[0], _BEST)
+            sets = learner.predict(batch[0]) if is_table else learner.predict_labels(batch[0])
+            quality = tuple(np.mean([_of_row(*row) for row in zip(truth, tops, sets, strict=True)], axis=0).tolist())
+        measured.append((*quality, seconds(partial(learner.partial_fit, *batch), 1)))
     return learner.model_ if is_table else learner, measured
 
 
-def of_row(truth: set[Any], top: list[tuple[Any, float]], chosen: set[Any]) -> tuple[float, float, float]:
+def _tables(path: str) -> Iterator[tuple[tuple[Any, ...], list[set[Any]]]]:
+    import pandas as pd
+
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for start in range(0, len(table), _BATCH):
+        part = table.iloc[start : start + _BATCH]
+        yield (part,), [set(tags.split()) for tags in part["tags"]]
+
+
+def _batches(name: str) -> Iterator[tuple[tuple[Any, ...], list[set[Any]]]]:
+    for X, Y in load_dataset(name).batches(_BATCH):
+        labels = scipy.sparse.csr_array(Y)
+        yield (X, labels), [set(row) for row in np.split(labels.indices, labels.indptr[1:-1])]
+
+
+def _of_row(truth: set[Any], top: list[tuple[Any, float]], chosen: set[Any]) -> tuple[float, float, float]:
+    """Return P@1, nDCG@5 and F1 of a row whose labels may be names."""
+    discounts = 1 / np.log2(np.arange(2, 2 + _BEST))
     hits = np.array([label in truth for label, _ in top], float)
-    gain = (hits * DISCOUNT[: len(hits)]).sum() / DISCOUNT[: max(1, min(5, len(truth)))].sum()
+    gain = (hits * discounts[: len(hits)]).sum() / discounts[: max(1, min(_BEST, len(truth)))].sum()
     both = len(truth) + len(chosen)
     return hits[0] if len(hits) else 0.0, gain, 2 * len(truth & chosen) / both if both else 1.0
-
-
-def tenth(names: list[str], share: float = 0.1) -> None:
-    """Compare compressed labels with uncompressed ones that take ten times the memory."""
-    for name in names:
-        whole, found = run(name, labelrace.make_model("race", max_memory="100GB", random_state=0))
-        state = whole._fitted.state.learners
-        memory = share * 4.0 * state.in_use * len(state.intercepts)
-        print(f"{name}: {len(state.intercepts)} labels, {memory / 1e6:.3g} MB")
-        best = np.mean(found[1:], axis=0)
-        print("  uncompressed  P@1 {:.3f}, nDCG@5 {:.3f}, example F {:.3f}".format(*best))
-        for kind in ("race", "race-hashed"):
-            _, measured = run(name, labelrace.make_model(kind, max_memory=memory, random_state=0))
-            mean = np.mean(measured[1:], axis=0)
-            text = "  {:12}  P@1 {:.3f}, nDCG@5 {:.3f}, example F {:.3f}".format(kind, *mean)
-            print(f"{text}; nDCG@5 is {mean[1] / best[1]:.1%}", flush=True)
-
-
-def transition(name: str, memory: str) -> None:
-    """Compare a model that moves from a model for each label to codes with one that is always this or that."""
-    kinds = (("moves", "race", memory), ("never", "race", "100GB"), ("from the start", "race-hashed", memory))
-    runs = {title: run(name, labelrace.make_model(kind, max_memory=of, random_state=0))[1] for title, kind, of in kinds}
-    print("batch  " + "  ".join(f"{title:>15}" for title in runs) + "    nDCG@5, seconds to learn the batch")
-    for place in range(1, len(runs["moves"])):
-        cells = (f"{found[place].ndcg_at_5:.3f} {found[place].seconds:8.2f}s" for found in runs.values())
-        print(f"{place:5}  " + "  ".join(f"{cell:>15}" for cell in cells))
-
-
-# By what the system says of the process: what `resource` says would count the process that started it, too.
-_LOADING = """
-import sys, time, labelrace
-labelrace.HashedRACEClassifier  # its modules are no part of the model
-size = lambda name: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 976.5625
-at_rest, start = size("VmRSS"), time.process_time()
-model = labelrace.load(sys.argv[1])
-spent, peak = time.process_time() - start, size("VmHWM") - at_rest
-print(f"load: {spent:.2f} s; the process grows by {size('VmRSS') - at_rest:.0f} MB, at its peak by {peak:.0f} MB")
-"""
-
-
-def save_and_load() -> None:
-    """Save and load 10⁶ labels with names of 13 letters, each in a process of its own."""
-    X, Y = stream(10**6)
-    names = [f"label {place:07}" for place in range(10**6)]
-    model = labelrace.make_model("race-hashed", max_memory="450MB", random_state=0, label_names=names)
-    model.partial_fit(X[:BATCH], Y[:BATCH]).partial_fit(X[BATCH:], Y[BATCH:])
-    state = model._fitted.state
-    arrays = [state.learners.weights, state.learners.gained, state.decoder.sums, state.decoder.counts, state.table]
-    print(f"state: {sum(array.nbytes for array in arrays) / 1e6:.0f} MB")
-    with tempfile.TemporaryDirectory() as folder:
-        path, before = Path(folder, "model"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        spent = seconds(lambda: model.save(path))
-        more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        print(f"save: {spent:.2f} s, {more * 1024 / 1e6:.0f} MB beside the model")
-        print(f"file: {path.stat().st_size / 1e6:.0f} MB")
-        subprocess.run([sys.executable, "-c", _LOADING, str(path)], check=True)
-
-
-def main(arguments: list[str]) -> None:
-    tasks: dict[str, Callable[[], None]] = {
-        "tenth": lambda: tenth(arguments[1:]),
-        "transition": lambda: transition(*arguments[1:]),
-        "file": save_and_load,
-    }
-    tasks.get(arguments[0] if arguments else "", speed)()
-
-
-def speed() -> None:
-    forms = {"NumPy": lambda: False}
-    if compiled.is_available():
-        forms = {"compiled loops": lambda: True, **forms}
-        # Compiling, and loading what was compiled before, is no part of learning.
-        stream_of_few = zipf_stream(10_000, 1200)
-        model = labelrace.make_model("race-hashed", max_memory="10MB", random_state=0)
-        model.partial_fit(*stream_of_few[1:]).partial_fit(*stream_of_few[1:]).predict_top(stream_of_few.X[:1])
-    for form, is_available in forms.items():
-        compiled.is_available = is_available  # type: ignore[assignment]
-        for memory in MEMORIES:
-            print(f"{form}, {memory}", flush=True)
-            print_alone(hashed(10**4, memory), hashed(10**6, memory))
-            try:
-                print_beside(beside_label_tree(10**6, memory))
-            except ImportError:
-                print("  Vowpal Wabbit is not installed")
-
-
-def print_alone(few: dict[str, float], many: dict[str, float]) -> None:
-    for name, value in few.items():
-        print(f"  {name}: {value:.3g} with 10⁴ labels, {many[name]:.3g} with 10⁶")
-    slower = few["rows learned a second"] / many["rows learned a second"]
-    share = many["product of 100 rows, ms"] / many["best of 100 rows, ms"]
-    print(f"  learning, 10⁶ against 10⁴ labels: {slower:.2f} times; best of 100 rows: 1/{share:.0f} of the product")
-
-
-def print_beside(measured: Beside) -> None:
-    # Without the first 1,000 rows; and what is predicted first derives what all need.
-    parts = ("learning", measured.learned[2:], BATCH), ("five best of one row", measured.predicted[1:], 50)
-    for what, pairs, size in parts:
-        ours, theirs = (1e3 * np.median(part) / size for part in zip(*pairs, strict=True))
-        quartiles = np.percentile([pair.theirs / pair.ours for pair in pairs], (25, 50, 75))
-        times = ", ".join(f"{ratio:.2f}" for ratio in quartiles)
-        print(f"  {what}: {ours:.3g} ms a row, --plt {theirs:.3g}: quartiles of its time by ours {times}")
-    ours, theirs = (sum(part) for part in zip(*measured.learned, strict=True))
-    print(f"  all {ROWS_BESIDE - BATCH:,} rows: {theirs / ours:.2f} times its rows a second")
-    print("  nDCG@5 of the last 500 rows: {:.3f}, --plt {:.3f}".format(*measured.quality), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

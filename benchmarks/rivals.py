@@ -1,145 +1,226 @@
-"""How fast the compression methods are, as ratios measured in one run, on one thread.
+"""Other libraries: linear models with the scaling and the threshold rule of `race`, and the best setting of a grid.
 
-First, what reading a method from its sums costs beside the decompositions it cannot avoid: that of the features' Gram
-matrix (with the penalty chosen, an eigenproblem; with a given one, a Cholesky factor) and its own eigenproblem of
-labels. Then whole passes over delicious, test then train, beside binary relevance with naive Bayes (``obr``). Last, the
-error of the sketch of ``YᵀY``. Usage: ``python benchmarks/rivals.py``. The real delicious is used where
-``$LABELRACE_DATA`` has it.
+Vowpal Wabbit and River, where they are installed, are given the features as `race` scales them and its threshold rule,
+so that the learners are compared. All settings of a grid are run, and the one with the highest example F1 on each
+dataset is shown. As it is chosen after the fact, it is what tuning could have reached, and not what a stream allows.
 """
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
-import time
-from collections.abc import Callable
-from typing import Any
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
+from sklearn.base import BaseEstimator
 
-import labelrace
-from labelrace.base.linalg import top_eigenpairs
-from labelrace.learners.sums import Sums
-from labelrace.streams.catalog import find_dataset
-from labelrace.typing import AnyMatrix
+from labelrace.base import parameters
+from labelrace.decisions import monitor as monitoring
+from labelrace.decisions import rules
+from labelrace.decisions.monitor import Monitor
+from labelrace.evaluation import ModelSpec
+from labelrace.learners import design as columns
+from labelrace.linear import scaling
+from labelrace.linear.scaling import ScalingState
+from labelrace.typing import AnyMatrix, BoolArray, FloatArray
 
-BATCH = 500
-RNG = np.random.default_rng(0)
-LIMITS = {"read": 2.0, "pass": 10.0}
-
-
-def seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Time a call: the best of some."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def delicious(rows: int) -> tuple[AnyMatrix, AnyMatrix]:
-    """Return the first rows of delicious, or of data of its shape: binary features, sparse."""
-    try:
-        find_dataset("delicious")
-    except FileNotFoundError:
-        X = scipy.sparse.random_array((rows, 500), density=0.04, format="csr", rng=RNG)
-        Y = scipy.sparse.random_array((rows, 983), density=0.02, format="csr", rng=RNG)
-        X.data[:], Y.data[:] = 1, 1
-        return X, Y
-    data = labelrace.load_dataset("delicious")
-    return scipy.sparse.csr_array(data.X)[:rows], scipy.sparse.csr_array(data.Y)[:rows]
+# Name, class here, and the package that it needs.
+BASELINES = {"vowpal-wabbit": ("VowpalWabbit", "vowpalwabbit"), "river-logistic": ("RiverLogistic", "river")}
+# Baselines that take an hour with many labels; they are run only if they are named.
+_SLOW = ("river-logistic",)
+# One parameter of each rival, and the values that are tried.
+_GRIDS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "arow": ("r", (0.1, 0.3, 1.0, 3.0, 10.0)),
+    "adagrad-logistic": ("rate", (0.03, 0.1, 0.3, 1.0, 3.0)),
+    "adagrad-squared": ("rate", (0.003, 0.01, 0.03, 0.1, 0.3)),
+    "ridge": ("penalty", (0.1, 1.0, 10.0, 100.0, 1000.0)),
+    "vowpal-wabbit": ("rate", (0.05, 0.15, 0.5, 1.5, 5.0)),
+    "river-logistic": ("rate", (0.03, 0.1, 0.3, 1.0)),
+}
+JUDGE = "example_f1"
 
 
-def reading(X: AnyMatrix, Y: AnyMatrix) -> None:
-    """Print what reading each method costs beside its decompositions."""
-    print(f"reading, m = {X.shape[1]}, l = {Y.shape[1]} (limit {LIMITS['read']:g})")
-    for penalty in ("auto", 1.0):
-        for name in ("ridge", "plst", "cplst", "cssp", "faie", "cca"):
-            model = labelrace.make_model(name, penalty=penalty).fit(X, Y)
-            fitted = model._fitted
-            view = fitted.algorithm.view(fitted.state)
-            took = seconds(lambda fitted=fitted: fitted.algorithm.derive(fitted.state))  # type: ignore[misc]
-            alone = seconds(unavoidable(name, view, penalty))
-            print(
-                f"  {name:6s} penalty={penalty!s:5s} {took:7.3f} s, decompositions {alone:7.3f} s: {took / alone:.2f}"
-            )
+def available() -> list[str]:
+    """List the baselines whose packages are installed, but for slow ones."""
+    return [name for name, (_, package) in BASELINES.items() if name not in _SLOW and find_spec(package) is not None]
 
 
-def unavoidable(name: str, view: Any, penalty: Any) -> Callable[[], object]:
-    """Return the decompositions that a method's definition asks for, of matrices that are there already."""
-    read, centred = view.reading, view.coding("centred")
-    penalised = read.gram + read.penalty * np.eye(len(read.gram))
-    products, _ = view.cross(centred)
-    white = read.factor.whiten(products)
-    matrix: Any = white.T @ white
-    if name in ("plst", "cssp", "cca"):
-        labels: Any = view.gram(centred)
-        matrix, metric = (matrix, labels + np.eye(len(labels))) if name == "cca" else (labels, None)
-    elif name == "faie":
-        matrix = np.block([[view.gram(centred), white.T], [white, read.gram]])
+def spec_of(name: str, **given: float) -> ModelSpec:
+    """Return a model of labelrace or a baseline, with a parameter if one is given, as the benchmark runs it.
 
-    def run() -> None:
-        if penalty == "auto":
-            np.linalg.eigh(read.gram)
-        else:
-            scipy.linalg.cholesky(penalised, lower=True)
-        if name == "ridge":
-            scipy.linalg.cho_solve((penalised, True), products)
-        elif name == "cca":
-            scipy.linalg.eigh(matrix, metric, driver="gvd")
-        else:
-            np.linalg.eigh(matrix)
-
-    return run
+    Examples
+    --------
+    >>> spec_of("arow", r=0.3).label
+    'arow, r = 0.3'
+    """
+    label = _label(name, given)
+    if name not in BASELINES:
+        return ModelSpec(name, given, label)
+    kind, package = BASELINES[name]
+    if find_spec(package) is None:
+        raise ValueError(f"models must be installed, and {name} needs {package}: pip install {package}")
+    return ModelSpec(f"{__name__}:{kind}", given, label)
 
 
-def passes(X: AnyMatrix, Y: AnyMatrix) -> None:
-    """Print whole passes, test then train, beside binary relevance."""
-    print(f"test then train, {X.shape[0]} rows in batches of {BATCH} (limit {LIMITS['pass']:g} times obr)")
-    baseline = 0.0
-    for name in ("obr", "ridge", "plst", "cplst", "cssp", "faie", "cca", "kcca", "cs", "bmad"):
-        took = seconds(lambda name=name: one_pass(name, X, Y), repeats=3)  # type: ignore[misc]
-        baseline = baseline or took
-        print(f"  {name:6s} {took:7.2f} s: {took / baseline:.2f} times obr")
+def settings(name: str) -> list[ModelSpec]:
+    """Return a model with each value of its grid; none if it has no grid."""
+    if name not in _GRIDS:
+        return []
+    parameter, values = _GRIDS[name]
+    return [spec_of(name, **{parameter: value}) for value in values]
 
 
-def one_pass(name: str, X: AnyMatrix, Y: AnyMatrix) -> None:
-    """Have a model predict each batch and learn it."""
-    given = {"categorical_features": np.ones(X.shape[1], dtype=bool)} if name in ("obr", "bmad") else {}
-    model = labelrace.make_model(name, **given)
-    for first in range(0, X.shape[0], BATCH):
-        batch = slice(first, first + BATCH)
-        if first:
-            model.predict(X[batch])
-        model.partial_fit(X[batch], Y[batch])
+def best_in_hindsight(results: Mapping[str, float | None]) -> dict[str, str]:
+    """Choose the best setting of each grid by the value of `JUDGE` of each model and setting on a dataset, if known.
+
+    Returned are what is shown, such as ``arow, best of 5``, and the label of what was run, such as ``arow, r = 0.3``.
+    """
+    shown = {label: label for label in results}
+    for name, (parameter, values) in _GRIDS.items():
+        labels = [_label(name, {parameter: value}) for value in values]
+        if tried := [shown.pop(label) for label in labels if label in shown]:
+            scores = [-np.inf if (value := results[label]) is None else value for label in tried]
+            shown[f"{name}, best of {len(tried)}"] = tried[int(np.argmax(scores))]
+    return shown
 
 
-def sketching() -> None:
-    """Print what principal directions from the sketch keep of the labels, beside the best directions."""
-    topics = RNG.random((40, 2000)) ** 8
-    Y = scipy.sparse.csr_array((RNG.random((5000, 2000)) < topics[RNG.integers(0, 40, 5000)]).astype(float))
-    gram = (Y.T @ Y).toarray()
-    best = top_eigenpairs(gram, 32)[0].sum()
-    print("the sketch of YᵀY, 2000 labels, 32 directions: share kept of what the best directions keep")
-    for size in (48, 64, 128, 256):
-        keeper = Sums(exact_labels=1, sketch_size=size)
-        state = keeper.update(keeper.init(1, 2000), np.zeros((5000, 1)), Y)
-        V = top_eigenpairs(keeper.label_gram(state).dense(), 32)[1]
-        print(f"  {size:4d} signs a label: {np.einsum('ij,ij->', V, gram @ V) / best:.4f}")
+def _label(name: str, given: Mapping[str, float]) -> str:
+    return ", ".join([name, *(f"{key} = {value:g}" for key, value in given.items())])
 
 
-def main() -> None:
-    X, Y = delicious(5000)
-    reading(X, Y)
-    passes(X, Y)
-    sketching()
+class _Baseline(BaseEstimator, ABC):  # type: ignore[misc]
+    """Another library's learners, between the scaling and the threshold rule of `race`."""
+
+    rate: float
+    _scaling: ScalingState
+    _watch: Monitor
+
+    @abstractmethod
+    def _start(self, n_labels: int) -> None:
+        """Make the learners."""
+
+    @abstractmethod
+    def _scores_of(self, row: Any) -> list[float]:
+        """Compute the scores of all labels, in [0, 1]."""
+
+    @abstractmethod
+    def _learn_row(self, row: Any, present: list[bool]) -> None:
+        """Learn a row."""
+
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        """Scale rows, and turn them into what the library takes: here, dicts of features by column."""
+        return row_dicts(scaling.transform(self._scaling, X))
+
+    def partial_fit(self, X: AnyMatrix, Y: AnyMatrix) -> Self:
+        """Learn a batch, whose scores beforehand move the threshold."""
+        parameters.check_number("rate", self.rate, 0, open_low=True)
+        is_first, labels = "_watch" not in vars(self), columns.dense(Y).astype(float)
+        if is_first:
+            n_values = np.zeros(X.shape[1], dtype=np.intp)
+            started = scaling.start(X, n_values, 0, np.random.default_rng(0))
+            self._scaling, self._watch = scaling.update(started, X), monitoring.init(labels.shape[1])
+            self._start(labels.shape[1])
+        # Each row is predicted before it is learned.
+        scores = np.zeros(labels.shape)
+        for index, (row, present) in enumerate(zip(self._rows(X), (labels > 0).tolist(), strict=True)):
+            scores[index] = self._scores_of(row)
+            self._learn_row(row, present)
+        # The first rows are predicted by a model that has learned almost nothing.
+        counted = slice(len(labels) // 4 if is_first else 0, None)
+        add = monitoring.count_rows if is_first else monitoring.observe
+        self._watch = add(self._watch, scores[counted], labels[counted])
+        if not is_first:
+            self._scaling = scaling.update(self._scaling, X)
+        return self
+
+    def _adjusted(self, X: AnyMatrix) -> tuple[FloatArray, rules.Rule]:
+        offsets, rule = monitoring.decide(self._watch, "cardinality")
+        return rules.adjusted(np.array([self._scores_of(row) for row in self._rows(X)]), offsets), rule
+
+    def predict(self, X: AnyMatrix) -> BoolArray:
+        """Choose as many labels as there were recently."""
+        scores, rule = self._adjusted(X)
+        return rules.choose(rule, scores)
+
+    def predict_proba(self, X: AnyMatrix) -> FloatArray:
+        """Estimate probabilities by how often labels with such scores were present recently."""
+        scores, rule = self._adjusted(X)
+        return rules.probabilities(rule, scores)
 
 
-if __name__ == "__main__":
-    main()
+class VowpalWabbit(_Baseline):
+    """Vowpal Wabbit's ``multilabel_oaa`` with logistic loss: adaptive, normalised, importance-aware updates.
+
+    Parameters
+    ----------
+    rate : float, default=0.5
+        Its ``--learning_rate``.
+    """
+
+    def __init__(self, *, rate: float = 0.5) -> None:
+        self.rate = rate
+
+    def _start(self, n_labels: int) -> None:
+        workspace = importlib.import_module("vowpalwabbit").Workspace
+        kind = f"--multilabel_oaa {n_labels} --loss_function logistic --probabilities"
+        self._workspace = workspace(f"{kind} --learning_rate {self.rate} --bit_precision 24 --quiet")
+        self._n_labels = n_labels
+
+    def _rows(self, X: AnyMatrix) -> list[Any]:
+        return [vowpal_text(row) for row in super()._rows(X)]
+
+    def _scores_of(self, row: str) -> list[float]:
+        # The list that Vowpal Wabbit returns may begin with the prediction of another row.
+        scores: list[float] = self._workspace.predict(f"| {row}")[-self._n_labels :]
+        return scores
+
+    def _learn_row(self, row: str, present: list[bool]) -> None:
+        self._workspace.learn(f"{','.join(map(str, np.flatnonzero(present)))} | {row}")
+
+
+class RiverLogistic(_Baseline):
+    """River's ``LogisticRegression`` with AdaGrad, one for each label.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        The learning rate, by default River's own for AdaGrad.
+    """
+
+    def __init__(self, *, rate: float = 0.1) -> None:
+        self.rate = rate
+
+    def _start(self, n_labels: int) -> None:
+        from river.linear_model import LogisticRegression
+        from river.optim import AdaGrad
+
+        self._models = [LogisticRegression(optimizer=AdaGrad(self.rate)) for _ in range(n_labels)]
+
+    def _scores_of(self, row: dict[int, float]) -> list[float]:
+        return [model.predict_proba_one(row)[True] for model in self._models]
+
+    def _learn_row(self, row: dict[int, float], present: list[bool]) -> None:
+        for model, is_present in zip(self._models, present, strict=True):
+            model.learn_one(row, is_present)
+
+
+def vowpal_text(row: dict[int, float]) -> str:
+    """Write the features of a row as Vowpal Wabbit reads them.
+
+    Examples
+    --------
+    >>> vowpal_text({1: 0.5, 2: 1.0})
+    '1:0.5 2:1'
+    """
+    return " ".join(f"{column}:{value:.6g}" for column, value in row.items())
+
+
+def row_dicts(X: AnyMatrix) -> list[dict[int, float]]:
+    """Turn rows into dicts of their non-zeros, by column."""
+    rows = scipy.sparse.csr_array(X)
+    indices, values = rows.indices.tolist(), rows.data.tolist()
+    spans = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
+    return [dict(zip(indices[start:end], values[start:end], strict=True)) for start, end in spans]

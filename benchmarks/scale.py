@@ -1,36 +1,28 @@
-"""How a model learns in shares: one worker against two, in alternation; quality by shares and rounds; the cost of it.
-
-    python benchmarks/scale.py speed      # two workers against one, and the engine's share of the CPU time
-    python benchmarks/scale.py quality delicious    # or a data file, or cooking.csv.gz, which the tagger learns
-    python benchmarks/scale.py memory     # of a worker, for a stream ten times as large as its limit
+"""How a model learns in shares: one worker against two, in alternation; quality by shares and rounds; memory.
 
 Times mean something only where the processors are free.
 """
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import argparse
 import itertools
+import os
 import resource
 import statistics
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+import typer
 
 import labelrace
-from labelrace.distributed import Progress, fit
-from labelrace.distributed.cluster import connected, local_cluster
 from labelrace.measures import evaluate
 from labelrace.streams.synthetic import SyntheticStream
+
+app = typer.Typer(no_args_is_help=True, help="Learning in shares on Dask: speed, quality, memory.")
 
 
 def parts_of(n_rows: int, size: int = 1000) -> list[Any]:
@@ -48,8 +40,8 @@ def _stream() -> Any:
 
 def _made(seed: int, size: int) -> Any:
     X, Y = _stream()
-    chosen = np.random.default_rng(seed).integers(0, 1000, size)
-    return X[chosen], Y[chosen]
+    indices = np.random.default_rng(seed).integers(0, 1000, size)
+    return X[indices], Y[indices]
 
 
 def _cpu() -> float:
@@ -84,6 +76,9 @@ class Cost(NamedTuple):
 
 
 def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
+    """Measure a fit on a cluster."""
+    from labelrace.distributed import fit
+
     engine, start = _cpu(), time.perf_counter()
     used = [client.run(_cpu)]
     model = labelrace.LabelRaceClassifier(random_state=0)
@@ -93,16 +88,16 @@ def cost_of(client: Any, parts: list[Any], **settings: Any) -> Cost:
     return Cost(wall, sum(map(sum, of_rounds)), ours, sum(map(max, of_rounds)))
 
 
-def speed(n_rows: int, size: int, repeats: int, shard: str) -> None:
+@app.command()
+def speed(
+    n_rows: Annotated[int, typer.Option("--rows", help="Rows to learn.")] = 40_000,
+    repeats: Annotated[int, typer.Option(help="How often each is timed.")] = 3,
+) -> None:
     """Compare two workers with one, in alternation; both wait while the other works."""
-    parts, settings = parts_of(n_rows, size), {"rounds": 4, "shard": shard, "shares": 8 if shard == "rows" else None}
-    start, alone = time.process_time(), labelrace.LabelRaceClassifier(random_state=0)
-    for place in range(len(parts)):
-        X, Y = _made(place, size)
-        for first in range(0, size, 500):
-            alone.partial_fit(X[first : first + 500], Y[first : first + 500])
-    print(f"{n_rows} rows, 200 features, 200 labels; one pass in this process: {time.process_time() - start:.1f} s CPU")
-    with connected(workers=1) as one, connected(workers=2) as two:
+    from labelrace.distributed.cluster import connect
+
+    parts, settings = parts_of(n_rows), {"rounds": 4, "shares": 8}
+    with connect(workers=1) as one, connect(workers=2) as two:
         for client in (one, two):
             cost_of(client, parts[:8], **settings)
         pairs = [(cost_of(one, parts, **settings), cost_of(two, parts, **settings)) for _ in range(repeats)]
@@ -119,70 +114,43 @@ def speed(n_rows: int, size: int, repeats: int, shard: str) -> None:
         )
 
 
-class Rows(NamedTuple):
-    """What is learned in shares: matrices, by the default, or a table with tags, by the tagger."""
+@app.command()
+def quality(
+    name: Annotated[str, typer.Argument(help="A dataset, or a data file.")] = "delicious",
+    rounds: Annotated[list[int], typer.Option(help="Numbers of rounds; repeatable.")] = [1, 4, 16, 24],  # noqa: B006
+) -> None:
+    """Compare shares by hash, and in the order of time, with one pass: example F1 on the last quarter."""
+    from labelrace.distributed import fit
+    from labelrace.distributed.cluster import connect
 
-    X: Any
-    Y: Any
-    table: Any = None
-
-    def taken(self, rows: Any) -> Any:
-        """Return some rows as a batch."""
-        return self.table.iloc[rows] if self.table is not None else (self.X[rows], self.Y[rows])
-
-    def made(self) -> Any:
-        """Make a model that has learned nothing."""
-        return (
-            labelrace.LabelRaceClassifier(random_state=0)
-            if self.table is None
-            else labelrace.Tagger("tags", random_state=0)
-        )
-
-    def alone(self, rows: Any) -> Any:
-        """Learn rows in one pass, in batches of 500."""
-        model = self.made()
-        for first in range(0, len(rows), 500):
-            batch = self.taken(rows[first : first + 500])
-            model.partial_fit(*batch) if self.table is None else model.partial_fit(batch)
-        return model
-
-    def f1(self, model: Any, rows: Any) -> float:
-        """Compute the mean F measure of some rows."""
-        if self.table is not None:
-            return float(model.score(self.taken(rows)))
-        return float(evaluate(self.Y[rows], model.predict(self.X[rows]), measures=["example_f1"])["example_f1"])
-
-
-def rows_of(name: str) -> Rows:
-    """Read a dataset of the catalog, a data file, or a table with a column ``tags``."""
-    if ".csv" in Path(name).suffixes:
-        import pandas as pd
-
-        return Rows(None, None, pd.read_csv(name, dtype=str, keep_default_na=False))
     data = labelrace.load_dataset(name)
-    return Rows(scipy.sparse.csr_array(data.X), scipy.sparse.csr_array(data.Y))
+    X, Y = scipy.sparse.csr_array(data.X), scipy.sparse.csr_array(data.Y)
 
+    def f1(model: Any, rows: Any) -> float:
+        return evaluate(Y[rows], model.predict(X[rows]), measures=["example_f1"])["example_f1"]
 
-def quality(name: str, rounds: list[int]) -> None:
-    """Compare shares by hash, and in the order of time, with one pass: example F on the last quarter."""
-    data = rows_of(name)
-    n_rows = len(data.table) if data.table is not None else data.X.shape[0]
-    with connected() as client:
+    with connect() as client:
         for order in ("by hash", "by time"):
-            rows = np.random.default_rng(0).permutation(n_rows) if order == "by hash" else np.arange(n_rows)
-            train, test = np.split(rows, [n_rows * 3 // 4])
-            one_pass = data.f1(data.alone(train), test)
+            rows = np.random.default_rng(0).permutation(X.shape[0]) if order == "by hash" else np.arange(X.shape[0])
+            train, test = np.split(rows, [X.shape[0] * 3 // 4])
+            alone = labelrace.LabelRaceClassifier(random_state=0)
+            for first in range(0, len(train), 500):
+                alone.partial_fit(X[train[first : first + 500]], Y[train[first : first + 500]])
+            one_pass = f1(alone, test)
             print(f"{name}, {order}: one pass {one_pass:.4f}")
             for shares, n_rounds in itertools.product((8, 32), rounds):
-                parts = [data.taken(part) for part in np.array_split(train, shares * n_rounds)]
-                steps = list[Progress]()
-                model = fit(data.made(), parts, client=client, shares=shares, rounds=n_rounds, on_progress=steps.append)
-                f1 = data.f1(model, test)
-                print(f"  {shares} shares, {n_rounds} rounds: {f1:.4f}, {f1 / one_pass - 1:+.1%}", flush=True)
+                parts = [(X[part], Y[part]) for part in np.array_split(train, shares * n_rounds)]
+                model = labelrace.LabelRaceClassifier(random_state=0)
+                value = f1(fit(model, parts, client=client, shares=shares, rounds=n_rounds), test)
+                print(f"  {shares} shares, {n_rounds} rounds: {value:.4f}, {value / one_pass - 1:+.1%}", flush=True)
 
 
+@app.command()
 def memory() -> None:
     """Show that a worker's memory does not grow with the rows that it has learned, under a limit that rows exceed."""
+    from labelrace.distributed import Progress, fit
+    from labelrace.distributed.cluster import local_cluster
+
     limit = 400
     with local_cluster(1, memory_limit=f"{limit}MB") as client:
         n_rows = 10 * limit * 2**20 // (200 * 8)
@@ -193,25 +161,3 @@ def memory() -> None:
 
         model = labelrace.LabelRaceClassifier(random_state=0)
         fit(model, parts_of(n_rows), client=client, rounds=16, shares=8, on_progress=note)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "quality", "memory"))
-    parser.add_argument("dataset", nargs="?", default="delicious")
-    parser.add_argument("--rows", type=int, default=40_000)
-    parser.add_argument("--piece", type=int, default=1000, help="rows of a piece")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--shard", choices=("rows", "labels"), default="rows")
-    parser.add_argument("--rounds", type=int, nargs="+", default=[1, 4, 16, 24])
-    given = parser.parse_args()
-    if given.what == "speed":
-        speed(given.rows, given.piece, given.repeats, given.shard)
-    elif given.what == "quality":
-        quality(given.dataset, given.rounds)
-    else:
-        memory()
-
-
-if __name__ == "__main__":
-    main()

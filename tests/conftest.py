@@ -44,7 +44,6 @@ SLOW = (
     "distributed",
     "documents",
     "examples",
-    "experiments",
     "fuzz",
     "golden",
     "report/test_browser.py",

@@ -248,5 +248,5 @@ def test_pending_rows_are_the_newest(steps, size):
             found = pending.find(list(plain), names=None)
             np.testing.assert_array_equal(found[:, 0], list(plain.values()))
         # Batches without pending rows are gone, and others are at least half full.
-        held = sum(len(batch.ids) for batch in {batch for batch, _ in pending._places.values()})
+        held = sum(len(batch.ids) for batch in {batch for batch, _ in pending._positions.values()})
         assert held <= 2 * len(plain)

@@ -1,11 +1,11 @@
-"""Labels that come later than predictions: rows are kept, by their ids, until somebody tells their labels.
+"""Labels that come later than predictions: rows are kept, by their ids, until their labels are known.
 
 Pending rows are kept in the batches that they came in. A batch whose rows have mostly left is cut down to the others,
 so that memory is at most twice what the pending rows need.
 
 A row is learned or waits, never both, wherever an interrupt comes. Learning and letting go are two steps, in two
-objects: the first notes what is being learned and what the model knew before, and whoever comes next, or the
-interrupted call itself, looks whether the model has gone on.
+objects: the first notes what is being learned and what the model knew before, and the next call, or the interrupted
+one itself, looks whether the model has changed since.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DelayedLabels(Writable):
     model : classifier
         It predicts, and learns by ``partial_fit``; one of labelrace's or any other.
     max_rows : int, default=10_000
-        How many rows are kept, the newest ones.
+        Maximum number of rows that are kept, the newest ones.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class DelayedLabels(Writable):
     @property
     def pending_ids(self) -> list[Hashable]:
         """Ids of the rows that are kept, oldest first."""
-        return one_at_a_time(self._writers, lambda: self._settled().ids)
+        return one_at_a_time(self._writers, lambda: self._up_to_date().ids)
 
     def predict(self, X: MatrixLike, ids: Iterable[Hashable]) -> AnyMatrix:
         """Predict label sets, and keep the rows until `learn` gets their labels.
@@ -102,21 +102,21 @@ class DelayedLabels(Writable):
         (n, l) array of 0 and 1
             As the model's ``predict`` gives it.
         """
-        return self._kept(self.model.predict(X), X, ids)
+        return self._keep(self.model.predict(X), X, ids)
 
     def predict_labels(self, X: MatrixLike, ids: Iterable[Hashable]) -> list[set[Any]]:
         """Predict label sets by name, and keep the rows; see `predict`."""
-        return self._kept(self.model.predict_labels(X), X, ids)
+        return self._keep(self.model.predict_labels(X), X, ids)
 
     def predict_top(self, X: MatrixLike, ids: Iterable[Hashable], k: int = 5) -> list[list[tuple[Any, float]]]:
         """List the most likely labels with their probabilities, and keep the rows; see `predict`."""
-        return self._kept(self.model.predict_top(X, k), X, ids)
+        return self._keep(self.model.predict_top(X, k), X, ids)
 
-    def _kept(self, predicted: Any, X: Any, ids: Any) -> Any:
+    def _keep(self, predicted: Any, X: Any, ids: Any) -> Any:
         """Keep rows, in memory of their own, after they have been predicted: what is wrong has been refused."""
         rows = _own_rows(X)
         listed = _check_ids(ids, _matrix(rows).shape[0])
-        one_at_a_time(self._writers, lambda: self._settled().keep(listed, rows, self.max_rows))
+        one_at_a_time(self._writers, lambda: self._up_to_date().keep(listed, rows, self.max_rows))
         return predicted
 
     def learn(self, ids: Iterable[Hashable], y: TargetLike) -> Self:
@@ -143,19 +143,19 @@ class DelayedLabels(Writable):
 
     def _learn(self, ids: list[Hashable], y: TargetLike) -> None:
         names, n_features = (getattr(self.model, known, None) for known in ("feature_names_in_", "n_features_in_"))
-        rows = self._settled().find(ids, names, n_features or 0)
+        rows = self._up_to_date().find(ids, names, n_features or 0)
         self._learning = _Learning(ids, getattr(self.model, "_fitted", None))
         try:
             self.model.partial_fit(rows, y)
         except Exception:
-            # The model has refused the rows, and is as it was: they go on waiting.
+            # The model has refused the rows, and is as it was: they stay pending.
             self._learning = None
             raise
         finally:
-            self._settled()
+            self._up_to_date()
 
-    def _settled(self) -> PendingRows:
-        """Return the rows that are pending, after those that have been learned are let go."""
+    def _up_to_date(self) -> PendingRows:
+        """Return the pending rows, without those that have been learned."""
         learning = self._learning
         if learning is not None:
             known = getattr(self.model, "_fitted", None)
@@ -193,19 +193,19 @@ class PendingRows:
 
     def __init__(self) -> None:
         # An interrupt leaves this as it should be: what changes several entries does so in one step.
-        self._places: dict[Hashable, tuple[_Batch, int]] = {}
+        self._positions: dict[Hashable, tuple[_Batch, int]] = {}
         self._n_batches = 0
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     @property
     def ids(self) -> list[Hashable]:
         """The ids, oldest first."""
-        return list(self._places)
+        return list(self._positions)
 
     def keep(self, ids: list[Hashable], rows: AnyMatrix | NamedRows, size: int) -> None:
-        """Keep rows, which must be the caller's no more; the oldest leave where there are more than ``size``."""
+        """Keep rows, which the caller must not change later; the oldest leave if there are more than ``size``."""
         matrix, names = rows if isinstance(rows, NamedRows) else (rows, None)
         # Of rows with one id the last counts.
         last = {identity: row for row, identity in enumerate(ids)}
@@ -217,16 +217,16 @@ class PendingRows:
             matrix, ids = matrix[chosen], [ids[row] for row in chosen]
         self._n_batches += 1
         batch = _Batch(self._n_batches, matrix, names, ids)
-        places = {identity: (batch, row) for row, identity in enumerate(ids)}
-        again = places.keys() & self._places.keys()
+        positions = {identity: (batch, row) for row, identity in enumerate(ids)}
+        again = positions.keys() & self._positions.keys()
         if again:
             # They come last now, and what they were before goes.
-            replaced = [self._places[identity][0] for identity in again]
-            self._places = {one: place for one, place in self._places.items() if one not in again} | places
+            replaced = [self._positions[identity][0] for identity in again]
+            self._positions = {one: where for one, where in self._positions.items() if one not in again} | positions
             self._cut_down(replaced)
         else:
-            self._places.update(places)
-        self.drop(islice(self._places, max(0, len(self._places) - size)))
+            self._positions.update(positions)
+        self.drop(islice(self._positions, max(0, len(self._positions) - size)))
 
     def find(self, ids: list[Hashable], names: Array | None, n_features: int = 0) -> AnyMatrix | NamedRows:
         """Find rows, in the order of the ids; with names if the model has ``names`` for its ``n_features`` features.
@@ -236,7 +236,7 @@ class PendingRows:
         UnknownRowError
             Where an id is not there.
         """
-        unknown = [identity for identity in ids if identity not in self._places]
+        unknown = [identity for identity in ids if identity not in self._positions]
         if unknown:
             some = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
             raise UnknownRowError(
@@ -244,24 +244,24 @@ class PendingRows:
                 "or were the oldest of more than max_rows."
             )
         groups = defaultdict[_Batch, list[tuple[int, int]]](list)
-        for place, identity in enumerate(ids):
-            batch, row = self._places[identity]
-            groups[batch].append((place, row))
+        for index, identity in enumerate(ids):
+            batch, row = self._positions[identity]
+            groups[batch].append((index, row))
         oldest_first = sorted(groups, key=lambda batch: batch.number)
-        parts = [_taken(batch, np.array(groups[batch])[:, 1], names) for batch in oldest_first]
-        order = np.argsort([place for batch in oldest_first for place, _ in groups[batch]])
+        parts = [_take(batch, np.array(groups[batch])[:, 1], names) for batch in oldest_first]
+        order = np.argsort([index for batch in oldest_first for index, _ in groups[batch]])
         if names is None:
             return stacked([part.matrix for part in parts], n_features)[order]
         known: Sequence[str] | Array = names
-        for place, part in enumerate(parts):
-            parts[place] = naming.aligned(part, known)
-            known = parts[place].names
+        for index, part in enumerate(parts):
+            parts[index] = naming.aligned(part, known)
+            known = parts[index].names
         return NamedRows(stacked([part.matrix for part in parts], len(known))[order], known)
 
     def drop(self, ids: Iterable[Hashable]) -> None:
-        """Let rows go."""
-        places = [self._places.pop(identity, None) for identity in list(ids)]
-        self._cut_down([place[0] for place in places if place is not None])
+        """Remove rows."""
+        removed = [self._positions.pop(identity, None) for identity in list(ids)]
+        self._cut_down([position[0] for position in removed if position is not None])
 
     def _cut_down(self, left: list[_Batch]) -> None:
         """Forget the other rows of batches that rows have left and of which less than half are pending."""
@@ -269,13 +269,13 @@ class PendingRows:
             batch.n_gone += count
             if 2 * batch.n_gone <= len(batch.ids):
                 continue
-            kept = [row for row, one in enumerate(batch.ids) if self._places.get(one) == (batch, row)]
-            ids = [batch.ids[row] for row in kept]
-            smaller = _Batch(batch.number, batch.rows[kept], batch.names, ids)
-            self._places.update({identity: (smaller, row) for row, identity in enumerate(ids)})
+            pending = [row for row, one in enumerate(batch.ids) if self._positions.get(one) == (batch, row)]
+            ids = [batch.ids[row] for row in pending]
+            smaller = _Batch(batch.number, batch.rows[pending], batch.names, ids)
+            self._positions.update({identity: (smaller, row) for row, identity in enumerate(ids)})
 
 
-def _taken(batch: _Batch, rows: IntArray, names: Array | None) -> NamedRows:
+def _take(batch: _Batch, rows: IntArray, names: Array | None) -> NamedRows:
     """Take rows of a batch; without names of its own it has the first of the model's."""
     matrix = batch.rows[rows]
     known = [] if names is None else list(names[: matrix.shape[1]])

@@ -216,47 +216,6 @@ def test_mistakes_in_making_data(refuses, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(("--table", "2,9"), "'9'"), (("--runs", "0"), "1")])
-def test_mistakes_in_a_benchmark(command, tmp_path, arguments, said):
-    status, out, err = command("bench", "paper", *arguments, "--synthetic", "--synthetic-rows", 200)
-    assert (status, out) == (1, "")
-    assert said in err
-    assert err.strip().count("\n") == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def no_datasets(tmp_path_factory, monkeypatch):
-    """Hide what datasets this computer has."""
-    monkeypatch.setenv("LABELRACE_DATA", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--models", "race-offline"), "race-offline learns all data at once"),
-        (("--models", "obr,atlantis"), "'atlantis'"),
-        (("--models", ","), "no models"),
-        (("--models", "obr", "--datasets", "atlantis"), "'atlantis'"),
-        (("--models", "obr", "--runs", 0), "1"),
-        (("--models", "obr", "--data", "no"), "no such folder: no"),
-    ],
-)
-def test_mistakes_in_a_comparison(command, no_datasets, tmp_path, arguments, said):
-    status, out, err = command("bench", "quality", *arguments, "--synthetic", "--synthetic-rows", 200)
-    assert (status, out) == (1, "")
-    assert said in err
-    assert err.strip().count("\n") == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_comparison_without_data(command, no_datasets):
-    status, out, err = command("bench", "quality", "--models", "obr")
-    assert (status, out) == (1, "")
-    assert "no dataset is available" in err
-
-
 def test_files_that_cannot_be_written(refuses, files, tmp_path):
     assert "no" in refuses("train", files(".arff"), "-o", "no/model", "-m", "negative")
     assert "read only" in refuses("data", "convert", files(".arff"), "new.mat")

@@ -23,7 +23,6 @@ ROOT = typer.main.get_command(app)
 COMMANDS = commands(ROOT)
 EXPECTED = {("run",), ("train",), ("predict",), ("models",), ("report",)} | {
     *(("data", name) for name in ("list", "info", "fetch", "convert", "make")),
-    *(("bench", name) for name in ("paper", "quality", "speed", "extreme")),
 }
 
 

@@ -42,7 +42,7 @@ def test_ctrl_c_writes_what_was_merged(client, tmp_path, monkeypatch):
     rows = demo_tickets()[:3000]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=25)
 
-    awaited, merged = fitting.awaited, []
+    wait_for, merged = fitting.wait_for, []
 
     @contextmanager
     def counting(on_progress):
@@ -52,10 +52,10 @@ def test_ctrl_c_writes_what_was_merged(client, tmp_path, monkeypatch):
         """Press Ctrl-C while the second round is learned."""
         if len(merged) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        return awaited(*given)
+        return wait_for(*given)
 
-    monkeypatch.setattr(fitting, "reported", counting)
-    monkeypatch.setattr(fitting, "awaited", pressed)
+    monkeypatch.setattr(fitting, "progress_reporter", counting)
+    monkeypatch.setattr(fitting, "wait_for", pressed)
     given = ["train", str(tmp_path / "x.parquet"), "--tags", "tags", "-o", str(tmp_path / "m.labelrace")]
     result = CliRunner().invoke(app, [*given, "--scheduler", client.scheduler.address])
     assert result.exit_code != 0

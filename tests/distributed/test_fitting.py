@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import dask
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.distributed import evaluate, fit, predict
-from labelrace.distributed.cluster import connected
+from labelrace.distributed.cluster import connect
 from labelrace.distributed.fitting import plan
 from labelrace.distributed.sources import FilePiece, pieces_of
 from labelrace.exceptions import DataFormatError, DistributedError, MergeError
@@ -38,10 +40,14 @@ def made(name):
     return labelrace.RACEClassifier(random_state=0) if name == "RACE" else labelrace.make_model(name, **chosen)
 
 
-EXACT = (
-    "RACE", "RACE with ridge", "race-cls-fixed", "obr", "occ", "oecc", "ridge", "plst", "plst-meka", "cplst", "faie",
-    "cssp", "moplms", "cca", "kcca", "cs", "cl", "majority", "negative",
-)  # fmt: skip
+# Every model that is sums is merged in tests/merging. Here are those for which the order of labels, what is drawn, or
+# the last batch matters; with --all-models all of them.
+EXACT = ("RACE", "occ", "plst", "majority")
+if os.environ.get("LABELRACE_ALL_MODELS"):
+    EXACT += (
+        "RACE with ridge", "race-cls-fixed", "obr", "oecc", "ridge", "plst-meka", "cplst", "faie", "cssp", "moplms",
+        "cca", "kcca", "cs", "cl", "negative",
+    )  # fmt: skip
 
 
 def sequential(model, parts):
@@ -52,7 +58,7 @@ def sequential(model, parts):
 
 @pytest.fixture(scope="module")
 def one_worker():
-    with connected(workers=1) as started:
+    with connect(workers=1) as started:
         yield started
 
 
@@ -99,7 +105,7 @@ def test_the_default_comes_close_and_is_the_same_on_one_worker_and_on_two(client
     model = labelrace.LabelRaceClassifier(random_state=0)
     fit(model, train, client=client, shares=4, on_progress=steps.append)
     again = labelrace.LabelRaceClassifier(random_state=0)
-    with connected(workers=1) as one:
+    with connect(workers=1) as one:
         fit(again, train, client=one, shares=4)
         lost = labelrace.LabelRaceClassifier(random_state=0)
         with pytest.raises(DistributedError, match=r"scheduler was lost in round 2 .* The model holds the \d+ rows"):
@@ -182,7 +188,7 @@ def test_what_goes_wrong_is_said_in_one_sentence(client, tickets, tmp_path):
     (tmp_path / "no.parquet").write_bytes(b"PAR1 this is none")
     with pytest.raises(DataFormatError, match=r"no\.parquet"):
         fit(labelrace.Tagger("tags"), tmp_path / "no.parquet", client=client)
-    for source, message in ((str(folder / "none-*.csv"), "no file is called so"), (3, "source must be files")):
+    for source, message in ((str(folder / "none-*.csv"), "there is no such file"), (3, "source must be files")):
         with pytest.raises(ValueError, match=message):
             fit(labelrace.Tagger("tags"), source, client=client)
     with (

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.distributed import cluster, fit
-from labelrace.distributed.cluster import connected
+from labelrace.distributed.cluster import connect
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.exceptions import DataFormatError, DistributedError
 from labelrace.streams.demo import demo_tickets
@@ -47,7 +47,7 @@ def test_workers_that_are_killed_change_nothing(client):
         return fit(model, source, client=on, rounds=4, shares=4).decision_function(X)
 
     expected, n_killed = [learned(client, source) for source in (PARTS, read)], 0
-    with connected(workers=2) as own:
+    with connect(workers=2) as own:
         for turn in itertools.count():
             own.wait_for_workers(1, timeout=120)
             killer = _Killer(own, rng.uniform(0.02, 2.0, 10), limit=20 - n_killed)
@@ -106,10 +106,10 @@ def test_ctrl_c_is_left_to_the_process_that_started_the_workers(client):
 
 
 def test_workers_that_die_faster_than_they_start_end_the_fit(monkeypatch):
-    monkeypatch.setattr(cluster, "_LONGEST_ALONE", 0.5)
+    monkeypatch.setattr(cluster, "_MAX_SECONDS_ALONE", 0.5)
     monkeypatch.setattr(cluster, "_INTERVAL", 0.1)
     model = labelrace.LabelRaceClassifier(random_state=0)
-    with connected(workers=1) as own:
+    with connect(workers=1) as own:
 
         def kill_for_good(_):
             # As if each that is started were killed before it is there: the cluster is to start no other.
@@ -130,7 +130,7 @@ def test_workers_that_are_lost_one_after_the_other_end_the_fit(monkeypatch):
     monkeypatch.setattr(cluster, "_ALLOWED_FAILURES", 1)
     monkeypatch.setattr(cluster, "_INTERVAL", 0.1)
     ended = threading.Event()
-    with connected(workers=1) as own:
+    with connect(workers=1) as own:
         own.cluster.scheduler.allowed_failures = 1000
 
         def kill_on_and_on():

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 import labelrace
 from labelrace.distributed import fitting, learning
-from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, read_batches, unshared
+from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of, read_batches
 from labelrace.exceptions import DataFormatError
 from labelrace.streams import load_dataset, write_dataset
 from labelrace.streams.synthetic import SyntheticStream
@@ -105,12 +105,12 @@ def test_delayed_pieces_are_computed_where_they_are_learned_unless_they_share_ta
     rows = [np.eye(3) * place for place in range(4)]
     own = [dask.delayed(np.add)(part, 1.0) for part in rows]
     for pieces in (own, dask.bag.from_sequence(range(4), npartitions=4).map(rows.__getitem__).to_delayed()):
-        found = unshared(list(pieces))
+        found = as_delayed_pieces(list(pieces))
         assert all(isinstance(piece, DelayedPiece) for piece in found)
-    np.testing.assert_array_equal(unshared(own)[2].computed(), rows[2] + 1.0)
+    np.testing.assert_array_equal(as_delayed_pieces(own)[2].compute(), rows[2] + 1.0)
     common = dask.delayed(np.ones)(3)
     sharing = [dask.delayed(np.add)(part, common) for part in rows]
-    mixed = unshared([*sharing, own[0], rows[0]])
+    mixed = as_delayed_pieces([*sharing, own[0], rows[0]])
     assert all(one is other for one, other in zip(mixed[:4], sharing, strict=True))
     assert isinstance(mixed[4], DelayedPiece)
     assert mixed[5] is rows[0]
@@ -120,7 +120,7 @@ def test_what_a_cluster_holds_stays_there(client):
     [held] = dask.persist(dask.delayed(np.ones)(3))
     submitted = client.submit(np.ones, 4)
     pieces = [held, dask.delayed(np.add)(submitted, 1.0), dask.delayed(np.add)(held, 1.0)]
-    assert all(one is other for one, other in zip(unshared(pieces), pieces, strict=True))
+    assert all(one is other for one, other in zip(as_delayed_pieces(pieces), pieces, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense", "sets"])
@@ -150,4 +150,4 @@ def test_batches_that_are_not_alike_are_learned_apart():
     parts = list(SyntheticStream(n_rows=600, n_features=5, n_labels=6, seed=0).batches(60))
     pieces = [(X, Y.toarray()[:, : 4 if place < 7 else 6]) for place, (X, Y) in enumerate(parts)]
     begun = learning.begin(labelrace.LabelRaceClassifier(random_state=0), pieces, learning.Settings(500, None, 20))
-    assert begun.batches == (1,) * 7 + (0,) * 3
+    assert begun.known_batches == (1,) * 7 + (0,) * 3

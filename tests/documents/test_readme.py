@@ -10,6 +10,7 @@ import pytest
 import typer
 from documents import ROOT, command_lines, read_blocks, run_python, run_setup, run_shell, stand_ins
 
+from benchmarks.__main__ import app as benchmarks
 from labelrace.cli.main import app
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -17,7 +18,8 @@ PYTHON = {path.name: read_blocks(path, "python", "py", "pycon") for path in DOCU
 SHELL = {path.name: read_blocks(path, "sh", "bash", "shell", "console") for path in DOCUMENTS}
 LINES = [line for blocks in SHELL.values() for line in command_lines(blocks)]
 # Too long for a test, or in need of a network: their options are checked, and their own tests run them.
-_NOT_RUN = re.compile(r"labelrace (bench|data fetch|serve)\b")
+_OURS = re.compile(r"labelrace |python -m benchmarks ")
+_NOT_RUN = re.compile(r"labelrace (data fetch|serve)\b")
 
 README_LIKE = """
 # A document
@@ -63,9 +65,9 @@ def document(tmp_path):
     return write
 
 
-def parse(words):
-    """Let the command read its arguments, without doing anything."""
-    command, name, context, rest = typer.main.get_command(app), "labelrace", None, list(words)
+def parse(program, words):
+    """Let a command read its arguments, without doing anything."""
+    command, name, context, rest = typer.main.get_command(program), "labelrace", None, list(words)
     while True:
         context = command.make_context(name, rest, parent=context)
         if not hasattr(command, "resolve_command"):
@@ -84,12 +86,14 @@ def test_the_readme_has_python_and_all_of_it_runs():
     assert not [block.place for block in PYTHON["README.md"] if block.not_run]
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in LINES if "labelrace " in line])
+@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in LINES if _OURS.search(line)])
 def test_commands_can_be_typed(line):
     for part in line.split("|"):
         words = shlex.split(re.sub(r"^(\s*\w+=\S*)+", "", part))
         if words[0] == "labelrace":
-            parse(words[1:])
+            parse(app, words[1:])
+        elif words[:3] == ["python", "-m", "benchmarks"]:
+            parse(benchmarks, words[3:])
 
 
 @pytest.mark.parametrize("name", [name for name, blocks in SHELL.items() if blocks])
@@ -165,4 +169,4 @@ def test_lines_of_shell_blocks(document, tmp_path):
 @pytest.mark.parametrize("words", ["run --no-such-option", "no-such-command", "data make", "predict only-one"])
 def test_a_wrong_line_is_noticed(words):
     with pytest.raises(Exception, match=r"No such|Missing"):
-        parse(words.split())
+        parse(app, words.split())

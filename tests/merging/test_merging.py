@@ -17,17 +17,17 @@ from labelrace.decisions import monitor as monitoring
 from labelrace.exceptions import MergeError
 from labelrace.learners.ridge import Ridge
 from labelrace.measures import evaluate
-from labelrace.merging import shards
+from labelrace.merging import add, gain, join, start
 from labelrace.streams.synthetic import SyntheticStream
 
 LABELS = [f"label {i}" for i in range(7)]
 WORDS = [f"word {i}" for i in range(6)]
-# These depend on the order of labels: chains put late ones last, codes are drawn for places, and of columns that are
+# These depend on the order of labels: chains put late ones last, codes are drawn for columns, and of columns that are
 # equally good one is chosen.
 ORDERED = ("chains", "occ", "oecc", "cs", "cssp")
-# These must have their labels in the same order: what they draw belongs to places.
+# These must have their labels in the same order: what they draw belongs to columns.
 PLACED = ("kcca", "cl")
-# Its second level learns from the predictions that each shard made.
+# Its second level learns from the predictions that each share made.
 NOT_EXACT = ("mbr",)
 
 
@@ -41,7 +41,7 @@ def made(name, **parameters):
 
 
 def is_exact(name):
-    """Tell whether a model says of itself that it merges exactly."""
+    """Return whether a model says of itself that it merges exactly."""
     rows, sets = rows_of(0)
     try:
         made(name).fit(rows[:10], sets[:10]).emptied()
@@ -81,7 +81,7 @@ def merged_in_a_tree(models, rng, adjacent):
     """Merge models in any tree, neighbours only or any two."""
     while len(models) > 1:
         i = int(rng.integers(len(models) - 1))
-        j = i + 1 if adjacent else int(rng.choice([place for place in range(len(models)) if place != i]))
+        j = i + 1 if adjacent else int(rng.choice([other for other in range(len(models)) if other != i]))
         models[i].merge(models[j])
         del models[j]
     return models[0]
@@ -102,22 +102,22 @@ def test_all_models_that_merge_exactly_are_here():
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.sets(st.integers(11, 58), min_size=1, max_size=4))
 def test_any_split_merged_in_any_tree_is_learning_everything(name, in_order, seed, cuts):
-    """Labels come in any order, or their names, and so their places, are given."""
+    """Labels come in any order, or their names, and so their order, are given."""
     rows, sets = rows_of(seed)
     rng = np.random.default_rng(seed)
     make = partial(MODELS[name], label_names=LABELS) if in_order else MODELS[name]
     whole = make().fit(rows[:10], sets[:10])
-    start = make().fit(rows[:10], sets[:10])
+    common = make().fit(rows[:10], sets[:10])
     bounds = [10, *sorted(cuts), 60]
     parts = [np.arange(a, b) for a, b in itertools.pairwise(bounds)]
     for part in parts:
         whole.partial_fit([rows[i] for i in part], [sets[i] for i in part])
-    shards, is_ordered = [start], name in ORDERED and not in_order
+    shares, is_ordered = [common], name in ORDERED and not in_order
     for part in parts:
         # Within a part, rows come in another order, and with them the words and labels that are new.
         order = part if is_ordered else rng.permutation(part)
-        shards.append(start.emptied().partial_fit([rows[i] for i in order], [sets[i] for i in order]))
-    merged = merged_in_a_tree(shards, rng, adjacent=is_ordered)
+        shares.append(start(common).partial_fit([rows[i] for i in order], [sets[i] for i in order]))
+    merged = merged_in_a_tree(shares, rng, adjacent=is_ordered)
     assert set(merged.label_names_) == set(whole.label_names_)
     expected, found = scores_by_name(whole, rows), scores_by_name(merged, rows)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7 * max(1.0, np.abs(expected).max()))
@@ -164,32 +164,31 @@ def f1(model, X, Y):
 
 @pytest.mark.parametrize("settings", [{}, {"half_life": None, "optimise": "macro_f1"}])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_shards_of_the_default_come_close_to_one_pass(kind, settings):
+def test_shares_of_the_default_come_close_to_one_pass(kind, settings):
     stream = SyntheticStream(n_rows=4000, n_features=30, n_labels=24, seed=1)
     parts = list(stream.batches(500))
     if kind == "sparse":
         parts = [(csr_array(X * (X > 0.9)), Y) for X, Y in parts]
-    whole, start = (labelrace.LabelRaceClassifier(random_state=0, **settings) for _ in range(2))
+    whole, common = (labelrace.LabelRaceClassifier(random_state=0, **settings) for _ in range(2))
     for X, Y in parts[:7]:
         whole.partial_fit(X, Y)
-    start.partial_fit(*parts[0])
+    common.partial_fit(*parts[0])
     gains, (held_X, held_Y) = [], parts[6]
     for X, Y in parts[1:6]:
-        shard = shards.started(start).partial_fit(X, Y)
-        gains.append(shards.gained(start, shard))
-    total = shards.added(shards.added(gains[0], gains[1]), shards.added(shards.added(gains[2], gains[3]), gains[4]))
-    before = f1(start, *parts[7])
-    joint = shards.joined(start, total, held_X, held_Y)
+        gains.append(gain(common, start(common).partial_fit(X, Y)))
+    total = add(add(gains[0], gains[1]), add(add(gains[2], gains[3]), gains[4]))
+    before = f1(common, *parts[7])
+    joint = join(common, total, held_X, held_Y)
     assert joint._fitted.state.learners.rows == 3500
     assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
     assert monitoring.best_share(joint._fitted.state.monitor.counts) < 2
     # Its thresholds are read off these rows and off those before: few rows are few.
-    few = shards.joined(start, total, held_X[:20], held_Y[:20])
+    few = join(common, total, held_X[:20], held_Y[:20])
     assert few._fitted.state.monitor.counts.histograms.of(0).rows > 50
     # Without rows to search on it is half-way.
-    assert shards.joined(start, total)._fitted.state.learners.rows == 3000
+    assert join(common, total)._fitted.state.learners.rows == 3000
     # The start is what it was, and the joint model learns on.
-    assert f1(start, *parts[7]) == before
+    assert f1(common, *parts[7]) == before
     joint.partial_fit(*parts[7]).predict(parts[0][0])
 
 
@@ -251,7 +250,7 @@ def test_models_of_the_default_that_would_outgrow_their_memory_together():
 
 
 @pytest.mark.parametrize("columns", [[0, 1], [0, 0, 1], [-1, 0, 1], [0.0, 1.0, 2.0], "abc"])
-def test_columns_that_are_no_places(columns):
+def test_columns_that_are_no_columns(columns):
     X, Y = np.eye(3), np.eye(3)
     one, other = (labelrace.make_model("ridge").partial_fit(X, Y) for _ in range(2))
     with pytest.raises(MergeError, match="columns must be 3 different whole numbers"):

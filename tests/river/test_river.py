@@ -541,4 +541,4 @@ def test_a_refused_row_leaves_no_column_behind():
         model.learn_one({"a": 1.0, "new": 2.0}, {"0": True})
     model.flush()
     assert model.classifier.feature_names_in_.tolist() == ["a"]
-    assert list(model._features.places) == ["a"]
+    assert list(model._features.columns) == ["a"]

@@ -40,7 +40,6 @@ COMMANDS = (
     "labelrace predict model.safetensors rows.arff --top 2",
     "labelrace predict model.safetensors rows.csv -o predicted.csv",
     "echo '[1, 0, 2, 0, 1, 0]' | labelrace predict model.safetensors -",
-    "labelrace bench quality --models race,majority --synthetic --synthetic-rows 300 --out quality",
 )
 
 

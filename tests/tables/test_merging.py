@@ -7,22 +7,22 @@ import pytest
 
 import labelrace
 from labelrace.exceptions import MergeError
+from labelrace.merging import add, gain, join, start
 from labelrace.streams.demo import demo_tickets
-from labelrace.tables import Tagger, merging
+from labelrace.tables import Tagger
 
 ROWS = demo_tickets()[:2400]
 
 
-def test_two_taggers_and_shards_of_one_come_close_to_the_tagger_that_learned_all_rows(tmp_path):
+def test_two_taggers_and_shares_of_one_come_close_to_the_tagger_that_learned_all_rows(tmp_path):
     whole = Tagger("tags", random_state=0).partial_fit(ROWS[:2000])
     one = Tagger("tags", random_state=0).partial_fit(ROWS[:900])
     one.merge(Tagger("tags", random_state=0).partial_fit(ROWS[900:2000]))
-    start = Tagger("tags", random_state=0).partial_fit(ROWS[:600])
-    gains = [merging.gained(start, merging.started(start).partial_fit(ROWS[i : i + 400])) for i in (600, 1000, 1400)]
-    total = merging.added(gains[0], merging.added(gains[1], gains[2]))
-    [(table, tags, _)] = start.tagged_batches(ROWS[1800:2000])
-    joint = merging.joined(start, total, table, tags)
-    for merged in (one, joint, merging.joined(start, total)):
+    common = Tagger("tags", random_state=0).partial_fit(ROWS[:600])
+    gains = [gain(common, start(common).partial_fit(ROWS[i : i + 400])) for i in (600, 1000, 1400)]
+    total = add(gains[0], add(gains[1], gains[2]))
+    joint = join(common, total, ROWS[1800:2000])
+    for merged in (one, joint, join(common, total)):
         assert set(merged.tags_) == set(whole.tags_)
         assert merged.score(ROWS[2000:]) > whole.score(ROWS[2000:]) - 0.03
     assert joint.n_rows_ == one.n_rows_ == whole.n_rows_

@@ -10,19 +10,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from labelrace.base.schema import Schema
+from labelrace.base.schema import Batch, Schema
 from labelrace.exceptions import GrowthError
 from labelrace.typing import AnyMatrix, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from labelrace.base.fitted import Fitted
 
 S = TypeVar("S")
 
 _START = "it has to know all of them from the start"
 # Labels that a table of all pairs of them may have: 20,000 make 3.2 GB.
 _MOST_PAIRED = 20_000
+
+
+class Gain(Protocol):
+    """What shares of the rows have gained since their common start, where that is not sums."""
+
+    @property
+    def schema(self) -> Schema:
+        """Names of labels and features; those of the start come first."""
+
+    def plus(self, other: Self, columns: IntArray | None = None) -> Self:
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+
+
+class Shares(Protocol):
+    """How a method that is not sums is learned in shares of the rows: see `labelrace.merging`."""
+
+    def is_ready(self, start: Fitted) -> bool:
+        """Return whether a model knows enough to be the common start of shares."""
+
+    def gain(self, start: Fitted, end: Fitted, touched: IntArray | None = None) -> Any:
+        """Return the `Gain` of a share; ``touched`` are the features that occurred in it, if they are known."""
+
+    def join(self, start: Fitted, total: Any, batch: Batch | None = None) -> Fitted:
+        """Make the model of a start and of the gain of all shares, and learn a batch that none of them has learned."""
 
 
 class Algorithm(ABC, Generic[S]):
@@ -39,6 +66,9 @@ class Algorithm(ABC, Generic[S]):
 
     outgrown: ClassVar[str] = "one of them has outgrown its algorithm"
     """Why a model and one that has become its `successor` cannot be merged."""
+
+    shares: ClassVar[Shares | None] = None
+    """How a method that is not sums is learned in shares; None for sums."""
 
     @property
     def skips_missing(self) -> bool:
@@ -95,6 +125,14 @@ class Algorithm(ABC, Generic[S]):
     def merge(self, one: S, other: S) -> S:
         """Join what two states learned, where `why_unmergeable` is None."""
         raise NotImplementedError(self.why_unmergeable(one, other))
+
+    def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+        """Join two models of this algorithm; ``columns`` as in `Fitted.merged`, which does it exactly."""
+        return one.merged(other, columns)
+
+    def why_not_shared(self, state: S) -> str | None:
+        """Return why a model cannot be learned in shares of the rows; None if it can."""
+        return self.why_unmergeable(state, state)
 
     def emptied(self, state: S) -> S:
         """Make the state that has learned nothing, but knows what a first batch settled: what `merge` can be added to.

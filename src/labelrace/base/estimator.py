@@ -230,13 +230,10 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         def merged(fitted: Fitted) -> Fitted:
             others = other._checked_fitted()
             refuse_other_algorithm(fitted, others)
-            return self._merged(fitted, others, columns)
+            joint: Fitted = fitted.algorithm.merge_models(fitted, others, columns)
+            return joint
 
         return self._change(merged)
-
-    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        """Join what two models of equal parameters know."""
-        return one.merged(other, columns)
 
     def emptied(self) -> Self:
         """Return a copy that has learned nothing but knows what the first batch settled: the columns, what was drawn.
@@ -252,8 +249,12 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         MergeError
             For models that do not merge exactly, with the reason.
         """
+        return self.with_fitted(self.fitted.emptied())
+
+    def with_fitted(self, fitted: Fitted) -> Self:
+        """Return a copy of the same parameters that knows something else."""
         copied = copy.copy(self)
-        copied._fitted = self._checked_fitted().emptied()
+        copied._fitted = fitted
         return copied
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
@@ -404,6 +405,11 @@ class OnlineClassifier(DeclaredParameters, Writable, ClassifierMixin, BaseEstima
         """Whether a NaN in ``X`` is a missing value, rather than an error."""
         algorithm = self._current_algorithm()
         return algorithm is not None and algorithm.skips_missing
+
+    @property
+    def fitted(self) -> Fitted:
+        """Everything that was learned, as a value."""
+        return self._checked_fitted()
 
     @property
     def is_fitted(self) -> bool:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 import labelrace
-from labelrace.cli import bench, data, run, tagging, train
+from labelrace.cli import data, run, tagging, train
 from labelrace.cli.options import Interrupted, as_line
 
 app = typer.Typer(
@@ -31,7 +31,6 @@ app.command()(tagging.inspect)
 app.command("models")(run.list_models)
 app.command()(run.report)
 app.add_typer(data.app, name="data")
-app.add_typer(bench.app, name="bench")
 
 # Raised for a wrong file, a wrong parameter or a full disk. Anything else is a defect, and shows a traceback.
 _EXPECTED = (ValueError, OSError, NotImplementedError, FloatingPointError, ImportError, MemoryError)

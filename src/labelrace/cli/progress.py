@@ -1,4 +1,4 @@
-"""Progress bars: of runs, with the measures so far, of experiments, and of a model that learns a stream."""
+"""Progress bars: of runs, with the measures so far, and of a model that learns a stream."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from rich.progress import (
     MofNCompleteColumn,
     SpinnerColumn,
     TaskID,
-    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
 
-from labelrace.cli.options import Interrupted, as_line
+from labelrace.cli.options import Interrupted
 from labelrace.exceptions import LabelraceError
 
 if TYPE_CHECKING:
     from labelrace.evaluation import Progress
-    from labelrace.experiments.plan import Step
 
 Item = TypeVar("Item")
 
@@ -68,32 +66,6 @@ def run_bars(console: Console) -> Iterator[Callable[[Progress], None]]:
 def _measures(measures: dict[str, float]) -> str:
     names = [name for name in _SHOWN if name in measures] or list(measures)[:2]
     return "  ".join(f"{name} {measures[name]:.3f}" for name in names)
-
-
-@contextmanager
-def experiment_bar() -> Iterator[Callable[[Step], None]]:
-    """Show how far an experiment is on standard error, with the time left; yields what the experiment calls."""
-    columns = (
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.description}", markup=False),
-    )
-    console = Console(stderr=True)
-    # The speed is that of the last ten minutes: parts are of different lengths, and so are their runs.
-    with Bars(
-        *columns, console=console, transient=True, speed_estimate_period=600, disable=not console.is_terminal
-    ) as bars:
-        task = bars.add_task("looking for datasets", total=None)
-
-        def show(step: Step) -> None:
-            bars.update(task, description=as_line(step.what), completed=step.done, total=step.total)
-            if step.error:
-                console.print(as_line(f"{step.what}: {step.error}"), style="red", markup=False, soft_wrap=True)
-
-        yield show
 
 
 def learn_batches(

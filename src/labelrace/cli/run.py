@@ -193,10 +193,10 @@ def _performer(scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
         yield None
         return
-    from labelrace.distributed.cluster import connected
+    from labelrace.distributed.cluster import connect
     from labelrace.distributed.evaluating import perform
 
-    with connected(scheduler=scheduler) as client:
+    with connect(scheduler=scheduler) as client:
         yield partial(perform, client)
 
 

@@ -21,13 +21,13 @@ def train_shared(
     scheduler: str | None,
 ) -> str:
     """Learn files in shares and save the model; return a message. After Ctrl-C, what was merged so far is saved."""
-    from labelrace.distributed.fitting import Progress, fit, reported
+    from labelrace.distributed.fitting import Progress, fit, progress_reporter
     from labelrace.exceptions import DistributedError
 
     steps = list[Progress]()
     settings: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "batch_size": batch_size, "labels": labels}
     try:
-        with reported(True) as show:
+        with progress_reporter(True) as show:
 
             def keep(step: Progress) -> None:
                 steps.append(step)
@@ -38,21 +38,21 @@ def train_shared(
         if not model.is_fitted:
             raise Interrupted("Nothing was merged yet, and no file was written.") from None
         model.save(out)
-        raise Interrupted(_told(name, steps, out)) from None
+        raise Interrupted(_summary(name, steps, out)) from None
     except DistributedError as error:
         if not model.is_fitted:
             raise
         model.save(out)
         raise DistributedError(f"{error} It was saved: {out}") from None
     model.save(out)
-    return _told(name, steps, out)
+    return _summary(name, steps, out)
 
 
-def _told(name: str, steps: list[Any], out: Path) -> str:
+def _summary(name: str, steps: list[Any], out: Path) -> str:
     last = steps[-1]
     rounds = "1 round" if last.round == 1 else f"{last.round} rounds"
     text = f"{name} learned {last.rows} rows in {rounds}: {out}"
-    return f"{text}\nPredicted before it was learned: example F {last.example_f1:.3f}."
+    return f"{text}\nPrequential quality: example F1 {last.example_f1:.3f}."
 
 
 def shared_predictions(
@@ -66,7 +66,7 @@ def shared_predictions(
     scheduler: str | None,
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield what workers predict for the pieces of files, in their order."""
-    from labelrace.distributed.cluster import connected
+    from labelrace.distributed.cluster import connect
     from labelrace.distributed.predicting import predict_pieces
     from labelrace.distributed.sources import pieces_of
     from labelrace.tables import Tagger
@@ -75,11 +75,11 @@ def shared_predictions(
         raise ValueError("--workers and --scheduler are for files: leave them out to read standard input.")
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     first = 0
-    with connected(workers=workers, scheduler=scheduler) as client:
+    with connect(workers=workers, scheduler=scheduler) as client:
         for rows in predict_pieces(client, model, pieces, partial(_rows, top, as_csv), batch_size, labels):
-            for place, row in enumerate(rows, start=first):
+            for number, row in enumerate(rows, start=first):
                 if "row" in row:
-                    row["row"] = place
+                    row["row"] = number
             first += len(rows)
             yield rows
 

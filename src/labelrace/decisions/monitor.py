@@ -171,12 +171,6 @@ def decide(monitor: Monitor, aim: str) -> Decision:
     return Decision(SHARES[share] * monitor.counts.offsets, rule)
 
 
-def example_f1(monitor: Monitor) -> tuple[float, float]:
-    """Return the sum of the F1 of recent rows, as they were predicted before they were learned, and their number."""
-    counts = monitor.counts
-    return float(counts.f1[best_share(counts)]), counts.f1_rows
-
-
 def grow(monitor: Monitor, n_labels: int) -> Monitor:
     """Add labels that were absent so far."""
     n_new, counts, by_label = n_labels - monitor.waiting.shape[2], monitor.counts, monitor.by_label
@@ -207,7 +201,7 @@ def without_waiting(monitor: Monitor) -> Monitor:
 def half_at_most(monitor: Monitor) -> Monitor:
     """Let no more than half of the offsets be taken, for now.
 
-    Models that were joined from shards make all of them look cheaper than they are: on delicious they would cost .005
+    Models that were joined from shares make all of them look cheaper than they are: on delicious they would cost .005
     of the example F1, of which monitored rows show half.
     """
     counts = monitor.counts

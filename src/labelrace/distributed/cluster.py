@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,12 +13,12 @@ from labelrace.base import parameters
 from labelrace.evaluation.workers import default_jobs
 from labelrace.exceptions import DistributedError
 
-# A worker that dies takes its task with it. After so many deaths a task is given up: Dask's 3 are few for tasks that
-# wait in a row for workers that die for other reasons.
+# Deaths of workers after which their task is given up: Dask's 3 are few for tasks that wait in a row for workers that
+# die for other reasons.
 _ALLOWED_FAILURES = 20
 _TIMEOUT = "10s"
-# So often, in seconds, it is looked how workers are; and so long there may be none of them.
-_INTERVAL, _LONGEST_ALONE = 2.0, 300.0
+# Seconds between two looks at the workers, and for which there may be none of them.
+_INTERVAL, _MAX_SECONDS_ALONE = 2.0, 300.0
 # On one machine a process that is slow to answer is busy, and not lost: those that are lost close their connections.
 _PATIENCE = {
     "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES,
@@ -38,7 +38,7 @@ _THRIFT = {
     # A task goes to whoever is free: a second one that waits beside the first would wait while others have none.
     "distributed.scheduler.worker-saturation": 1.0,
     # Dask lets its workers give all that is freed back to the system at once. Products of batches need arrays of a
-    # megabyte again and again, and to get their pages anew takes a third as long as to learn.
+    # megabyte again and again, and to get their pages back takes a third as long as to learn.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
@@ -71,7 +71,7 @@ class LostError(Exception):
     """What tasks need has gone with the workers that held it."""
 
 
-def awaited(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = None) -> Any:
+def wait_for(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = None) -> Any:
     """Wait for a result for as long as there are workers for it.
 
     Parameters
@@ -112,21 +112,25 @@ def awaited(client: Any, future: Any, parts: Sequence[Any] = (), needed: Any = N
         known, seen = workers, time.monotonic() if workers else seen
         if n_lost > _ALLOWED_FAILURES:
             raise DistributedError(f"{n_lost} workers were lost one after the other, and none has done anything.")
-        if time.monotonic() - seen > _LONGEST_ALONE:
-            raise DistributedError(f"There have been no workers for {_LONGEST_ALONE:.0f} seconds.")
+        if time.monotonic() - seen > _MAX_SECONDS_ALONE:
+            raise DistributedError(f"There have been no workers for {_MAX_SECONDS_ALONE:.0f} seconds.")
 
 
-def sent(client: Any, function: Callable[[Any], Any], value: Any) -> Any:
-    """Submit a function of a large value, which is sent once, and again if all who know the result die."""
+def send(client: Any, value: Any) -> Any:
+    """Send a value to the workers, once, and again if all that have it die; return its future."""
     with warnings.catch_warnings():
         # Dask would have us load it there: it is made here.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        return client.submit(function, value, pure=False)
+        return client.submit(_identity, value, pure=False)
+
+
+def _identity(value: Any) -> Any:
+    return value
 
 
 @contextmanager
-def connected(client: Any = None, *, workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
-    """Give a client: the one that is given, one for a scheduler's address, or that of processes on this machine.
+def connect(client: Any = None, *, workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
+    """Yield a client: the given one, one for a scheduler's address, or that of processes on this machine.
 
     What is started here is ended here. Processes have one thread each, of Python and of BLAS.
 
@@ -159,7 +163,7 @@ def connected(client: Any = None, *, workers: int | None = None, scheduler: str 
 
 @contextmanager
 def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
-    """Give the client of processes on this machine, of one thread each; ``options`` are Dask's for a `LocalCluster`."""
+    """Yield the client of processes on this machine, of one thread each; ``options`` are those of `LocalCluster`."""
     distributed = engine()
     import dask
 
@@ -181,7 +185,7 @@ def local_cluster(n_workers: int, **options: Any) -> Iterator[Any]:
 
 
 def _uninterrupted() -> Any:
-    """Make what lets workers, also those that are started again, leave Ctrl-C to this process, which ends them."""
+    """Make a plugin by which workers, also restarted ones, leave Ctrl-C to this process, which ends them."""
     distributed = engine()
 
     class Uninterrupted(distributed.WorkerPlugin):  # type: ignore[name-defined, misc]

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labelrace.distributed.cluster import connected
+from labelrace.distributed.cluster import connect
 from labelrace.evaluation import run
 from labelrace.evaluation.records import Record
 from labelrace.evaluation.workers import Task, records_of
@@ -33,7 +33,7 @@ def evaluate(
     source : dataset, or list of them
         As for `labelrace.evaluation.run`, each.
     out : path
-        The folder; each dataset has one in it, with the records of a run, which ``resume=True`` goes on with.
+        The folder; each dataset has one in it, with the records of a run, which ``resume=True`` continues.
     client, workers, scheduler
         As for `labelrace.distributed.fit`.
 
@@ -43,18 +43,18 @@ def evaluate(
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     results = {}
-    with connected(client, workers=workers, scheduler=scheduler) as connection:
-        for place, data in enumerate(sources):
-            name = _name(data, place)
+    with connect(client, workers=workers, scheduler=scheduler) as connection:
+        for number, data in enumerate(sources):
+            name = _name(data, number)
             performer = partial(perform, connection)
             results[name] = run(data, models, out=Path(out) / name, performer=performer, **settings)
     return results
 
 
-def _name(data: Any, place: int) -> str:
+def _name(data: Any, number: int) -> str:
     if isinstance(data, (str, os.PathLike)):
         return Path(data).stem
-    return str(getattr(data, "name", f"dataset-{place}"))
+    return str(getattr(data, "name", f"dataset-{number}"))
 
 
 def perform(client: Any, tasks: Iterable[Task]) -> Generator[Record, None, None]:

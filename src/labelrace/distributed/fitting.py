@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from labelrace.base import parameters
-from labelrace.distributed import label_learning, learning
-from labelrace.distributed.cluster import LostError, awaited, connected, engine, losses, sent
-from labelrace.distributed.learning import Joined, Settings
-from labelrace.distributed.sources import DelayedPiece, FilePiece, pieces_of, unshared
+from labelrace.distributed import learning
+from labelrace.distributed.cluster import LostError, connect, engine, losses, send, wait_for
+from labelrace.distributed.learning import Settings, Start
+from labelrace.distributed.sources import DelayedPiece, FilePiece, as_delayed_pieces, pieces_of
 from labelrace.exceptions import DistributedError
 from labelrace.streams.dataset import row_count
 from labelrace.tables import Tagger
@@ -30,15 +29,16 @@ _FEWEST_SHARES, _MOST_SHARES = 8, 64
 # The first rounds have an eighth, a quarter and half of the pieces of the others: a young model gains most from others.
 _FIRST_ROUNDS = (1, 2, 4)
 _OTHER_ROUNDS = 8
-# Rows set aside in a round, pieces among which are the first rows, and rows that these should have.
-_HELD = 200
-# Rows of a share that there should be, for models that are not sums: fewer are learned less exactly than together.
+# Rows set aside in a round.
+_HELD_OUT = 200
+# Minimum number of rows of a share, for models that are not sums: fewer are learned less exactly than together.
 _FEWEST_ROWS = 125
+# The first rows are among this many pieces, or more if these have fewer rows.
 _FIRST_PIECES = 16
 _FIRST_ROWS = 1000
 # Rounds that start from one another's models without waiting for these to be here.
 _IN_A_ROW = 8
-# Shares that one task adds: fewer make more tasks, more make those wait longer who have none.
+# Shares that one task adds: fewer make more tasks, more make workers without a task wait longer.
 _ADDED = 4
 
 
@@ -54,7 +54,7 @@ class Progress(NamedTuple):
     pieces, all_pieces : int
         Pieces learned, and all of them.
     example_f1 : float
-        Mean F measure of rows that were predicted before they were learned; NaN before the first round.
+        Mean F1 of rows that were predicted before they were learned; NaN before the first round.
     """
 
     round: int
@@ -63,6 +63,9 @@ class Progress(NamedTuple):
     pieces: int
     all_pieces: int
     example_f1: float
+
+
+Report: TypeAlias = Callable[[Progress], object]
 
 
 def plan(n_pieces: int, rounds: int, shares: int | None, n_rows: int | None = None) -> list[list[range]]:
@@ -101,12 +104,11 @@ def fit(
     client: Any = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    shard: Literal["rows", "labels"] = "rows",
     rounds: int = ROUNDS,
     shares: int | None = None,
     batch_size: int = 500,
     labels: Any = None,
-    on_progress: Callable[[Progress], object] | bool | None = None,
+    on_progress: Report | bool | None = None,
 ) -> Any:
     """Learn a source in shares, on a cluster or on the processors of this machine.
 
@@ -117,7 +119,7 @@ def fit(
     Parameters
     ----------
     model : classifier or Tagger
-        Learns on from what it knows, if it knows anything.
+        Continues from what it has learned, if anything.
     source : path, pattern or list of them; Dask DataFrame or Bag; list of delayed or of batches
         For a `Tagger` tables that have the column of tags, for a classifier data files or pairs ``(X, y)``. Parquet
         files with tags are read by row groups; other files are cut by rows where they are few, for which their rows are
@@ -128,17 +130,12 @@ def fit(
         How many processes, where no client is given; by default as many as there are processors.
     scheduler : str, default=None
         The address of a scheduler, such as ``tcp://10.0.0.1:8786``, instead of a client.
-    shard : {"rows", "labels"}, default="rows"
-        What is shared. With "labels", every share reads all rows and learns them for some of the labels: the default,
-        and binary relevance such as ``obr``, are then what one pass learns, to round-off. It pays where labels are
-        many.
     rounds : int, default=24
         How often shares are merged and start again from the merged model: for the default, more rounds come nearer to
         one pass over all rows.
     shares : int, default=None
-        Shares of a round at the most; by default 8 to 64, by the number of pieces, or as many shares of labels as
-        there are workers. No more workers than these are busy. Of models that are not sums a share has 125 rows or
-        more, where the number of rows is known beforehand.
+        Maximum number of shares of a round; by default 8 to 64, by the number of pieces. No more workers than these are
+        busy. Of models that are not sums a share has 125 rows or more, where the number of rows is known beforehand.
     batch_size : int, default=500
         Rows learned at once.
     labels : label source, default=None
@@ -168,149 +165,100 @@ def fit(
     engine()
     parameters.check_whole("rounds", rounds, 1)
     parameters.check_whole("batch_size", batch_size, 1)
-    parameters.check_choice("shard", shard, ("rows", "labels"))
     if shares is not None:
         parameters.check_whole("shares", shares, 1)
-    if shard == "labels" and isinstance(model, Tagger):
-        raise ValueError("shard must be 'rows' for a Tagger, got 'labels': most of its work is reading words.")
     pieces = pieces_of(source, as_tables=isinstance(model, Tagger), labels=labels, batch_size=batch_size)
     _fix_seed(model)
-    settings = Settings(batch_size, labels, _HELD)
-    with connected(client, workers=workers, scheduler=scheduler) as connection, reported(on_progress) as report:
-        kind = _LabelRun if shard == "labels" else _RowRun
-        kind(connection, model, pieces, rounds, shares, settings).run(report)
+    settings = Settings(batch_size, labels, _HELD_OUT)
+    with connect(client, workers=workers, scheduler=scheduler) as connection, progress_reporter(on_progress) as report:
+        _Rounds(connection, pieces, settings).run(model, rounds, shares, report)
     return model
 
 
 def _fix_seed(model: Any) -> None:
-    """Draw a seed where none is given: what is drawn must be the same for whoever repeats a task."""
+    """Draw a seed where none is given: what is drawn must be the same when a task is repeated."""
     if model.is_fitted or not hasattr(model, "random_state") or isinstance(model.random_state, int):
         return
     model.set_params(random_state=parameters.draw_seed(model.random_state) % 2**31)
-
-
-class _Run(ABC):
-    """The rounds of one `fit`: what is submitted, and what has come back."""
-
-    def __init__(self, client: Any, model: Any, pieces: list[Any], rounds: int, shares: int | None, settings: Settings):
-        self._names = dict[str, str]()
-        self._client = client
-        self._model = model
-        self._pieces = pieces
-        self._n_rounds = rounds
-        self._n_shares = shares
-        self._planned = list[list[range]]()
-        self._settings = settings
-        self._rows, self._sum_f1, self._tested = 0, 0.0, 0.0
-
-    @abstractmethod
-    def _rounds(self) -> Iterator[Joined]:
-        """Plan the rounds, and yield the joint model of each."""
-
-    def run(self, report: Callable[[Progress], object]) -> None:
-        """Learn all rounds; whatever happens, the model is the last that was joined."""
-        killed, lost = losses()
-        done = 0
-        try:
-            for joined in self._rounds():
-                _take_over(self._model, joined.model)
-                n_pieces = self._planned[done][-1].stop
-                done += 1
-                self._rows, self._sum_f1 = self._rows + joined.rows, self._sum_f1 + joined.sum_f1
-                self._tested += joined.tested
-                quality = self._sum_f1 / self._tested if self._tested else float("nan")
-                report(Progress(done, len(self._planned), self._rows, n_pieces, len(self._pieces), quality))
-        except DistributedError as error:
-            raise DistributedError(f"Round {done + 1} was given up: {error} {self._saved(done)}") from None
-        except killed as error:
-            raise DistributedError(
-                f"Round {done + 1} was given up: workers died again and again with {self._task_of(error)}, most often "
-                f"as their memory was used up. {self._saved(done)} Give smaller pieces (more files or row groups), or "
-                "fewer workers on a machine."
-            ) from None
-        except lost as error:
-            raise DistributedError(
-                f"The scheduler was lost in round {done + 1} ({type(error).__name__}). {self._saved(done)}"
-            ) from None
-
-    def _task_of(self, error: BaseException) -> str:
-        """Tell what a task that was given up had to do."""
-        [key, *_] = error.args or [""]
-        return self._names.get(str(key), "a task that merges shares")
-
-    def _saved(self, done: int) -> str:
-        if not done:
-            return "Nothing was merged yet."
-        return f"The model holds the {self._rows} rows of {done} rounds that were merged before."
-
-    def _first(self, begin: Callable[..., Any]) -> Any:
-        """Submit the start: the first rows, as many as the model needs."""
-        n_first, n_rows = _FIRST_PIECES, 0
-        for place, piece in enumerate(self._pieces):
-            # What is read when it is needed may be many pieces, and small batches must be.
-            if hasattr(piece, "dask") or isinstance(piece, DelayedPiece) or n_rows >= _FIRST_ROWS:
-                break
-            n_first, n_rows = max(n_first, place + 1), n_rows + _n_rows(piece)
-        places = range(min(len(self._pieces), n_first))
-        start = self._client.submit(begin, self._model, self._computed(places), self._settings, pure=False)
-        self._names[start.key] = f"the first rows ({self._span(places)})"
-        return start
-
-    def _kept(self, value: Any) -> Any:
-        """Submit what a round came to: if all who know it die, it is sent again, and no round is learned again."""
-        return sent(self._client, learning.itself, value)
-
-    def _span(self, places: range) -> str:
-        """Name the pieces of a share."""
-        first, last = (self._pieces[place] for place in (places[0], places[-1]))
-        if not isinstance(first, FilePiece):
-            return f"pieces {places[0]} to {places[-1]} of the source"
-        return str(first) if first == last else f"{first} to {last}"
-
-    def _computed(self, places: Any) -> list[Any]:
-        """Return pieces as workers take them: what is delayed is computed where it is needed."""
-        computed = []
-        for place in places:
-            piece = self._pieces[place]
-            if hasattr(piece, "dask"):
-                piece = self._client.compute(piece)
-                self._names[piece.key] = f"piece {place} of the source"
-            computed.append(piece)
-        return computed
 
 
 class _Submitted(NamedTuple):
     """A round that is being learned: its shares, and the joint model that they become."""
 
     shares: list[Any]
-    joined: Any
+    joint: Any
 
 
-class _RowRun(_Run):
-    """Shares of rows."""
+class _Rounds:
+    """The rounds of one `fit`: what is submitted, and what has come back."""
 
-    def _rounds(self) -> Iterator[Joined]:
-        # A piece of rows is learned once, so that whoever learns it may as well compute it.
-        self._pieces = unshared(self._pieces)
-        start = self._first(learning.begin)
+    def __init__(self, client: Any, pieces: list[Any], settings: Settings) -> None:
+        self._client = client
+        # A piece is learned once, so that whoever learns it may as well compute it.
+        self._pieces = as_delayed_pieces(pieces)
+        self._settings = settings
+        self._plan = list[list[range]]()
+        # What tasks do, by their keys, for errors.
+        self._names = dict[str, str]()
+
+    def run(self, model: Any, rounds: int, shares: int | None, report: Report) -> None:
+        """Learn all rounds; whatever happens, the model is the last that was joined."""
+        killed, lost = losses()
+        done, rows = 0, 0
+        try:
+            for joint in self._joint_models(model, rounds, shares):
+                _take_over(model, joint.model)
+                n_pieces, rows, done = self._plan[done][-1].stop, joint.rows, done + 1
+                quality = joint.sum_f1 / joint.n_tested if joint.n_tested else float("nan")
+                report(Progress(done, len(self._plan), rows, n_pieces, len(self._pieces), quality))
+        except DistributedError as error:
+            raise DistributedError(f"Round {done + 1} was given up: {error} {_saved(done, rows)}") from None
+        except killed as error:
+            raise DistributedError(
+                f"Round {done + 1} was given up: workers died again and again with {self._task_of(error)}, most often "
+                f"as their memory was used up. {_saved(done, rows)} Give smaller pieces (more files or row groups), or "
+                "fewer workers on a machine."
+            ) from None
+        except lost as error:
+            raise DistributedError(
+                f"The scheduler was lost in round {done + 1} ({type(error).__name__}). {_saved(done, rows)}"
+            ) from None
+
+    def _joint_models(self, model: Any, rounds: int, shares: int | None) -> Iterator[Start]:
+        """Plan the rounds, and yield the joint model of each."""
+        start = self._begin(model)
         n_rows = _known_rows(self._pieces)
-        if n_rows and awaited(self._client, self._client.submit(learning.is_exact, start, pure=False)):
+        if n_rows and wait_for(self._client, self._client.submit(learning.is_exact, start, pure=False)):
             n_rows = None
-        self._planned = plan(len(self._pieces), self._n_rounds, self._n_shares, n_rows)
-        known, needed, ahead = None, None, None
-        for number, each in enumerate(self._planned):
-            now = ahead or self._submit(start, each)
+        self._plan = plan(len(self._pieces), rounds, shares, n_rows)
+        here, needed, ahead = None, None, None
+        for number, ranges in enumerate(self._plan):
+            now = ahead or self._submit(start, ranges)
             while True:
                 ahead = self._submit_next(now, number + 1)
                 try:
-                    joined = awaited(self._client, now.joined, now.shares, needed)
+                    joint = wait_for(self._client, now.joint, now.shares, needed)
                     break
                 except LostError:
-                    now, needed = self._submit(self._kept(known), each), None
-            yield joined
-            known, needed = joined, now.joined if ahead else None
-            if number + 1 < len(self._planned):
-                start = needed or self._kept(known)
+                    # All who had the start have died: the copy that is here is sent.
+                    now, needed = self._submit(send(self._client, here), ranges), None
+            yield joint
+            here, needed = joint, now.joint if ahead else None
+            if number + 1 < len(self._plan):
+                start = needed or send(self._client, here)
+
+    def _begin(self, model: Any) -> Any:
+        """Submit the start: the first rows, as many as the model needs."""
+        n_first, n_rows = _FIRST_PIECES, 0
+        for number, piece in enumerate(self._pieces):
+            # What is read when it is needed may be many pieces, and small batches must be.
+            if hasattr(piece, "dask") or isinstance(piece, DelayedPiece) or n_rows >= _FIRST_ROWS:
+                break
+            n_first, n_rows = max(n_first, number + 1), n_rows + _n_rows(piece)
+        numbers = range(min(len(self._pieces), n_first))
+        start = self._client.submit(learning.begin, model, self._computed(numbers), self._settings, pure=False)
+        self._names[start.key] = f"the first rows ({self._span(numbers)})"
+        return start
 
     def _submit_next(self, now: _Submitted, number: int) -> _Submitted | None:
         """Submit the next round before this one is done: workers go on while the joint model is brought here.
@@ -319,27 +267,27 @@ class _RowRun(_Run):
         may go on like this, and none that has rows with its tasks, or that are computed before they are learned.
         """
         are_read = all(isinstance(piece, (FilePiece, DelayedPiece)) for piece in self._pieces)
-        if number == len(self._planned) or not are_read or number % _IN_A_ROW == 0:
+        if number == len(self._plan) or not are_read or number % _IN_A_ROW == 0:
             return None
-        return self._submit(now.joined, self._planned[number])
+        return self._submit(now.joint, self._plan[number])
 
-    def _submit(self, start: Any, each: list[range]) -> _Submitted:
+    def _submit(self, start: Any, ranges: list[range]) -> _Submitted:
         """Submit a round: shares, the tree, and the joint model."""
-        settings = self._settings._replace(held=max(1, -(-self._settings.held // len(each))))
+        settings = self._settings._replace(n_held_out=max(1, -(-self._settings.n_held_out // len(ranges))))
         # Names of its own: Dask lets tasks wait for whoever is free only where those of a name need few others.
         name, submit = uuid.uuid4().hex, self._client.submit
         shares = [
             submit(
                 learning.learn,
-                *(start, places.start, self._computed(places), settings),
+                *(start, numbers.start, self._computed(numbers), settings),
                 key=(f"learn-{name}", number),
                 pure=False,
             )
-            for number, places in enumerate(each)
+            for number, numbers in enumerate(ranges)
         ]
         self._names |= {
-            str(share.key): f"share {number} of {len(each)} ({self._span(places)})"
-            for number, (share, places) in enumerate(zip(shares, each, strict=True), start=1)
+            str(share.key): f"share {number} of {len(ranges)} ({self._span(numbers)})"
+            for number, (share, numbers) in enumerate(zip(shares, ranges, strict=True), start=1)
         }
         level = shares
         while len(level) > _ADDED:
@@ -347,42 +295,39 @@ class _RowRun(_Run):
             level = [submit(learning.add, *group, pure=False) for group in groups]
         return _Submitted(shares, submit(learning.join, start, *level, key=(f"join-{name}", 0), pure=False))
 
+    def _computed(self, numbers: range) -> list[Any]:
+        """Return pieces as workers take them: what is delayed is computed where it is needed."""
+        computed = []
+        for number in numbers:
+            piece = self._pieces[number]
+            if hasattr(piece, "dask"):
+                piece = self._client.compute(piece)
+                self._names[piece.key] = f"piece {number} of the source"
+            computed.append(piece)
+        return computed
 
-class _LabelRun(_Run):
-    """Shares of labels; each round is one range of pieces."""
+    def _span(self, numbers: range) -> str:
+        """Name the pieces of a share."""
+        first, last = (self._pieces[number] for number in (numbers[0], numbers[-1]))
+        if not isinstance(first, FilePiece):
+            return f"pieces {numbers[0]} to {numbers[-1]} of the source"
+        return str(first) if first == last else f"{first} to {last}"
 
-    def _rounds(self) -> Iterator[Joined]:
-        self._planned = plan(len(self._pieces), self._n_rounds, 1)
-        submit, wanted = self._client.submit, self._n_shares or len(self._client.nthreads())
-        start = self._first(label_learning.begin)
-        begun, decided = awaited(self._client, start), None
-        n_shares = min(max(1, wanted), label_learning.n_labels(begun))
-        shares = [submit(label_learning.take, start, share, n_shares, pure=False) for share in range(n_shares)]
-        for [places] in self._planned:
-            learned, decided = self._round(start, shares, decided, places)
-            yield label_learning.assemble(begun, learned, decided)
-            shares = [self._kept(share) for share in learned]
+    def _task_of(self, error: BaseException) -> str:
+        """Return what a task that was given up had to do."""
+        [key, *_] = error.args or [""]
+        return self._names.get(str(key), "a task that merges shares")
 
-    def _round(self, start: Any, before: list[Any], known: Any, places: range) -> tuple[list[Any], Any]:
-        """Learn a round, again and again until all drifts in it are known."""
-        self._names.clear()
-        submit, forgets, pieces = self._client.submit, tuple[int, ...](), self._computed(places)
-        while True:
-            shares = [
-                submit(label_learning.learn, share, places.start, pieces, self._settings, forgets, pure=False)
-                for share in before
-            ]
-            self._names |= {share.key: f"{self._span(places)} for a share of the labels" for share in shares}
-            monitored = [submit(label_learning.monitored_of, share, pure=False) for share in shares]
-            decided = submit(label_learning.decide, start, known, monitored, forgets, pure=False)
-            found = awaited(self._client, decided, shares)
-            if found.drift is None:
-                return self._client.gather(shares), found
-            forgets = (*forgets, found.drift)
+
+def _saved(done: int, rows: int) -> str:
+    """Say what the model holds after some rounds."""
+    if not done:
+        return "Nothing was merged yet."
+    return f"The model holds the {rows} rows of {done} rounds that were merged before."
 
 
 def _n_rows(piece: Any) -> int:
-    """Count the rows of a batch in memory; of a file, what its piece says; 0 where nobody knows yet."""
+    """Count the rows of a batch in memory, or of a file's piece; 0 if that is not known yet."""
     if isinstance(piece, FilePiece):
         return piece.n_rows
     if hasattr(piece, "dask") or isinstance(piece, DelayedPiece):
@@ -397,15 +342,15 @@ def _known_rows(pieces: list[Any]) -> int | None:
 
 
 def _take_over(model: Any, learned: Any) -> None:
-    """Let the user's model know what a joint one knows; its parameters stay its own."""
+    """Give the user's model the state of a joint one; its parameters stay its own."""
     for name, value in vars(learned).items():
         if name.startswith("_"):
             model.__dict__[name] = value
 
 
 @contextmanager
-def reported(on_progress: Callable[[Progress], object] | bool | None) -> Iterator[Callable[[Progress], object]]:
-    """Give what is called after every round: a user's function, a bar, or nothing."""
+def progress_reporter(on_progress: Report | bool | None) -> Iterator[Report]:
+    """Yield what is called after every round: the user's function, or one that draws a bar if asked for."""
     if callable(on_progress):
         yield on_progress
         return
@@ -414,13 +359,13 @@ def reported(on_progress: Callable[[Progress], object] | bool | None) -> Iterato
     from rich.progress import Progress as Bar
 
     screen = Console(stderr=True)
-    shown = on_progress is True and screen.is_terminal
+    is_shown = on_progress is True and screen.is_terminal
     columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=screen, transient=True, disable=not shown) as bar:
+    with Bar(*columns, console=screen, transient=True, disable=not is_shown) as bar:
         task = bar.add_task("starting", total=None)
 
         def show(progress: Progress) -> None:
-            text = f"{progress.rows} rows, example F {progress.example_f1:.3f}"
+            text = f"{progress.rows} rows, example F1 {progress.example_f1:.3f}"
             bar.update(task, completed=progress.pieces, total=progress.all_pieces, description=text)
 
         yield show

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelrace.base.files import whole_file
-from labelrace.distributed import learning
-from labelrace.distributed.cluster import connected, engine, sent
+from labelrace.distributed.cluster import connect, engine, send
 from labelrace.distributed.sources import pieces_of, read_batches
 from labelrace.tables import Tagger
 
@@ -35,7 +34,7 @@ def predict(
         As for `fit`; of a classifier's pairs ``(X, y)``, ``y`` is not used.
     out : path, default=None
         A folder for Parquet files, one for each piece of the source; by default a Dask data frame is returned, which
-        computes nothing before it is asked to.
+        is computed when it is needed.
     client, workers, scheduler
         As for `fit`; they are for writing files, as a data frame is computed where its user wants.
     batch_size : int, default=500
@@ -59,8 +58,8 @@ def predict(
         return dask.dataframe.from_delayed(parts, meta=_as_frame([]))
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"part-{place:05d}.parquet" for place in range(len(pieces))]
-    with connected(client, workers=workers, scheduler=scheduler) as connection:
+    paths = [folder / f"part-{number:05d}.parquet" for number in range(len(pieces))]
+    with connect(client, workers=workers, scheduler=scheduler) as connection:
         tables = predict_pieces(connection, model, pieces, _table, batch_size, labels)
         for path, table in zip(paths, tables, strict=True):
             _write(table, path)
@@ -75,30 +74,30 @@ def predict_pieces(
     batch_size: int,
     labels: Any,
 ) -> Iterator[Any]:
-    """Yield what a function makes of a model and each piece, in their order; a few pieces a worker are under way."""
-    shared = sent(client, learning.itself, model)
-    most = 2 * max(1, len(client.nthreads()))
+    """Yield what a function makes of a model and each piece, in their order, at most two pieces a worker ahead."""
+    shared = send(client, model)
+    n_ahead = 2 * max(1, len(client.nthreads()))
     waiting = deque[Any]()
     for piece in pieces:
         value = client.compute(piece) if hasattr(piece, "dask") else piece
         waiting.append(client.submit(function, shared, value, batch_size, labels, pure=False))
-        if len(waiting) >= most:
+        if len(waiting) >= n_ahead:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
 
 
-def _predicted(model: Any, piece: Any, batch_size: int, labels: Any) -> list[list[str]]:
+def _predict_piece(model: Any, piece: Any, batch_size: int, labels: Any) -> list[list[str]]:
     is_tagger = isinstance(model, Tagger)
     rows = list[list[str]]()
     for batch in read_batches(piece, batch_size, as_tables=is_tagger, labels=labels):
-        found = model.predict(batch) if is_tagger else model.predict_labels(batch[0])
-        rows += [sorted(map(str, names)) for names in found]
+        predicted = model.predict(batch) if is_tagger else model.predict_labels(batch[0])
+        rows += [sorted(map(str, names)) for names in predicted]
     return rows
 
 
 def _frame(model: Any, piece: Any, batch_size: int, labels: Any) -> Any:
-    return _as_frame(_predicted(model, piece, batch_size, labels))
+    return _as_frame(_predict_piece(model, piece, batch_size, labels))
 
 
 def _as_frame(rows: list[list[str]]) -> Any:
@@ -113,7 +112,7 @@ def _as_frame(rows: list[list[str]]) -> Any:
 def _table(model: Any, piece: Any, batch_size: int, labels: Any) -> Any:
     import pyarrow as pa
 
-    return pa.table({"labels": pa.array(_predicted(model, piece, batch_size, labels), pa.list_(pa.string()))})
+    return pa.table({"labels": pa.array(_predict_piece(model, piece, batch_size, labels), pa.list_(pa.string()))})
 
 
 def _write(table: Any, path: Path) -> None:

@@ -18,10 +18,10 @@ from labelrace.exceptions import DataFormatError
 from labelrace.streams.dataset import row_count
 from labelrace.tables.cells import Table, read_table
 
-# Pieces that there should be, for 8 shares in 24 rounds: row groups and files are cut to come near that.
-_WANTED = 192
-# Rows of a piece that is cut from a row group or a file, at the least; pieces of files are multiples of it.
-_FEWEST_ROWS = 500
+# Number of pieces to aim at, for 8 shares in 24 rounds: row groups and files are cut to come near it.
+_N_PIECES = 192
+# Minimum number of rows of a piece that is cut from a row group or a file; pieces of files are multiples of it.
+_MIN_ROWS = 500
 
 
 class FilePiece(NamedTuple):
@@ -32,7 +32,7 @@ class FilePiece(NamedTuple):
     # The rows of the group or file, without the last one; 0 and 0 for all.
     first: int = 0
     last: int = 0
-    n_rows: int = 0  # how many rows the piece has; 0 where that is not known
+    n_rows: int = 0  # number of rows of the piece; 0 if it is not known
 
     def __str__(self) -> str:
         rows = f"rows {self.first} to {self.last - 1}"
@@ -57,19 +57,19 @@ class DelayedPiece:
         self.graph = graph
         self.key = key
 
-    def computed(self) -> Any:
+    def compute(self) -> Any:
         """Compute the piece here."""
         import dask
 
         return dask.get(self.graph, self.key)
 
 
-def unshared(pieces: list[Any]) -> list[Any]:
+def as_delayed_pieces(pieces: list[Any]) -> list[Any]:
     """Make a `DelayedPiece` of each delayed piece whose tasks no other piece needs; others stay what they are.
 
     What several pieces need is computed once, by Dask, and so is what needs results that a cluster holds already.
     """
-    graphs = [_part_of(piece.dask, piece.key) if hasattr(piece, "dask") else None for piece in pieces]
+    graphs = [_subgraph(piece.dask, piece.key) if hasattr(piece, "dask") else None for piece in pieces]
     needed = Counter(key for graph in graphs for key in graph or ())
     return [
         piece if graph is None or any(needed[key] > 1 for key in graph) else DelayedPiece(graph, piece.key)
@@ -77,7 +77,7 @@ def unshared(pieces: list[Any]) -> list[Any]:
     ]
 
 
-def _part_of(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
+def _subgraph(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
     """Take the tasks out of a graph that a key needs; None where it needs results that are on a cluster."""
     from dask.optimization import cull
     from distributed import Future
@@ -90,7 +90,7 @@ def _part_of(tasks: Mapping[Any, Any], key: Any) -> dict[Any, Any] | None:
     return None if needs_others else part
 
 
-def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _FEWEST_ROWS) -> list[Any]:
+def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: int = _MIN_ROWS) -> list[Any]:
     """List the pieces of a source: `FilePiece`, Dask's delayed objects, or batches in memory.
 
     Parquet files are cut into row groups where they are read as tables. Other files, if they are few, are
@@ -103,7 +103,7 @@ def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: i
         If there is nothing, or a source is of a kind that is not known.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _file_pieces(_found([os.fspath(source)]), as_tables, labels, batch_size)
+        return _file_pieces(_matching_files([os.fspath(source)]), as_tables, labels, batch_size)
     if hasattr(source, "to_delayed"):
         return list(source.to_delayed())
     if hasattr(source, "batches") and hasattr(source, "label_names"):
@@ -111,7 +111,7 @@ def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: i
     if isinstance(source, Iterable):
         listed = list(source)
         if listed and all(isinstance(part, (str, os.PathLike)) for part in listed):
-            return _file_pieces(_found([os.fspath(part) for part in listed]), as_tables, labels, batch_size)
+            return _file_pieces(_matching_files([os.fspath(part) for part in listed]), as_tables, labels, batch_size)
         if listed:
             return listed
     raise ValueError(
@@ -120,20 +120,20 @@ def pieces_of(source: Any, *, as_tables: bool, labels: Any = None, batch_size: i
     )
 
 
-def _found(patterns: Sequence[str]) -> list[str]:
+def _matching_files(patterns: Sequence[str]) -> list[str]:
     """List the files that patterns match, each pattern's in alphabetical order."""
     files = []
     for pattern in patterns:
         if _is_remote(pattern):
             filesystem, path = _filesystem(pattern)
-            found = sorted(filesystem.unstrip_protocol(name) for name in filesystem.glob(path))
+            matches = sorted(filesystem.unstrip_protocol(name) for name in filesystem.glob(path))
         elif glob.has_magic(pattern):
-            found = sorted(glob.glob(pattern))
+            matches = sorted(glob.glob(pattern))
         else:
-            found = [pattern] if Path(pattern).is_file() else []
-        if not found:
-            raise ValueError(f"source must name files that exist, got {pattern!r}: no file is called so.")
-        files += found
+            matches = [pattern] if Path(pattern).is_file() else []
+        if not matches:
+            raise ValueError(f"source must name files that exist, got {pattern!r}: there is no such file.")
+        files += matches
     return files
 
 
@@ -161,32 +161,32 @@ def _file_pieces(files: Sequence[str], as_tables: bool, labels: Any, batch_size:
                 raise DataFormatError(
                     f"{path}: only Parquet files with tags can be read from there; copy the file first."
                 )
-            groups.append((path, None, _count_rows(path, as_tables, labels) if len(files) < _WANTED else 0))
+            groups.append((path, None, _count_rows(path, as_tables, labels) if len(files) < _N_PIECES else 0))
             continue
         with _parquet(path) as file:
             metadata = file.metadata
-            counts = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-        groups += [(path, place, count) for place, count in enumerate(counts) if count]
-    n_parts = max(1, -(-_WANTED // max(len(groups), 1)))
+            counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        groups += [(path, group, count) for group, count in enumerate(counts) if count]
+    n_parts = max(1, -(-_N_PIECES // max(len(groups), 1)))
     pieces = list[Any]()
-    # Some batches, of enough rows.
-    fewest = batch_size * -(-_FEWEST_ROWS // batch_size)
+    # Whole batches, of enough rows.
+    min_rows = batch_size * -(-_MIN_ROWS // batch_size)
     for path, group, n_rows in groups:
-        n_cuts = min(n_parts, max(1, n_rows // fewest))
+        n_cuts = min(n_parts, max(1, n_rows // min_rows))
         if n_cuts == 1:
             pieces.append(FilePiece(path, group, n_rows=n_rows))
             continue
-        bounds = [n_rows * place // n_cuts for place in range(n_cuts + 1)]
+        bounds = [n_rows * cut // n_cuts for cut in range(n_cuts + 1)]
         if group is None:
             # Where batches of one pass begin, too.
-            bounds = [*(bound - bound % fewest for bound in bounds[:-1]), n_rows]
+            bounds = [*(bound - bound % min_rows for bound in bounds[:-1]), n_rows]
         pieces += [FilePiece(path, group, a, b, b - a) for a, b in itertools.pairwise(bounds)]
     if not pieces:
         raise ValueError(f"source must have rows, got none in {files[0]}.")
     return pieces
 
 
-def _opened(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str], Iterator[Any]]:
+def _open(path: str, size: int, as_tables: bool, labels: Any) -> tuple[list[str], Iterator[Any]]:
     """Open a file: the labels' names, none for tables, and an iterator of its batches."""
     if as_tables:
         from labelrace.tables import file_tables
@@ -204,7 +204,7 @@ def _n_rows(batch: Any) -> int:
 
 def _count_rows(path: str, as_tables: bool, labels: Any) -> int:
     """Count the rows of a file, in bounded memory."""
-    return sum(map(_n_rows, _opened(path, _FEWEST_ROWS, as_tables, labels)[1]))
+    return sum(map(_n_rows, _open(path, _MIN_ROWS, as_tables, labels)[1]))
 
 
 def _parquet(path: str) -> Any:
@@ -229,7 +229,7 @@ def read_batches(piece: Any, size: int, *, as_tables: bool, labels: Any = None) 
         Names the file, and what is wrong with it.
     """
     if not isinstance(piece, FilePiece):
-        value = piece.computed() if isinstance(piece, DelayedPiece) else piece
+        value = piece.compute() if isinstance(piece, DelayedPiece) else piece
         yield from batches_of(value, size, as_tables=as_tables)
         return
     try:
@@ -275,28 +275,28 @@ def _matrices(piece: FilePiece, size: int, labels: Any) -> Iterator[Any]:
 _open_files = dict[tuple[Any, ...], tuple[int, list[str], Iterator[Any]]]()
 
 
-def _state_of(path: str) -> tuple[int, ...]:
-    """Return by what a file differs from another that takes its place."""
-    found = Path(path).stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _file_version(path: str) -> tuple[int, ...]:
+    """Return what tells a file from another one of the same name."""
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _rows_of(piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None) -> tuple[list[str], Iterator[Any]]:
     """Return the labels' names and the batches of a file, or of some rows: those before are read and left out."""
     if not piece.last:
-        return _opened(piece.path, size, as_tables, labels)
-    key = piece.path, *_state_of(piece.path), repr(labels), size, as_tables
-    # Taken away: another thread opens the file anew.
+        return _open(piece.path, size, as_tables, labels)
+    key = piece.path, *_file_version(piece.path), repr(labels), size, as_tables
+    # Removed: another thread opens the file again.
     row, names, rows = _open_files.pop(key, (piece.first + 1, [], iter(())))
     if row > piece.first:
-        row, (names, rows) = 0, _opened(piece.path, size, as_tables, labels)
+        row, (names, rows) = 0, _open(piece.path, size, as_tables, labels)
 
     def between() -> Iterator[Any]:
         start = row
         for batch in rows:
             end = start + _n_rows(batch)
             if end > piece.first:
-                yield _cut(batch, max(piece.first - start, 0), min(piece.last, end) - start)
+                yield _slice(batch, max(piece.first - start, 0), min(piece.last, end) - start)
             start = end
             if end >= piece.last:
                 _open_files.clear()
@@ -307,7 +307,7 @@ def _rows_of(piece: FilePiece, size: int, *, as_tables: bool, labels: Any = None
     return names, between()
 
 
-def _cut(batch: Any, first: int, last: int) -> Any:
+def _slice(batch: Any, first: int, last: int) -> Any:
     """Return some rows of a table or of a pair of matrices; all of them as they are."""
     if (first, last) == (0, _n_rows(batch)):
         return batch

@@ -39,7 +39,7 @@ from labelrace.base.schema import Schema
 from labelrace.decisions import drift, histogram, rules
 from labelrace.decisions.drift import DriftState
 from labelrace.decisions.histogram import ScoreHistogram
-from labelrace.extreme import candidates, postings, row_search
+from labelrace.extreme import candidates, merge, postings, row_search
 from labelrace.extreme import codes as hashed_codes
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import table as residual_table
@@ -155,6 +155,14 @@ class HashedRace(BankAlgorithm[State]):
             drift.init(),
             0.0,
         )
+
+    def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+        """Join two models, half-way between the mean of their learners and the sum of what both know."""
+        return merge.merge(one, other, columns)
+
+    def why_not_shared(self, state: State) -> str | None:
+        """Return why a model cannot be learned in shares: the tables of many shares have no sum."""
+        return "its labels are compressed, and what shares learn of these cannot be added well"
 
     def update(self, state: State, X: AnyMatrix, Y: AnyMatrix, derived: Derived | None = None) -> State:
         """Learn a batch, after its predictions were monitored; rows without a known label are left out."""
@@ -450,13 +458,6 @@ class HashedRACEClassifier(OnlineClassifier):
 
     def _algorithm(self, seed: int) -> HashedRace:
         return HashedRace(*settings_of(self, self.half_life, seed, binary=False))
-
-    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        # Not at the top: it knows this method, whose states it merges.
-        from labelrace.extreme import merge as hashed_merge
-
-        one, other = hashed_merge.aligned_codes(one, other, columns)
-        return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
 
     @property
     def n_components_(self) -> int:

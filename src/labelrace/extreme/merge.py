@@ -2,7 +2,7 @@
 
 *The decoder's sums add*: exactly those of the codes that each model predicted for its rows.
 
-*The learners of codes* are joined half-way between mean and sum (`labelrace.linear.rls_merge`), which is not exact.
+*The learners of codes* are joined half-way between mean and sum (`labelrace.linear.merge`), which is not exact.
 
 *The tables* are joined slot by slot: the mean where both know a pair of a feature and a label
 (`labelrace.extreme.table`). A table knows pairs by their numbers only. Where features or labels of the other
@@ -19,6 +19,8 @@ slots.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from labelrace.base.fitted import Fitted, aligned, joint_schema
@@ -27,16 +29,21 @@ from labelrace.exceptions import MergeError
 from labelrace.extreme import decoder as code_decoder
 from labelrace.extreme import postings
 from labelrace.extreme import table as residual_table
-from labelrace.extreme.classifier import State
-from labelrace.linear import rls_merge
+from labelrace.linear.merge import HALF_WAY, add_weights, joint_weights, weight_gain, why_incompatible
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.typing import IntArray
 
-# How far the joint learners are from the mean towards the sum.
-_SHARE = 0.5
+if TYPE_CHECKING:
+    from labelrace.extreme.classifier import State
 
 
-def aligned_codes(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[Fitted, Fitted]:
+def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+    """Join two models that learned different rows, labels and features by name; ``columns`` as in `Fitted.merged`."""
+    one, other = align(one, other, columns)
+    return one.replaced(one.schema, merge_states(one.algorithm.bank, one.state, other.state))
+
+
+def align(one: Fitted, other: Fitted, columns: IntArray | None = None) -> tuple[Fitted, Fitted]:
     """Give two models the same labels and features; ``columns`` as in `Fitted.merged`.
 
     Raises
@@ -44,9 +51,9 @@ def aligned_codes(one: Fitted, other: Fitted, columns: IntArray | None = None) -
     MergeError
         Where a label has another code in the other model.
     """
-    _, places, _ = joint_schema(one.schema, other.schema, columns)
-    in_both = np.flatnonzero(places < one.schema.n_labels)
-    if not np.array_equal(places[in_both], in_both):
+    _, labels, _ = joint_schema(one.schema, other.schema, columns)
+    in_both = np.flatnonzero(labels < one.schema.n_labels)
+    if not np.array_equal(labels[in_both], in_both):
         raise MergeError(
             "The models cannot be merged: their labels have different numbers, and so different codes; give both the "
             "same label_names, or let both start from one model."
@@ -54,7 +61,7 @@ def aligned_codes(one: Fitted, other: Fitted, columns: IntArray | None = None) -
     return aligned(one, other, columns)
 
 
-def merged(bank: RLS, one: State, other: State) -> State:
+def merge_states(bank: RLS, one: State, other: State) -> State:
     """Join two models of the same labels and features.
 
     Raises
@@ -62,7 +69,7 @@ def merged(bank: RLS, one: State, other: State) -> State:
     MergeError
         Where they do not have the same codes, columns or slots, or one has learned too few rows.
     """
-    reason = rls_merge.why_apart(one.learners, other.learners)
+    reason = why_incompatible(one.learners, other.learners)
     if len(one.decoder.total) != len(other.decoder.total) or len(one.table) != len(other.table):
         reason = "they have different numbers of pseudo labels or slots; let both start from one model"
     elif one.learners.warm_up.n_used or other.learners.warm_up.n_used:
@@ -70,20 +77,19 @@ def merged(bank: RLS, one: State, other: State) -> State:
     if reason:
         raise MergeError(f"The models cannot be merged: {reason}.")
     learners, left = _learners(bank, one.learners, other.learners)
-    return State(
-        learners,
-        code_decoder.added(one.decoder, other.decoder, left),
-        residual_table.merged(one.table, other.table),
-        postings.merged(one.postings, other.postings),
-        histogram.merge(one.counts, other.counts),
-        one.n_missed + other.n_missed,
-        one.drift,
-        max(one.n_drifts, other.n_drifts),
+    return one._replace(
+        learners=learners,
+        decoder=code_decoder.added(one.decoder, other.decoder, left),
+        table=residual_table.merged(one.table, other.table),
+        postings=postings.merged(one.postings, other.postings),
+        counts=histogram.merge(one.counts, other.counts),
+        n_missed=one.n_missed + other.n_missed,
+        n_drifts=max(one.n_drifts, other.n_drifts),
     )
 
 
 def _learners(bank: RLS, one: RLSState, other: RLSState) -> tuple[RLSState, float]:
     """Join learners; return also what would be left of what both know had they learned one after the other."""
     start, every = bank.with_zero_weights(one), np.arange(len(one.weights))
-    gains = rls_merge.added(*(rls_merge.gain(bank, start, end, every) for end in (one, other)))
-    return rls_merge.joint(start, gains).between(_SHARE), gains.fading.of_gains()
+    gains = add_weights(*(weight_gain(bank, start, end, every) for end in (one, other)))
+    return joint_weights(start, gains).between(HALF_WAY), gains.fading.of_gains()

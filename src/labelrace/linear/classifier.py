@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from labelrace.base import missing_labels, parameters, threads
 from labelrace.base import validation as inputs
-from labelrace.base.algorithm import Algorithm
+from labelrace.base.algorithm import Algorithm, Shares
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.fitted import Fitted
 from labelrace.base.linalg import with_last_rows
@@ -38,7 +38,7 @@ from labelrace.decisions.monitor import Monitor
 from labelrace.decisions.rules import Rule
 from labelrace.learners import design as columns
 from labelrace.learners.bank import BankAlgorithm
-from labelrace.linear import rls, scaling
+from labelrace.linear import merge, rls, scaling
 from labelrace.linear.explanation import Explanation, explain
 from labelrace.linear.rls import RLS, RLSState
 from labelrace.linear.warm_up import WarmUp, split_first_batch
@@ -93,7 +93,7 @@ class Derived(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRace(BankAlgorithm[State]):
-    """The algorithm. It does not merge exactly; `labelrace.linear.joining` merges well."""
+    """The algorithm. It does not merge exactly; `labelrace.linear.merge` merges well."""
 
     bank: RLS  # the learners of labels
     aim: str  # what label sets are chosen for; see `labelrace.decisions.rules`
@@ -104,6 +104,7 @@ class LabelRace(BankAlgorithm[State]):
     state_type = State
     learns_missing_labels = True
     outgrown = "labels are compressed in one of them only; give both a max_memory that all labels fit, or neither"
+    shares: ClassVar[Shares | None] = merge
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
@@ -244,6 +245,16 @@ class LabelRace(BankAlgorithm[State]):
             return state
         return state._replace(recent=state.recent.with_rows(X))
 
+    # --- Merging ------------------------------------------------------------------------------------------------------
+
+    def merge_models(self, one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+        """Join two models half-way between the mean of their weights and the sum of what both know."""
+        return merge.merge(one, other, columns)
+
+    def why_not_shared(self, state: State) -> str | None:
+        """Return why a model cannot be learned in shares: it can."""
+        return None
+
     # --- Labels and features ------------------------------------------------------------------------------------------
 
     def grow_labels(self, state: State, n_labels: int) -> State:
@@ -361,16 +372,6 @@ class LabelRaceClassifier(OnlineClassifier):
         return LabelRace(
             *settings_of(self, parameters.rows_to_half(self.half_life, self.forgetting), seed, binary=True)
         )
-
-    def _merged(self, one: Fitted, other: Fitted, columns: IntArray | None) -> Fitted:
-        # Not at the top: these know this method, whose states they join.
-        from labelrace.extreme import merge as hashed_merge
-        from labelrace.linear import joining
-
-        if not isinstance(one.algorithm, LabelRace):
-            one, other = hashed_merge.aligned_codes(one, other, columns)
-            return one.replaced(one.schema, hashed_merge.merged(one.algorithm.bank, one.state, other.state))
-        return joining.merged(one, other, columns)
 
     def explain(self, x: Any, labels: Any = None, n_features: int = 10) -> list[Explanation]:
         """Explain the scores of a row's labels.

@@ -60,7 +60,7 @@ class Document:
     footer: str
     sections: Sequence[Section]
     records: Mapping[str, Sequence[Mapping[str, Any]]]
-    brand: str = "labelrace bench"
+    brand: str = "labelrace benchmarks"
     verdict: str = ""
     notes: Sequence[str] = ()
     complete: bool = True

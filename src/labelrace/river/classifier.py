@@ -60,7 +60,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
 
     Rows are learned in small batches, which is many times faster than one by one: `learn_one` collects them and learns
     when `batch_size` have come, so that predictions do not know of the newest rows, fewer than `batch_size`. At the
-    beginning all rows so far are learned anew at the 1st, 2nd, 4th, 8th, … row, until the first batch is complete.
+    beginning all rows so far are learned again at the 1st, 2nd, 4th, 8th, … row, until the first batch is complete.
     `flush` learns the pending rows at once.
 
     Parameters
@@ -96,14 +96,14 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         self.model = model
         self.batch_size = batch_size
         self.seed = seed
-        self.classifier = _copied(model, seed)
+        self.classifier = _new_classifier(model, seed)
         self._learns_missing_labels = self.classifier.supports_missing_labels
         self._allows_missing = self.classifier.supports_missing_values
         given = self.classifier.label_names
         self._features, self._labels = Columns(), Columns(() if given is None else given)
         self._pending: list[_Example] = []
         self._in_first_batch = True
-        # How many of the pending rows are learned already, in the first batch; and how many make the next update due.
+        # The number of pending rows that are learned already, in the first batch, and that make the next update due.
         self._n_learned, self._n_due = 0, 1
         self._n_rows = 0
 
@@ -141,13 +141,13 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         if len(self._pending) == self._n_learned:
             return
         classifier, known = copy.copy(self.classifier), self._pending[: self._n_learned]
-        learned, refused = self._learned(classifier, known, self._pending[self._n_learned :])
+        learned, refused = self._learn_or_refuse(classifier, known, self._pending[self._n_learned :])
         # Rows that cannot be learned are not tried again; those learned already stay.
         after: dict[str, Any] = {"classifier": classifier, "_pending": known}
         if learned and self._in_first_batch:
             is_first = len(learned) < self.batch_size
-            kept = learned if is_first else []
-            after |= {"_pending": kept, "_n_learned": len(kept), "_in_first_batch": is_first}
+            pending = learned if is_first else []
+            after |= {"_pending": pending, "_n_learned": len(pending), "_in_first_batch": is_first}
             after |= {"_n_due": min(2 * len(learned), self.batch_size)}
         # In one step: wherever an interrupt comes, rows have been learned or are pending.
         self.__dict__.update(after)
@@ -157,12 +157,12 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             kind: Any = type(error) if isinstance(error, LabelraceError) else ValueError
             raise kind(f"Row {row.number} cannot be learned, and is left out: {error}{more}") from error
 
-    def _learned(
+    def _learn_or_refuse(
         self, classifier: OnlineClassifier, known: list[_Example], new: list[_Example]
     ) -> tuple[list[_Example], list[tuple[_Example, Exception]]]:
         """Learn rows, without those that cannot be; return the rows learned, and the others with the reason.
 
-        In the first batch the ``known`` ones are learned anew with them.
+        In the first batch the ``known`` ones are learned again with them.
         """
         try:
             self._learn(classifier, [*known, *new])
@@ -174,12 +174,12 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         refused = [(row, error) for row, error in reasons if error is not None]
         good = [row for row, error in reasons if error is None]
         if refused:
-            learned, others = self._learned(classifier, known, good) if good else (known, [])
+            learned, others = self._learn_or_refuse(classifier, known, good) if good else (known, [])
             return learned, refused + others
-        # Only together they cannot be learned: one after the other, until there are too many.
+        # Only together they cannot be learned: one after the other, until they are too many.
         learned = known
         for row in new:
-            learned, others = self._learned(classifier, learned if self._in_first_batch else [], [row])
+            learned, others = self._learn_or_refuse(classifier, learned if self._in_first_batch else [], [row])
             refused += others
         return learned, refused
 
@@ -205,7 +205,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         return own if own is not None and len(own) == len(known) else list(known.texts)
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, bool]:
-        """Tell for every label that is known whether it is present; nothing before the first row is learned.
+        """Predict for every known label whether it is present; no labels are known before the first row is learned.
 
         Parameters
         ----------
@@ -214,11 +214,11 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """
         if not self.classifier.is_fitted:
             return _Predicted()
-        present = self.classifier.predict_row(self._asked(x))
-        return _Predicted(zip_longest(self._labels.places, present, fillvalue=False))
+        present = self.classifier.predict_row(self._matrix(x))
+        return _Predicted(zip_longest(self._labels.columns, present, fillvalue=False))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, dict[bool, float]]:
-        """Tell how likely every label is present, True, and absent, False.
+        """Estimate the probability that each known label is present, True, and absent, False.
 
         Parameters
         ----------
@@ -227,8 +227,8 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """
         if not self.classifier.is_fitted:
             return _Likely()
-        present = self.classifier.predict_proba(self._named(self._asked(x)))[0].tolist()
-        pairs = zip_longest(self._labels.places, present, fillvalue=0.0)
+        present = self.classifier.predict_proba(self._named(self._matrix(x)))[0].tolist()
+        pairs = zip_longest(self._labels.columns, present, fillvalue=0.0)
         return _Likely((label, {False: 1.0 - likely, True: likely}) for label, likely in pairs)
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -265,10 +265,10 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         -------
         data frame of bools, a row for each of ``X`` and a column a label
         """
-        return self._frame(X, lambda asked: self.classifier.predict(asked).toarray(), bool)
+        return self._frame(X, lambda queries: self.classifier.predict(queries).toarray(), bool)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Compute how likely labels are present in many rows.
+        """Estimate the probabilities of the labels of many rows.
 
         Returns
         -------
@@ -279,13 +279,13 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
     def _frame(self, X: Any, predict: Any, kind: type) -> Any:
         import pandas as pd
 
-        labels = list(self._labels.places) if self.classifier.is_fitted else []
+        labels = list(self._labels.columns) if self.classifier.is_fitted else []
         predicted: Array = np.zeros((len(X), len(labels)), dtype=kind)
         if labels and len(X):
             width = self.classifier.n_features_in_
-            asked = [self._features.row(self._read(x), width) for x in _dicts(X)]
-            found = predict(self._named(rows.matrix(asked, width)))
-            predicted[:, : found.shape[1]] = found
+            queries = [self._features.row(self._read(x), width) for x in _dicts(X)]
+            known = predict(self._named(rows.matrix(queries, width)))
+            predicted[:, : known.shape[1]] = known
         return pd.DataFrame(predicted, index=X.index, columns=pd.Index(labels, dtype=object))
 
     def _read(self, x: Any) -> Named:
@@ -295,7 +295,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             inputs.check_finite(named.values, allow_missing=self._allows_missing)
         return named
 
-    def _asked(self, x: Any) -> AnyMatrix:
+    def _matrix(self, x: Any) -> AnyMatrix:
         """Make the matrix of one row to be predicted."""
         width: int = self.classifier.n_features_in_
         return rows.matrix([self._features.row(self._read(x), width)], width)
@@ -307,7 +307,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         """Give columns to features and labels that are new, if the classifier can take them."""
         if not self._in_first_batch:
             self._refuse_new("feature", self._features, features.names, self.classifier.why_no_new_features())
-            n_labels = len({*self._labels.places, *labels.names})
+            n_labels = len({*self._labels.columns, *labels.names})
             self._refuse_new("label", self._labels, labels.names, self.classifier.why_no_new_labels(n_labels))
         # Both are checked before either is changed: a refused row leaves nothing behind.
         new_features, new_labels = (
@@ -318,7 +318,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
         self._labels.add(new_labels)
 
     def _refuse_new(self, what: str, known: Columns, names: Iterable[Hashable], reason: str | None) -> None:
-        new = [name for name in names if name not in known.places]
+        new = [name for name in names if name not in known.columns]
         if new and reason:
             raise GrowthError(
                 f"The {what} {new[0]!r} is new, but {type(self.classifier).__name__} cannot take new ones after its "
@@ -326,7 +326,7 @@ class RiverClassifier(base.MultiLabelClassifier):  # type: ignore[misc]
             )
 
 
-def _copied(model: Any, seed: int | None) -> OnlineClassifier:
+def _new_classifier(model: Any, seed: int | None) -> OnlineClassifier:
     """Make the classifier that is to learn."""
     made = registry.make_model(model) if isinstance(model, str) else model
     if not isinstance(made, OnlineClassifier):

@@ -1,7 +1,7 @@
 """Rows of named values, as River has them, and the columns that the names get.
 
-A row is read into its names and their values, and then becomes the places of these names and the values. Rows of most
-streams have the same names in the same order, time and again: their places are looked up once.
+A row is read into its names and their values, and then becomes the columns of these names and the values. Rows of most
+streams have the same names in the same order, again and again: their columns are looked up once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Named(NamedTuple):
 class Row(NamedTuple):
     """What a row holds, by column."""
 
-    places: IntArray
+    columns: IntArray
     values: FloatArray
 
 
 class Columns:
-    """The columns that names have got, in order of appearance.
+    """The columns of names, in order of appearance.
 
     Names that appear in the same row get their columns in alphabetical order, so that the order of a dict or a set does
     not matter.
@@ -47,27 +47,27 @@ class Columns:
 
     Attributes
     ----------
-    places : dict
+    columns : dict
         The column of each name.
     texts : dict
-        The names as text, in order; the values are nothing.
+        The names as text, in order; the values are None.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self.places: dict[Hashable, int] = {name: place for place, name in enumerate(names)}
-        self.texts: dict[str, None] = dict.fromkeys(map(str, self.places))
+        self.columns: dict[Hashable, int] = {name: column for column, name in enumerate(names)}
+        self.texts: dict[str, None] = dict.fromkeys(map(str, self.columns))
         self._last: tuple[tuple[Hashable, ...], IntArray, bool] = ((), np.zeros(0, dtype=np.intp), True)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.columns)
 
     def knows(self, names: tuple[Hashable, ...]) -> bool:
-        """Tell whether all names have columns."""
+        """Return whether all names have columns."""
         return self._find(names)[1]
 
     def new(self, names: Iterable[Hashable], what: str) -> list[Hashable]:
         """List those names that have no columns, in order; two names that are the same as text are refused."""
-        new = sorted((name for name in names if name not in self.places), key=str)
+        new = sorted((name for name in names if name not in self.columns), key=str)
         texts = dict.fromkeys(map(str, new))
         if len(texts) < len(new) or not texts.keys().isdisjoint(self.texts.keys()):
             clash = next(name for i, name in enumerate(new) if str(name) in [*self.texts, *map(str, new[:i])])
@@ -77,26 +77,26 @@ class Columns:
     def add(self, new: list[Hashable]) -> None:
         """Give columns to names that `new` has found."""
         self.texts.update(dict.fromkeys(map(str, new)))
-        self.places.update((name, place) for place, name in enumerate(new, len(self.places)))
+        self.columns.update((name, column) for column, name in enumerate(new, len(self.columns)))
         self._last = ((), np.zeros(0, dtype=np.intp), True)
 
     def row(self, named: Named, width: int | None = None) -> Row:
         """Put values into columns, leaving out names that have none among the first ``width``."""
-        places, is_known = self._find(named.names)
-        width = len(self.places) if width is None else width
-        if is_known and width == len(self.places):
-            return Row(places, named.values)
-        kept = (places >= 0) & (places < width)
-        return Row(places[kept], named.values[kept])
+        columns, is_known = self._find(named.names)
+        width = len(self.columns) if width is None else width
+        if is_known and width == len(self.columns):
+            return Row(columns, named.values)
+        mask = (columns >= 0) & (columns < width)
+        return Row(columns[mask], named.values[mask])
 
     def _find(self, names: tuple[Hashable, ...]) -> tuple[IntArray, bool]:
         """Look up the columns of names, -1 for none, and whether all have one."""
-        last, places, is_known = self._last
+        last, columns, is_known = self._last
         if names != last:
-            places = np.fromiter((self.places.get(name, -1) for name in names), dtype=np.intp, count=len(names))
-            is_known = bool((places >= 0).all())
-            self._last = names, places, is_known
-        return places, is_known
+            columns = np.fromiter((self.columns.get(name, -1) for name in names), dtype=np.intp, count=len(names))
+            is_known = bool((columns >= 0).all())
+            self._last = names, columns, is_known
+        return columns, is_known
 
 
 def read_features(x: Any) -> Named:
@@ -113,11 +113,11 @@ def read_features(x: Any) -> Named:
         # Not all are numbers.
         if not isinstance(x, Mapping):
             raise ValueError(f"x must be a dict, {{name: value}}, but it is of type {type(x).__name__}.") from None
-    spelled = dict(_spelled(name, value) for name, value in x.items())
-    return Named(tuple(spelled), np.array(list(spelled.values())))
+    numbers = dict(_as_number(name, value) for name, value in x.items())
+    return Named(tuple(numbers), np.array(list(numbers.values())))
 
 
-def _spelled(name: Hashable, value: Any) -> tuple[Hashable, float]:
+def _as_number(name: Hashable, value: Any) -> tuple[Hashable, float]:
     if isinstance(value, str):
         return f"{name}={value}", 1.0
     if value is None:
@@ -174,10 +174,10 @@ def matrix(rows: Sequence[Row], width: int) -> AnyMatrix:
     """Make a matrix of rows: dense where that is small or filled, else in compressed rows."""
     if len(rows) == 1 and not _is_sparse(len(rows[0].values), width):
         dense = np.zeros((1, width))
-        dense[0, rows[0].places] = rows[0].values
+        dense[0, rows[0].columns] = rows[0].values
         return dense
     lengths = np.array([len(row.values) for row in rows])
-    columns, values = np.concatenate([row.places for row in rows]), np.concatenate([row.values for row in rows])
+    columns, values = np.concatenate([row.columns for row in rows]), np.concatenate([row.values for row in rows])
     if not _is_sparse(len(values), len(rows) * width):
         dense = np.zeros((len(rows), width))
         dense[np.repeat(np.arange(len(rows)), lengths), columns] = values

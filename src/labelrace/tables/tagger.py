@@ -319,7 +319,7 @@ class Tagger(ColumnParameters, Writable, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(other, Tagger):
             raise MergeError(f"other must be a Tagger, got {type(other).__name__}.")
-        return self._exchange(lambda known: merging.merged(known, other._checked_known()))
+        return self._exchange(lambda known: merging.merge(known, other._checked_known()))
 
     def as_rows(self, table: Table, tags: TagSets) -> tuple[TaggerState, SparseMatrix, list[int], list[set[str]]]:
         """Turn a batch into rows for the model, without learning them.

@@ -25,8 +25,8 @@ import scipy.sparse
 from labelrace.base import parameters
 from labelrace.base.schema import Schema
 from labelrace.decisions import drift
-from labelrace.decisions.drift import DriftState
 from labelrace.decisions.calibration import soft_clip
+from labelrace.decisions.drift import DriftState
 from labelrace.learners import design as columns
 from labelrace.related.trees import mlht
 from labelrace.related.trees.label_statistics import Leaf

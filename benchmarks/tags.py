@@ -1,0 +1,227 @@
+"""How well the tagger tags, with all its defaults, beside two pipelines tuned for the very data; and its memory.
+
+The data are the questions of ``cooking.csv.gz``, or another table with the columns ``title``, ``content`` and ``tags``,
+in order and in batches of 500, each predicted before it is learned. The rivals get the text without its HTML:
+
+- ``sgd``: TF-IDF of hashed words, with the document frequencies of the rows so far, and one
+  ``SGDClassifier(loss="log_loss")`` against the rest for each tag, by ``partial_fit``;
+- ``vw``: Vowpal Wabbit's ``--multilabel_oaa`` with probabilities, left out where it is not installed.
+
+Each runs with six settings. Both know all tags beforehand, which the tagger does not, and the probability from which a
+tag is given is chosen afterwards, by what would have been best: the rivals' figures are the most that they could reach.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import SGDClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.preprocessing import normalize
+
+import labelrace
+from benchmarks.rivals import row_dicts, vowpal_text
+from benchmarks.timing import seconds as timed
+from labelrace.cli.options import argument
+from labelrace.tables.text import strip_html
+from labelrace.typing import Array, FloatArray, SparseMatrix
+
+BATCH = 500
+THRESHOLDS = (0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
+SGD = [{"alpha": alpha, "average": mean} for alpha in (1e-6, 1e-5, 1e-4) for mean in (False, True)]
+VW = [{"rate": rate, "tfidf": tfidf} for rate in (0.1, 0.5, 2.0) for tfidf in (False, True)]
+
+
+def tags(
+    table: Annotated[
+        Path | None,
+        argument(help="A CSV table with title, content and tags; without it, memory and files are measured."),
+    ] = None,
+) -> None:
+    """Compare the tagger with two tuned pipelines on a table (twenty minutes); without one, measure memory and files.
+
+    [dim]Example:[/dim] python -m benchmarks tags cooking.csv.gz
+    """
+    if table is None:
+        memory()
+        full_file()
+    else:
+        compare(table)
+
+
+def compare(path: Path) -> None:
+    """Print a line for the tagger, one for each setting of each rival, and the least that the tagger is ahead."""
+    import pandas as pd
+
+    table = pd.read_csv(path, keep_default_na=False)
+    sets = [set(text.split()) for text in table["tags"]]
+    names = sorted(set().union(*sets))
+    Y = np.array([[name in row for name in names] for row in sets])
+    texts = [strip_html(text) for text in table["title"] + " " + table["content"]]
+    start = time.process_time()
+    tagger = _tagger(table, Y, names)
+    print(" " * 52 + "".join(f"{name:>16}" for name in tagger) + f"{'CPU':>12}")
+    _tell("labelrace.Tagger(), all defaults", tagger, time.process_time() - start)
+    best = dict.fromkeys(tagger, 0.0)
+    pairs = [(sgd, setting) for setting in SGD]
+    pairs += [(vw, setting) for setting in VW] if find_spec("vowpalwabbit") else []
+    for rival, setting in pairs:
+        start = time.process_time()
+        probabilities = np.concatenate(list(rival(texts, Y, setting)))
+        seconds = time.process_time() - start
+        judged = _judged(Y[BATCH:], probabilities)
+        threshold, values = max(judged, key=lambda one: one[1]["example F1"])
+        told = ", ".join(f"{key}={value}" for key, value in setting.items())
+        _tell(f"{rival.__name__} {told}, from {threshold}", values, seconds)
+        # Each measure may have a threshold of its own: the tagger must beat them all by one and the same prediction.
+        best = {key: max(best[key], *(one[key] for _, one in judged)) for key in best}
+    _tell("the tagger is ahead of the best, measure by measure, by", {k: tagger[k] - best[k] for k in best}, 0.0)
+
+
+class TfIdf:
+    """Words of title and content, hashed, weighted by what was seen before, in rows of length one."""
+
+    def __init__(self, width: int = 2**16) -> None:
+        self._hash = HashingVectorizer(n_features=width, alternate_sign=False, norm=None, stop_words="english")
+        self._rows, self._frequency = 0, np.zeros(width)
+
+    def __call__(self, texts: list[str]) -> SparseMatrix:
+        """Turn the next batch into a matrix, and count it."""
+        X = scipy.sparse.csr_array(self._hash.transform(texts))
+        self._rows += X.shape[0]
+        self._frequency += np.bincount(X.indices, minlength=X.shape[1])
+        weights = 1.0 + np.log((1.0 + self._rows) / (1.0 + self._frequency))
+        X.data = (1.0 + np.log(X.data)) * weights[X.indices]
+        return normalize(X)
+
+
+def sgd(texts: list[str], Y: Array, setting: dict[str, Any]) -> Iterator[FloatArray]:
+    """Yield the probabilities of each batch, before it is learned."""
+    features = TfIdf()
+    model = MultiOutputClassifier(SGDClassifier(loss="log_loss", random_state=0, **setting))
+    for start in range(0, len(texts), BATCH):
+        X = features(texts[start : start + BATCH])
+        if start:
+            scores = np.column_stack([one.decision_function(X) for one in model.estimators_])
+            yield 1.0 / (1.0 + np.exp(-scores))
+        model.partial_fit(X, Y[start : start + BATCH], classes=[[False, True]] * Y.shape[1])
+
+
+def vw(texts: list[str], Y: Array, setting: dict[str, Any]) -> Iterator[FloatArray]:
+    """Yield the probabilities of each batch, before it is learned."""
+    from vowpalwabbit import Workspace
+
+    features, words = TfIdf(), HashingVectorizer(n_features=2**20, alternate_sign=False, norm=None)
+    kind = f"--multilabel_oaa {Y.shape[1]} --loss_function=logistic --link=logistic --probabilities"
+    model = Workspace(f"{kind} -b 25 -l {setting['rate']} --quiet")
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        lines = [
+            f"| {vowpal_text(row)}" for row in row_dicts((features if setting["tfidf"] else words.transform)(batch))
+        ]
+        if start:
+            # An example that is used again has the scores of before, too: the newest are the last.
+            yield np.array([model.predict(line)[-Y.shape[1] :] for line in lines])
+        for line, present in zip(lines, Y[start : start + BATCH], strict=True):
+            model.learn(f"{','.join(map(str, np.flatnonzero(present)))} {line}")
+    model.finish()
+
+
+def _measured(Y: Array, predicted: Array, best: Array) -> dict[str, float]:
+    """Compute example F1, micro F1 and precision at 1 and 5; ``best`` has the five most likely tags of each row."""
+    hits, sizes = (Y & predicted).sum(axis=1), Y.sum(axis=1) + predicted.sum(axis=1)
+    right = np.take_along_axis(Y, best, axis=1)
+    return {
+        "example F1": float(np.mean(2 * hits / np.maximum(sizes, 1))),
+        "micro F1": float(2 * hits.sum() / sizes.sum()),
+        "precision at 1": float(right[:, 0].mean()),
+        "precision at 5": float(right.mean()),
+    }
+
+
+def _judged(Y: Array, probabilities: FloatArray) -> list[tuple[float, dict[str, float]]]:
+    """Measure label sets by each threshold; the best tag is always given."""
+    best = np.argsort(-probabilities, axis=1)[:, :5]
+    judged = []
+    for threshold in THRESHOLDS:
+        predicted = probabilities >= threshold
+        np.put_along_axis(predicted, best[:, :1], True, axis=1)
+        judged.append((threshold, _measured(Y, predicted, best)))
+    return judged
+
+
+def _tagger(table: Any, Y: Array, names: list[str]) -> dict[str, float]:
+    """Measure the tagger with all its defaults."""
+    columns = {name: column for column, name in enumerate(names)}
+    tagger = labelrace.Tagger(tags="tags", random_state=0)
+    predicted, best = np.zeros_like(Y[BATCH:]), list[list[int]]()
+    for start in range(0, len(table), BATCH):
+        batch = table.iloc[start : start + BATCH]
+        if start:
+            rows = batch.drop(columns="tags")
+            for row, chosen in enumerate(tagger.predict(rows), start=start - BATCH):
+                predicted[row, [columns[tag] for tag in chosen]] = True
+            best += [[columns[tag] for tag, _ in row] for row in tagger.predict_top(rows, 5)]
+        tagger.partial_fit(batch)
+    return _measured(Y[BATCH:], predicted, np.array(best))
+
+
+def _tell(name: str, values: dict[str, float], seconds: float) -> None:
+    print(f"{name:<52}" + "".join(f"{value:>16.4f}" for value in values.values()) + f"{seconds:>10.0f} s", flush=True)
+
+
+# In a process of its own: the peak of memory is of the whole process.
+_LEARNING = """
+import sys, labelrace
+from labelrace.tables import file_tables
+peak = lambda: int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) / 976.5625
+tagger, first = labelrace.Tagger("tags", random_state=0, max_features=2**14), None
+for table in file_tables(sys.argv[1], 500):
+    first = first or peak()
+    tagger.partial_fit(table)
+print(f"{peak() - first:.0f} MB more than when it began")
+"""
+
+
+def full_file(n_words: int = 2**18, n_tags: int = 700) -> None:
+    """Print size and loading time of the file of a tagger all of whose columns and tags are in use."""
+    tagger, rng = labelrace.Tagger(tags="tags", random_state=0, max_features=n_words), np.random.default_rng(0)
+    for words in np.array_split(rng.permutation(n_words), 11):
+        # Often enough for a word of a long text to get a column.
+        texts = [" ".join(f"w{word}" for word in part) for part in np.array_split(words, 500)] * 6
+        tagger.partial_fit([{"body": text, "tags": f"tag-{rng.integers(n_tags)}"} for text in texts])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "full.labelrace")
+        tagger.save(path)
+        shape = tagger.model_.n_features_in_, len(tagger.tags_)
+        spent = timed(lambda: labelrace.load(path))
+        weights, size = 4 * shape[0] * shape[1] / 1e6, path.stat().st_size / 1e6
+    print(f"{shape[0]} columns, {shape[1]} tags, {weights:.0f} MB of weights: a file of {size:.0f} MB,", end=" ")
+    print(f"loaded in {spent:.1f} s")
+
+
+def memory(megabytes: int = 300) -> None:
+    """Print the peak of memory while a small table is learned, and one of some hundred megabytes."""
+    rng = np.random.default_rng(0)
+    # The r-th word has a frequency of about 1 / r, as in texts.
+    words = np.exp(rng.random((20_000, 100)) * np.log(20_000)).astype(int)
+    lines = [f"{' '.join(f'w{word}' for word in row)},tag-{row[0] % 50} tag-{row[1] % 50}\n" for row in words.tolist()]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, times in (("small", 1), ("large", megabytes * 10**6 // sum(map(len, lines)))):
+            path = Path(folder, f"{name}.csv")
+            with path.open("w") as file:
+                file.write("body,tags\n")
+                for _ in range(times):
+                    file.writelines(lines)
+            told = subprocess.run([sys.executable, "-c", _LEARNING, path], capture_output=True, text=True, check=True)
+            print(f"learned a table of {path.stat().st_size / 1e6:.0f} MB: {told.stdout.strip()}", flush=True)

@@ -1,0 +1,416 @@
+"""Joining models of the default that learned different rows.
+
+*In shares.* Shares start from a common model, learn their rows but for a few, and become a `Gain`: differences to the
+start that can be added, by name, in any tree. `join` makes a model of the start and the sum: on the line between the
+mean of the shares and the sum of what they know it takes the point with the least clipped squared error on the rows
+that were set aside, reads the thresholds off the scores of these rows, and then learns them.
+
+*Two models* that have no start in common are joined by `merge`, half-way on that line.
+
+*The line.* The precision of `labelrace.linear.rls` is diagonal, so that what a bank knows can be added up, column by
+column. Shares ``e = 1 … S`` start from weights ``W₀`` with precision ``d₀`` and end with ``W_e`` and ``d_e``. Added up
+is what each has gained, ``d_e - d₀`` and ``d_e W_e - d₀ W₀``. Two joint models follow from the sums:
+
+- the *sum of natural parameters*, ``W_nat = (Σ d_e W_e - (S-1) d₀ W₀) / (Σ d_e - (S-1) d₀)``, which would be right if
+  columns were independent, and overshoots where they are not;
+- the *mean* ``W_avg = Σ d_e W_e / Σ d_e``, which never overshoots, and lags behind. A column's mean is that of the
+  shares in whose rows it occurred: the others say nothing of it. What one share alone has met is the same in both.
+
+The joint model lies between them, ``W_avg + τ_c (W_nat - W_avg)``. What overshoots are corrections that several shares
+make to the same columns, so that a column goes the farther to the sum the fewer have met it: of ``n`` among ``S``,
+``τ_c = (1 - ρ) / (1 + (n - 1) ρ)``, where ``ρ`` is such that it is ``τ`` for ``n = S``. The precision is that of
+``W_nat``.
+
+*Forgetting.* While a share learns, the start fades for it by a factor ``f_e``; for the joint model it fades by all of
+them, ``Π f_e``, and what the shares have gained fades by what it would have lost had they learned one after the other.
+
+Nothing of this is exact. Costs: ``O(c k)`` for ``c`` columns that occur in the rows of a share and ``k`` targets, for
+each share and for the joint model; columns that do not occur have gained nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from labelrace.base.fitted import Fitted, aligned, joint_schema
+from labelrace.base.schema import Batch, Schema
+from labelrace.decisions import drift
+from labelrace.decisions import monitor as monitoring
+from labelrace.exceptions import MergeError
+from labelrace.learners import design
+from labelrace.linear import blocks as products
+from labelrace.linear.rls import RLS, RLSState
+from labelrace.linear.scaling import ScalingState
+from labelrace.linear.versioned import rows_of, with_rows
+from labelrace.linear.warm_up import INTERCEPT_PRECISION, WarmUp
+from labelrace.typing import AnyMatrix, Array, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from labelrace.linear.classifier import LabelRace, State
+
+FRACTIONS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
+"""Points on the way from the mean to the sum that are tried, for columns that all shares have met."""
+
+# The point where there are no rows to choose it by.
+HALF_WAY = 0.5
+
+
+class Gain(NamedTuple):
+    """What shares have learned since their start."""
+
+    schema: Schema  # names of labels and features; those of the start are first
+    learners: WeightGain  # of the linear models
+    n_drifts: float  # drifts found, in the share that found most
+
+    def plus(self, other: Gain, columns: IntArray | None = None) -> Gain:
+        """Add what other shares have gained, labels and features by name; ``columns`` as in `Fitted.merged`."""
+        schema, labels, features = joint_schema(self.schema, other.schema, columns)
+        one, two = self.grown(schema), other._moved(schema, labels, features)
+        return Gain(schema, add_weights(one.learners, two.learners), max(one.n_drifts, two.n_drifts))
+
+    def grown(self, schema: Schema) -> Gain:
+        """Add features and labels, behind the others, that nothing was gained for."""
+        return self._moved(schema, np.arange(self.schema.n_labels), np.arange(self.schema.n_features))
+
+    def _moved(self, schema: Schema, labels: IntArray, features: IntArray) -> Gain:
+        """Give labels and features the columns that they have in a wider schema."""
+        is_same = schema.n_features == len(features) and np.array_equal(features, np.arange(len(features)))
+        if not is_same and (self.learners.scaling.length or not design.all_numeric(schema.n_values)):
+            raise MergeError(
+                "The models cannot be merged: shares of dense or nominal features must have the same ones."
+            )
+        # The columns of dense data and of nominal features are not the features, but all of them are there.
+        columns = np.arange(int(self.learners.touched.max(initial=-1)) + 1) if is_same else features
+        learners = move_weights(self.learners, columns, labels, schema.n_labels)
+        return Gain(schema, learners, self.n_drifts)
+
+
+def is_ready(start: Fitted) -> bool:
+    """Return whether a model is past its warm-up, so that shares can start from it."""
+    return not start.state.learners.warm_up.n_used
+
+
+def gain(start: Fitted, end: Fitted, touched: IntArray | None = None) -> Gain:
+    """Compute what a share has gained since the start.
+
+    Parameters
+    ----------
+    start, end : Fitted
+        The share before and after it has learned; both past their warm-up.
+    touched : array, default=None
+        Features that occurred in its rows, if they are known: others have gained nothing.
+    """
+    start, algorithm = start.grown(end.schema), start.algorithm
+    _refuse_outgrown(algorithm, start, end)
+    one, two = start.state, end.state
+    _refuse_incompatible(one, two)
+    scaled = two.learners.scaling
+    if touched is None or scaled.length or not design.all_numeric(scaled.n_values):
+        touched = np.arange(len(two.learners.weights))
+    learners = weight_gain(end.algorithm.bank, one.learners, two.learners, touched)
+    return Gain(end.schema, learners, two.n_drifts)
+
+
+def join(start: Fitted, total: Gain, batch: Batch | None = None) -> Fitted:
+    """Make the joint model of shares.
+
+    Parameters
+    ----------
+    start : Fitted
+        What all shares started from.
+    total : Gain
+        The sum of what the shares have gained.
+    batch : Batch, default=None
+        Rows that no share has learned, with the features and labels of the sum, and new ones behind them; without rows
+        the joint model is half-way between the mean and the sum, and has the thresholds of the start.
+    """
+    total = total if batch is None else total.grown(batch.schema)
+    start, algorithm = start.grown(total.schema), start.algorithm
+    _refuse_outgrown(algorithm, start)
+    both = joint_weights(start.state.learners, total.learners)
+    state = start.state._replace(n_drifts=total.n_drifts)
+    if batch is None or batch.X.shape[0] == 0:
+        return start.replaced(total.schema, state._replace(learners=both.between(HALF_WAY)))
+    joint = start.replaced(total.schema, _search(start.algorithm, state, both, batch.X, batch.Y))
+    return joint.or_successor(total.schema)
+
+
+def _search(algorithm: LabelRace, state: State, both: Joint, X: AnyMatrix, Y: AnyMatrix) -> State:
+    """Take the point between mean and sum with the least error on some rows, and learn these."""
+    labels = np.asarray(design.dense(Y), dtype=float)
+    values = list(both.values(algorithm.bank, X, FRACTIONS))
+    best = int(np.argmin([drift.clipped_errors(scores, labels).sum() for scores in values]))
+    joint = state._replace(learners=both.between(FRACTIONS[best]), monitor=monitoring.without_waiting(state.monitor))
+    return algorithm.learn_held_out(joint, values[best], labels, X, Y)
+
+
+def merge(one: Fitted, other: Fitted, columns: IntArray | None = None) -> Fitted:
+    """Join two models that have no start in common but zero weights: half-way between mean and sum.
+
+    Of the thresholds, what both have counted is added. ``columns`` as in `Fitted.merged`.
+    """
+    _refuse_incompatible(one.state, one.state)
+    _refuse_incompatible(other.state, other.state)
+    algorithm = one.algorithm
+    one, other = aligned(one, other, columns)
+    _refuse_outgrown(algorithm, one)
+    for fitted in (one, other):
+        if fitted.state.learners.warm_up.n_used:
+            raise MergeError("The models cannot be merged: one of them has learned too few rows; let it learn 257.")
+    start = one.replaced(one.schema, one.algorithm.with_zero_weights(one.state))
+    state = join(start, gain(start, one).plus(gain(start, other))).state
+    monitor = monitoring.merge(one.state.monitor, other.state.monitor)
+    return one.replaced(one.schema, state._replace(monitor=monitor))
+
+
+def _refuse_incompatible(one: State, other: State) -> None:
+    """Refuse states whose weights are not those of the same columns and targets."""
+    reason = why_incompatible(one.learners, other.learners)
+    if reason:
+        raise MergeError(f"The models cannot be merged: {reason}.")
+
+
+def _refuse_outgrown(algorithm: LabelRace, *models: Fitted) -> None:
+    """Refuse models that have become the successor of an algorithm."""
+    if any(fitted.algorithm != algorithm for fitted in models):
+        raise MergeError(f"The models cannot be merged: {algorithm.outgrown}.")
+
+
+class Fading(NamedTuple):
+    """How far the start has faded for shares."""
+
+    shares: float  # number of shares
+    kept: float  # sum of what each has kept of the start
+    kept_of_all: float  # product of what each has kept of it
+
+    def plus(self, other: Fading) -> Fading:
+        """Add further shares."""
+        return Fading(self.shares + other.shares, self.kept + other.kept, self.kept_of_all * other.kept_of_all)
+
+    def of_gains(self) -> float:
+        """Compute what would be left, on average, of what shares gained had they learned one after the other."""
+        lost = self.shares - self.kept
+        return (1.0 - self.kept_of_all) / lost if lost > 1e-9 * self.shares else 1.0
+
+
+class WeightGain(NamedTuple):
+    """What shares have gained since the start."""
+
+    touched: IntArray  # (c,): columns that have gained something, in order
+    shares: FloatArray  # (c,): number of shares in which each of them has
+    natural: Array  # (c, k): differences of natural parameters
+    precision: FloatArray  # (c, 2): differences of precisions, of all labels and of the recent ones
+    # (k,) and (2,): the same for the intercepts.
+    intercepts: FloatArray
+    intercept_precision: FloatArray
+    rows: float  # rows learned
+    first_seen: FloatArray  # (k,): rows before each target was first other than 0, of the start and in a share
+    recent_since: float  # when the group of recent labels began
+    scaling: ScalingState  # moments of the columns, pooled; those of the start are in each share's
+    fading: Fading  # how far the start has faded
+
+
+class Joint(NamedTuple):
+    """Two joint models: the sum's and the mean's weights of the columns ``touched``, and intercepts.
+
+    ``state`` has the start's weights and intercepts, and all else of the joint model; ``known`` are the start's weights
+    of those columns; ``shares`` is how many shares have met each of them, of ``n_shares``.
+    """
+
+    state: RLSState
+    touched: IntArray
+    shares: FloatArray
+    n_shares: float
+    known: Array
+    of_sum: Array
+    mean: Array
+    intercepts_of_sum: FloatArray
+    intercepts_mean: FloatArray
+
+    def between(self, fraction: float) -> RLSState:
+        """Return the model that is a fraction of the way from mean to sum, for columns that all shares have met."""
+        weights, intercepts = self._weights(fraction, slice(None)), self._intercepts(fraction)
+        return self.state._replace(weights=with_rows(self.state.weights, self.touched, weights), intercepts=intercepts)
+
+    def _weights(self, fraction: float, index: Any) -> Array:
+        overlap = (1.0 - fraction) / (1.0 + (self.n_shares - 1.0) * fraction)
+        part = (1.0 - overlap) / (1.0 + (self.shares[index] - 1.0) * overlap)
+        mean = self.mean[index]
+        weights: Array = mean + part.astype(mean.dtype)[:, None] * (self.of_sum[index] - mean)
+        return weights
+
+    def _intercepts(self, fraction: float) -> FloatArray:
+        return self.intercepts_mean + fraction * (self.intercepts_of_sum - self.intercepts_mean)
+
+    def values(self, bank: RLS, X: AnyMatrix, fractions: Sequence[float]) -> Iterator[FloatArray]:
+        """Yield what the models that are some fractions of the way predict for rows."""
+        derived = bank.derive(self.state)
+        Z = bank.transform(derived, X)
+        start = bank.predict_transformed(derived, Z).astype(float) - self.state.intercepts
+        here, index = products.without_empty_columns(Z[:, self.touched])
+        for fraction in fractions:
+            change = self._weights(fraction, index) - self.known[index]
+            yield start + np.asarray(here @ change) + self._intercepts(fraction)
+
+
+def why_incompatible(one: RLSState, other: RLSState) -> str | None:
+    """Return why the columns of two banks are not the same; None if they are."""
+    a, b = one.scaling, other.scaling
+    if bool(a.length) != bool(b.length):
+        return "one took its features for sparse, the other for dense; let both start from one model"
+    if not np.array_equal(a.n_values, b.n_values):
+        return "they know different values of nominal features; let both start from one model"
+    if a.length and not np.array_equal(a.directions, b.directions):
+        return "their random features differ; let both start from one model"
+    return None
+
+
+def weight_gain(bank: RLS, start: RLSState, end: RLSState, touched: IntArray) -> WeightGain:
+    """Compute what a share has gained since the start, which has the same columns and targets."""
+    kept, recent = bank.factor(int(end.rows - start.rows)), _recent_labels(start)
+    before = start.alpha + kept * start.decay * rows_of(start.extra_precision, touched)
+    after = end.alpha + end.decay * rows_of(end.extra_precision, touched)
+    intercept_before, intercept_after = (
+        INTERCEPT_PRECISION + kept * start.intercept_extra_precision,
+        INTERCEPT_PRECISION + end.intercept_extra_precision,
+    )
+    if end.recent_since != start.recent_since:
+        # What was recent before is old now, and the recent generation has begun again.
+        before[:, 1], intercept_before[1] = start.alpha, INTERCEPT_PRECISION
+    natural = _times(rows_of(end.weights, touched), after, recent)
+    natural -= _times(rows_of(start.weights, touched), before, recent)
+    which = recent.astype(np.intp)
+    return WeightGain(
+        touched,
+        np.ones(len(touched)),
+        natural,
+        after - before,
+        end.intercepts * intercept_after[which] - start.intercepts * intercept_before[which],
+        intercept_after - intercept_before,
+        end.rows - start.rows,
+        end.first_seen,
+        end.recent_since,
+        end.scaling,
+        Fading(1.0, kept, kept),
+    )
+
+
+def move_weights(gains: WeightGain, new_columns: IntArray, targets: IntArray | None, n_targets: int) -> WeightGain:
+    """Give columns and targets other positions, the targets among ``n_targets``; None keeps the targets."""
+    touched = new_columns[gains.touched]
+    if targets is not None and n_targets == len(targets) and np.array_equal(targets, np.arange(n_targets)):
+        targets = None
+    if targets is None and np.array_equal(touched, gains.touched):
+        return gains
+    order = np.argsort(touched)
+    natural, intercepts, first_seen = gains.natural[order], gains.intercepts, gains.first_seen
+    if targets is not None:
+        wider = np.zeros((len(order), n_targets), natural.dtype), np.zeros(n_targets), np.full(n_targets, np.inf)
+        wider[0][:, targets], wider[1][targets], wider[2][targets] = natural, intercepts, first_seen
+        natural, intercepts, first_seen = wider
+    return gains._replace(
+        touched=touched[order],
+        shares=gains.shares[order],
+        natural=natural,
+        precision=gains.precision[order],
+        intercepts=intercepts,
+        first_seen=first_seen,
+    )
+
+
+def add_weights(one: WeightGain, other: WeightGain) -> WeightGain:
+    """Add what two groups of shares have gained, with the same targets."""
+    touched = np.union1d(one.touched, other.touched)
+    natural = np.zeros((len(touched), one.natural.shape[1]), one.natural.dtype)
+    shares, precision = np.zeros(len(touched)), np.zeros((len(touched), 2))
+    for part in (one, other):
+        index = np.searchsorted(touched, part.touched)
+        shares[index] += part.shares
+        natural[index] += part.natural
+        precision[index] += part.precision
+    return WeightGain(
+        touched,
+        shares,
+        natural,
+        precision,
+        one.intercepts + other.intercepts,
+        one.intercept_precision + other.intercept_precision,
+        one.rows + other.rows,
+        np.minimum(one.first_seen, other.first_seen),
+        max(one.recent_since, other.recent_since),
+        _pooled(one.scaling, other.scaling),
+        one.fading.plus(other.fading),
+    )
+
+
+def joint_weights(start: RLSState, gains: WeightGain) -> Joint:
+    """Compute the joint models of shares from their start, with the same columns and targets, and what they gained."""
+    fading, recent = gains.fading, _recent_labels(start)
+    left, which = fading.of_gains(), recent.astype(np.intp)
+    known, weights = start.decay * rows_of(start.extra_precision, gains.touched), rows_of(start.weights, gains.touched)
+    models, precisions = [], []
+    # Of the sum the start counts once, faded by all shares; of the mean once for each share that has met the column.
+    met = (gains.shares / fading.shares)[:, None]
+    for times, kept, of_gains, part in ((1.0, fading.kept_of_all, left, 1.0), (fading.shares, fading.kept, 1.0, met)):
+        base = part * (times * start.alpha + kept * known)
+        precision = np.maximum(base + of_gains * gains.precision, start.alpha)
+        natural = _times(weights, base, recent) + weights.dtype.type(of_gains) * gains.natural
+        intercept_base = times * INTERCEPT_PRECISION + kept * start.intercept_extra_precision
+        intercept_precision = np.maximum(intercept_base + of_gains * gains.intercept_precision, INTERCEPT_PRECISION)
+        intercepts = start.intercepts * intercept_base[which] + of_gains * gains.intercepts
+        models.append((_times(natural, 1.0 / precision, recent), intercepts / intercept_precision[which]))
+        precisions.append((precision, intercept_precision))
+    precision, intercept_precision = precisions[0]
+    decay = start.decay * fading.kept_of_all
+    unused = rows_of(start.extra_precision, gains.touched)[:, 0] == 0.0
+    state = start._replace(
+        scaling=_of_rows(gains.scaling, start.scaling, fading),
+        extra_precision=with_rows(start.extra_precision, gains.touched, (precision - start.alpha) / decay),
+        decay=decay,
+        in_use=start.in_use + float(np.count_nonzero(unused & (precision[:, 0] > start.alpha))),
+        intercept_extra_precision=intercept_precision - INTERCEPT_PRECISION,
+        rows=start.rows + gains.rows,
+        first_seen=np.minimum(start.first_seen, gains.first_seen),
+        is_recent_label=recent & np.isfinite(gains.first_seen),
+        recent_since=gains.recent_since,
+        warm_up=WarmUp.empty(),
+    )
+    both = (models[0][0], models[1][0], models[0][1], models[1][1])
+    return Joint(state, gains.touched, gains.shares, fading.shares, weights, *both)
+
+
+def _recent_labels(start: RLSState) -> BoolArray:
+    """Return which targets have the precision of recent labels: these, and those not yet seen."""
+    return start.is_recent_label | np.isinf(start.first_seen)
+
+
+def _times(weights: Array, precision: FloatArray, recent: BoolArray) -> Array:
+    """Multiply weights by a number for each column, of their targets' generation."""
+    factors = precision.astype(weights.dtype)
+    product = weights * factors[:, :1]
+    if recent.any():
+        product[:, recent] = weights[:, recent] * factors[:, 1:]
+    return product
+
+
+def _pooled(one: ScalingState, other: ScalingState) -> ScalingState:
+    """Pool the moments of two groups of shares."""
+    if not one.length:
+        return one
+    rows = one.rows + other.rows
+    step, share = other.mean - one.mean, other.rows / np.maximum(rows, 1e-300)
+    square = one.square + other.square + step**2 * (one.rows * share)
+    return one._replace(rows=rows, mean=one.mean + share * step, square=square)
+
+
+def _of_rows(pooled: ScalingState, start: ScalingState, fading: Fading) -> ScalingState:
+    """Let pooled moments come from as many rows as the joint model has learned, the start counted once."""
+    if not pooled.length:
+        return start
+    rows = fading.kept_of_all * start.rows + fading.of_gains() * (pooled.rows - fading.kept * start.rows)
+    rows = np.where(pooled.rows > 0, np.maximum(rows, 1.0), 0.0)
+    square = pooled.square * (rows / np.maximum(pooled.rows, 1e-300))
+    return start._replace(rows=rows, mean=pooled.mean, square=square)
