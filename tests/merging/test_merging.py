@@ -182,10 +182,10 @@ def test_shares_of_the_default_come_close_to_one_pass(kind, settings):
     joint = join(common, total, held_X, held_Y)
     assert joint._fitted.state.learners.rows == 3500
     assert f1(joint, *parts[7]) > f1(whole, *parts[7]) - 0.04
-    assert monitoring.best_share(joint._fitted.state.watch.monitor) < 2
+    assert monitoring.best_share(joint._fitted.state.monitor.counts) < 2
     # Its thresholds are read off these rows and off those before: few rows are few.
     few = join(common, total, held_X[:20], held_Y[:20])
-    assert few._fitted.state.watch.monitor.histograms.of(0).rows > 50
+    assert few._fitted.state.monitor.counts.histograms.of(0).rows > 50
     # Without rows to search on it is half-way.
     assert join(common, total)._fitted.state.learners.rows == 3000
     # The start is what it was, and the joint model learns on.

@@ -64,6 +64,9 @@ class Algorithm(ABC, Generic[S]):
     unmergeable: ClassVar[str] = "what they have learned depends on the order of the rows"
     """Why two states cannot be merged, if there is no `merge`."""
 
+    outgrown: ClassVar[str] = "one of them has outgrown its algorithm"
+    """Why a model and one that has become its `successor` cannot be merged."""
+
     shares: ClassVar[Shares | None] = None
     """How a method that is not sums is learned in shares; None for sums."""
 
@@ -176,6 +179,18 @@ class Algorithm(ABC, Generic[S]):
     def grow_features(self, state: S, n_values: IntArray) -> S:
         """Make the state of the same model had it known features like ``n_values``, the new ones, last, always 0."""
         raise GrowthError(f"{type(self).__name__} cannot take new features: {self.why_no_new_features()}.")
+
+    @property
+    def successor(self) -> Algorithm[Any] | None:
+        """The algorithm that a model changes to once it has outgrown this one; None for most."""
+        return None
+
+    def successor_state(self, state: S, schema: Schema) -> Any | None:
+        """Return the `successor`'s state where it is to take over; None as long as this algorithm goes on.
+
+        Asked after each update, and with a wider schema before a model grows.
+        """
+        return None
 
     def reset_features(self, state: S, columns: IntArray) -> S:
         """Forget what was learned of features whose columns stand for others now.

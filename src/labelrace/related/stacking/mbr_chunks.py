@@ -27,7 +27,7 @@ from labelrace.base import parameters
 from labelrace.base.algorithm import Algorithm
 from labelrace.base.estimator import OnlineClassifier
 from labelrace.base.schema import Schema
-from labelrace.decisions.thresholds import soft_clip
+from labelrace.decisions.calibration import soft_clip
 from labelrace.learners import design as columns
 from labelrace.learners.naive_bayes.bank import NaiveBayes
 from labelrace.related import stacked_states, stored_rows
